@@ -24,7 +24,7 @@ MORE = {
     "chat_completions": {"assemble", "messages"},
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
-    "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {"account", "api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
 }
 
 NO_VERBS = {

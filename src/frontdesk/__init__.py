@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.host import HostContribution
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
-    from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
+    from frontdesk.abc.linker import (
+        IdentityLinker,
+        LinkDesk,
+        ReadsClaims,
+        SupportsLinkQuestions,
+        SupportsLinkReturn,
+        SupportsLinkRoutes,
+        SupportsLinkStorePath,
+    )
     from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
     from frontdesk.abc.push import PushesParts, PushPart, PushTerms, ShowsQuestions, SupportsPushLookup
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
@@ -56,7 +64,7 @@ if TYPE_CHECKING:
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
     from frontdesk.data.limits import EventLimits, RateLimit
-    from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
+    from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord, LinkStatus, Whoami
     from frontdesk.data.reply import Reply, ReplyButton
     from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
     from frontdesk.data.response_target import ResponseTarget
@@ -206,8 +214,10 @@ _HOME = {
     "LinkPolicy": "frontdesk.abc.link_policy",
     "LinkPolicyContext": "frontdesk.abc.link_policy",
     "LinkProof": "frontdesk.data.link",
+    "LinkQuestion": "frontdesk.data.link",
     "LinkRecord": "frontdesk.data.link",
     "LinkRequired": "frontdesk.abc.allowlist",
+    "LinkStatus": "frontdesk.data.link",
     "LinkedClaimAllowlist": "frontdesk.access.allowlists",
     "LivePlace": "frontdesk.abc.live",
     "LiveTerms": "frontdesk.abc.live",
@@ -263,6 +273,8 @@ _HOME = {
     "StoredFile": "frontdesk.data.file",
     "StreamTransformHook": "frontdesk.abc.hooks",
     "StreamsReplies": "frontdesk.abc.live",
+    "SupportsLinkQuestions": "frontdesk.abc.linker",
+    "SupportsLinkReturn": "frontdesk.abc.linker",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
     "SupportsLiveLookup": "frontdesk.abc.live",
@@ -373,8 +385,10 @@ __all__ = [
     "LinkPolicy",
     "LinkPolicyContext",
     "LinkProof",
+    "LinkQuestion",
     "LinkRecord",
     "LinkRequired",
+    "LinkStatus",
     "LinkedClaimAllowlist",
     "LivePlace",
     "LiveTerms",
@@ -430,6 +444,8 @@ __all__ = [
     "StoredFile",
     "StreamTransformHook",
     "StreamsReplies",
+    "SupportsLinkQuestions",
+    "SupportsLinkReturn",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",
     "SupportsLiveLookup",

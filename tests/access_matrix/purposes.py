@@ -94,6 +94,11 @@ PURPOSES: dict[str, Purpose] = {
     "GET /chat/api/files/{file}": Purpose("visitor"),
     "GET /chat/api/events": Purpose("visitor"),
     "GET /chat/api/poll": Purpose("visitor"),
+    "GET /chat/api/account": Purpose("visitor"),
+    "POST /chat/api/account/link": Purpose("visitor", {}),
+    "POST /chat/api/account/code": Purpose("visitor", {"code": "AAAA-AAAA"}),
+    "POST /chat/api/account/answer": Purpose("visitor", {"challenge_id": "c", "confirm": True}),
+    "POST /chat/api/account/unlink": Purpose("visitor", {}),
     f"{SOCKET} /chat/api/feed": Purpose("visitor"),
     **{
         f"{method} {base}/{{path:path}}": Purpose("unknown")

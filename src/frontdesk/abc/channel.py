@@ -23,7 +23,7 @@ from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.limits import EventLimits
-from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
+from frontdesk.data.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
 from frontdesk.data.noun import Value
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import (
@@ -261,8 +261,11 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """
         ...
 
-    async def begin_link(self, caller: Caller) -> LinkChallenge:
-        """Ask the caller for a proof that links this identity to another; for the person's direct chat alone."""
+    async def begin_link(self, caller: Caller, *, return_to: str | None = None) -> LinkChallenge:
+        """Ask the caller for a proof that links this identity to another; for the person's direct chat alone.
+
+        `return_to` is the path of a page of the channel's, to which the browser goes back after a sign-in.
+        """
         ...
 
     async def complete_link(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
@@ -275,6 +278,17 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
 
     async def whoami(self, caller: Caller) -> Whoami:
         """Tell how the host knows the caller."""
+        ...
+
+    async def link_status(self, caller: Caller) -> LinkStatus | None:
+        """Return the caller's account with the question that waits for them; `None` on a host without a linker."""
+        ...
+
+    async def home_of(self, caller: Caller) -> ChannelIdentity:
+        """Return the identity of this channel that stands for all those of the caller's on it that are linked.
+
+        It is the caller's own without a link; of several, the first that was linked.
+        """
         ...
 
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
@@ -391,6 +405,8 @@ class Channel(ABC):
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     takes_http: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
+    one_place_per_person: ClassVar[bool] = False
+    """Whether all identities of a person on it are shown the same messages, so that an answer goes to one of them."""
     tells_callers_apart: ClassVar[bool] = False
     """Whether callers without credentials have identities of their own, such as by a cookie, and can be linked."""
 

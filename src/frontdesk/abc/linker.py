@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from starlette.routing import BaseRoute
 
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord
+from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
 
 
 class LinkDesk(Protocol):
@@ -103,6 +103,24 @@ class SupportsLinkRoutes(Protocol):
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return what it serves, below its path."""
+        ...
+
+
+@runtime_checkable
+class SupportsLinkReturn(Protocol):
+    """A linker whose ceremony in a browser can end on a page of the host."""
+
+    async def begin_from(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
+        """Ask for a proof as `begin` does; `return_to` is the path of the page to which the browser goes back."""
+        ...
+
+
+@runtime_checkable
+class SupportsLinkQuestions(Protocol):
+    """A linker that asks people to confirm the other side."""
+
+    async def question_of(self, identity: ChannelIdentity) -> LinkQuestion | None:
+        """Return the open question of an identity, which counts as shown from then on."""
         ...
 
 

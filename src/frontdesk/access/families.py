@@ -41,6 +41,11 @@ class Change(NamedTuple):
     """The key that the leaving members have shared with the staying ones."""
 
 
+def first_of(links: Iterable[LinkRecord]) -> LinkRecord:
+    """Return the link of the identity that was there first: the root of the family, or else by time."""
+    return min(links, key=lambda link: (link.previous_key is not None, link.linked_at, link.identity.key))
+
+
 def merge(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
     """Merge two families: all get the survivor's key, and those who had another can still read under that."""
     who = proof.identity.key

@@ -1,10 +1,12 @@
 """Looks up the isolation keys of identities. A look-up writes nothing; a key is issued only after authorization."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from frontdesk.abc.allowlist import IdentityResolver
 from frontdesk.abc.store import HostStateStore
+from frontdesk.access.families import first_of
 from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.ids import Ids
@@ -67,6 +69,17 @@ class IdentityKeys:
         if self._resolver is None:
             return identities
         return [identity for identity in identities if await self._is_of(identity, isolation_key)]
+
+    async def places_of(self, isolation_key: str, shared: Collection[str]) -> Sequence[ChannelIdentity]:
+        """Return the same, with the first identity alone on the channels that show all of a person's one mailbox."""
+        identities = await self.identities_of(isolation_key)
+        counted = Counter(identity.channel for identity in identities if identity.channel in shared)
+        if not any(count > 1 for count in counted.values()):
+            return identities
+        links = [link for link in await self._store.identities.links(isolation_key) if link.identity.channel in shared]
+        groups = [[link for link in links if link.identity.channel == channel] for channel in counted]
+        first = {first_of(group).identity.key for group in groups if group}
+        return [one for one in identities if counted[one.channel] < 2 or one.key in first]
 
     async def _is_of(self, identity: ChannelIdentity, isolation_key: str) -> bool:
         link = await self._store.identities.link(identity)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from frontdesk.abc.linker import IdentityLinker, ReadsClaims
 from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.access.families import Change, Family, leaving, merge, split
+from frontdesk.access.families import Change, Family, first_of, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.clock import Clock
@@ -30,6 +30,8 @@ from frontdesk.loggers import audit
 
 MOST_LINKED = 20
 """The number of identities that one person can have."""
+_NAMES = ("name", "preferred_username", "email", "login")
+"""The claims that name a person, the first that is there counts."""
 _TRIES = 8
 _A_MOMENT = 5.0
 _LINKED, _UNLINKED = ENGLISH["reason.linked"], ENGLISH["reason.unlinked"]
@@ -235,14 +237,24 @@ class Links:
 
     async def whoami(self, identity: ChannelIdentity) -> Whoami:
         """Return what a person may see of their own account."""
-        link = await self.link_of(identity)
-        links: Sequence[LinkRecord] = ()
-        if link is not None:
-            links = await self._store.identities.links(link.isolation_key)
+        links = await self._linked_with(identity)
         others = [each.identity for each in links if each.identity.key != identity.key]
-        return Whoami(
-            identity=identity, linked=link is not None, others=tuple(sorted(others, key=lambda other: other.key))
-        )
+        return Whoami(identity=identity, linked=bool(links), others=tuple(sorted(others, key=lambda other: other.key)))
+
+    async def verified_name(self, identity: ChannelIdentity) -> str | None:
+        """Return the name of a person as a provider has verified it, of whichever of their identities."""
+        claims = [link.claims for link in await self._linked_with(identity)]
+        names = (one.get(name) for name in _NAMES for one in claims)
+        return next((name for name in names if isinstance(name, str) and name), None)
+
+    async def home_of(self, identity: ChannelIdentity) -> ChannelIdentity:
+        """Return the first of the person's identities on the same channel."""
+        links = [link for link in await self._linked_with(identity) if link.identity.channel == identity.channel]
+        return first_of(links).identity if links else identity
+
+    async def _linked_with(self, identity: ChannelIdentity) -> Sequence[LinkRecord]:
+        link = await self.link_of(identity)
+        return () if link is None else await self._store.identities.links(link.isolation_key)
 
     async def greet(self, caller: Caller, linker: IdentityLinker) -> bool:
         """Link a caller by verified claims that another identity is linked with, and tell whether that was done."""

@@ -1,10 +1,10 @@
 """Links between a person's identities."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Noun, Value
 
 
 class LinkChallenge(Noun, frozen=True, kw_only=True):
@@ -63,6 +63,28 @@ class Whoami(Noun, frozen=True, kw_only=True):
     linked: bool
     others: tuple[ChannelIdentity, ...] = ()
     """The other identities that were linked with this one."""
+
+
+class LinkQuestion(Value, frozen=True, kw_only=True):
+    """A question about a link that a person has not answered yet, or that waits for the other side."""
+
+    challenge_id: str
+    other: ChannelIdentity
+    """The identity to be linked with; its name was chosen by its owner."""
+    waits_for: Literal["you", "other"]
+    """The side that has to confirm next; `you` can refuse in either case."""
+    expires_at: float
+
+
+class LinkStatus(Value, frozen=True, kw_only=True):
+    """The account of a person with all that a page shows of it."""
+
+    account: Whoami
+    name: str | None = None
+    """The name that a provider has verified, if one has."""
+    way: Literal["code", "sign_in"]
+    """The way in which the host links accounts."""
+    question: LinkQuestion | None = None
 
 
 class Grant(Noun, frozen=True, kw_only=True):

@@ -187,12 +187,13 @@ class Parts:
         }
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
+        shared = {name for name, channel in self.channels.items() if channel.one_place_per_person}
         return Planner(
             self.store,
             self.channels,
             self.ids,
             self.clock,
-            known=keys.identities_of,
+            known=lambda owner: keys.places_of(owner, shared),
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
             texts=self.texts,

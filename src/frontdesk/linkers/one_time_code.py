@@ -14,7 +14,7 @@ from typing import Any
 
 from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord
+from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
 from frontdesk.errors import LinkRefusedError, StoreError
 from frontdesk.kit.auth.secrets import Secret, revealed
 from frontdesk.kit.chat.people import person_phrase
@@ -97,6 +97,19 @@ class OneTimeCodeIdentityLinker:
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
         return await self._desk.link_of(identity)
+
+    async def question_of(self, identity: ChannelIdentity) -> LinkQuestion | None:
+        question = await self._question(identity)
+        if question is None:
+            return None
+        challenge = await self._shown(question)
+        confirmed = question.data["side"] == _ENTERED and await self._counterpart(question) is not None
+        return LinkQuestion(
+            challenge_id=challenge.challenge_id,
+            other=question.data["other"],
+            waits_for="other" if confirmed else "you",
+            expires_at=question.expires_at,
+        )
 
     async def unlink(self, identity: ChannelIdentity) -> None:
         await self._desk.part(identity, here=identity)

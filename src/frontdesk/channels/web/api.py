@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from frontdesk.abc.channel import ChannelContext
+from frontdesk.channels.web.account import Account
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
-from frontdesk.channels.web.feed import shown_chat
+from frontdesk.channels.web.feed import box_of, shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
 from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
@@ -19,7 +21,7 @@ from frontdesk.channels.web.render import error_body, storable
 from frontdesk.channels.web.replies import show_said
 from frontdesk.channels.web.site import OpenVerifier, Site
 from frontdesk.channels.web.stream import FeedServer, query_of
-from frontdesk.channels.web.verify import Visitors, VisitorVerifier
+from frontdesk.channels.web.verify import PersonVerifier, Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import (
     MAIN,
     DecideBody,
@@ -73,11 +75,13 @@ class Api:
         self._context, self._mailbox = context, mailbox
         self._busy_seconds = busy_seconds
         visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id, path)
-        self._verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
+        self._visitor_verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
+        self._verifier = PersonVerifier(name, visitors, context, self._let_in)
         self._site = Site(path, config.title, visitors)
-        self._feeds = FeedServer(mailbox, config, context.now, self._let_in)
+        self._feeds = FeedServer(mailbox, config, context.now, self._let_in, self._verifier)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._deadline = BodyDeadline(config.body_timeout)
+        self._account = Account(path, context, mailbox, self._deadline)
         # A character of a text has six bytes at most in JSON.
         self._max_body = 6 * config.max_text + _FIELDS_BYTES
         if config.max_files:
@@ -107,11 +111,14 @@ class Api:
             Route("/api/events", endpoint=self._endpoint(GET=self._feeds.events)),
             Route("/api/poll", endpoint=self._endpoint(GET=self._feeds.poll)),
             WebSocketRoute("/api/feed", endpoint=feed),
+            *self._account.routes(partial(self._endpoint, self._visitor_verifier)),
         ]
 
-    def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
+    def _endpoint(
+        self, verifier: VisitorVerifier | None = None, *, runs: Sequence[str] = (), **methods: Handler
+    ) -> HttpEndpoint:
         return HttpEndpoint(
-            self._verifier, self.refuse, limiter=self._limiter, allow=self._let_in, runs=runs, **methods
+            verifier or self._verifier, self.refuse, limiter=self._limiter, allow=self._let_in, runs=runs, **methods
         )
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
@@ -140,6 +147,7 @@ class Api:
                 "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
+                "box": box_of(_visitor(call)),
             },
         )
 

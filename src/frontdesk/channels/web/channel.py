@@ -20,7 +20,7 @@ from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import content_of_reply, contents_of, settled, storable, stored
-from frontdesk.channels.web.wire import Content, Part, SentFile, ShownFile
+from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -53,6 +53,7 @@ class WebChatChannel(Channel):
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
     tells_callers_apart: ClassVar[bool] = True
+    one_place_per_person: ClassVar[bool] = True
     push_edits = True
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
@@ -139,15 +140,20 @@ class WebChatChannel(Channel):
 
     async def push_part(self, part: PushPart) -> str | None:
         """Write a message into the visitor's mailbox, or change one; return its handle."""
-        spot = Spot(part.identity.native_id, chat_of(part.conversation_id))
         if part.replaces is not None:
             return await self._change(part, read_handle(part.replaces))
+        spot = await self._spot(part.identity, part.conversation_id)
         content = await self._kept(part.identity, part.content)
-        return await self._add(spot, content, part.idempotency_key, "done")
+        handle = await self._add(spot, content, part.idempotency_key, "done")
+        if spot.visitor != part.identity.native_id:
+            # Pages that are still open under the visitor's own name find out that they show another mailbox now.
+            await self._need_mailbox().touch(part.identity.native_id)
+        return handle
 
     async def find_push(self, part: PushPart) -> str | None:
         """Return the handle of a message that is in the mailbox; `None` if it was never written."""
-        return await self._find(part.identity, part.idempotency_key)
+        spot = await self._spot(part.identity, part.conversation_id)
+        return await self._find(spot.visitor, part.idempotency_key)
 
     async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
         """Write the beginning of an answer into the mailbox; return its handle."""
@@ -162,7 +168,7 @@ class WebChatChannel(Channel):
 
     async def find_live(self, place: LivePlace, key: str) -> str | None:
         """Return the handle of an answer that is being written; `None` if it was never begun."""
-        return await self._find(place.identity, key)
+        return await self._find(place_of(place).visitor, key)
 
     async def show_typing(self, place: LivePlace) -> None:
         """Show that something is being answered, and for how long that holds."""
@@ -228,8 +234,15 @@ class WebChatChannel(Channel):
             return ShownFile(id="", media_type=file.media_type, name=file.name)
         return as_shown_file(kept)
 
-    async def _find(self, identity: ChannelIdentity, key: str) -> str | None:
-        place = await self._need_mailbox().find(identity.native_id, key)
+    async def _spot(self, identity: ChannelIdentity, conversation_id: str | None) -> Spot:
+        """Return the conversation of a message: the one that asked, or else the main one of the person."""
+        if conversation_id is not None:
+            return Spot(identity.native_id, chat_of(conversation_id))
+        home = await self._need_context().home_of(Caller(identity=identity))
+        return Spot(home.native_id, MAIN)
+
+    async def _find(self, visitor: str, key: str) -> str | None:
+        place = await self._need_mailbox().find(visitor, key)
         return None if place is None else handle_of(place)
 
     async def _set_busy(self, spot: Spot, seconds: float) -> None:

@@ -10,6 +10,10 @@ from frontdesk.channels.web.client import Mailbox, Spot, as_shown, wait_for
 from frontdesk.channels.web.head import Chat, Head
 from frontdesk.channels.web.wire import StoredMessage
 from frontdesk.kit.http.server_stop import ServerStop
+from frontdesk.kit.names import digest
+
+_UNKNOWN = -1
+_DIGITS = 12
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -17,6 +21,8 @@ class Frame(msgspec.Struct, frozen=True):
 
     cursor: int
     events: list[dict[str, Any]]
+    box: str
+    """The mailbox in which the cursor counts."""
 
 
 class _Shown(NamedTuple):
@@ -28,11 +34,20 @@ class Feed:
     """The feed of one page; it is read again and again, and returns what is new each time."""
 
     def __init__(
-        self, mailbox: Mailbox, visitor: str, cursor: int, now: Callable[[], float], stop: ServerStop | None = None
+        self,
+        mailbox: Mailbox,
+        visitor: str,
+        cursor: int,
+        now: Callable[[], float],
+        *,
+        box: str | None = None,
+        stop: ServerStop | None = None,
     ) -> None:
+        """Read from a cursor on; one that was given out for another `box` counts for nothing here."""
         self._mailbox = mailbox
+        self.box = box_of(visitor)
         self._visitor = visitor
-        self.cursor = cursor
+        self.cursor = cursor if box in (None, self.box) else _UNKNOWN
         """The number of the last change that was returned."""
         self._live: dict[Spot, _Shown] = {}
         self._now = now
@@ -45,7 +60,7 @@ class Feed:
         changes = head.since(self.cursor)
         if changes is None:
             self.cursor, self._live = head.change, {}
-            return Frame(head.change, [{"type": "reset"}])
+            return Frame(head.change, [{"type": "reset"}], self.box)
         events = [chat_event(head, change.chat, self._now()) for change in changes if not change.message]
         changed = {Spot(self._visitor, change.chat, change.message) for change in changes if change.message}
         live = [Spot(self._visitor, *place) for place in head.live]
@@ -53,7 +68,7 @@ class Feed:
             events += await self._message_events(place, changed=place in changed)
         is_new = bool(events) or head.change != self.cursor
         self.cursor = head.change
-        return Frame(head.change, events) if is_new else None
+        return Frame(head.change, events, self.box) if is_new else None
 
     async def _message_events(self, place: Spot, *, changed: bool) -> list[dict[str, Any]]:
         stored = await self._mailbox.peek(place)
@@ -82,6 +97,10 @@ class Feed:
         message = as_shown(stored, await self._mailbox.text(place, stored, 0))
         return {"type": "message", "chat": place.chat, "message": msgspec.to_builtins(message)}
 
+    def idle(self) -> Frame:
+        """Return the piece that says that there is nothing new."""
+        return Frame(self.cursor, [], self.box)
+
     async def wait(self, look_seconds: float, most_seconds: float) -> Frame | None:
         """Return what is new as soon as something is; `None` if nothing was for a time, or until the server stops.
 
@@ -95,6 +114,11 @@ class Feed:
                 if frame is not None or clock() >= deadline or self.stop.has_begun:
                     return frame
                 await wait_for(event, min(look_seconds, deadline - clock()))
+
+
+def box_of(visitor: str) -> str:
+    """Return the name of a visitor's mailbox, by which a page sees that it shows another one."""
+    return digest(f"box {visitor}")[:_DIGITS]
 
 
 def chat_event(head: Head, chat_id: str, now: float) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from starlette.types import Scope
 
 from frontdesk.channels.web.client import Mailbox
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.feed import Feed, Frame
+from frontdesk.channels.web.feed import Feed
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import number_in
-from frontdesk.errors import RequestError
+from frontdesk.errors import ConflictError, RequestError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_within
-from frontdesk.kit.auth.verifier import Allow
+from frontdesk.kit.auth.verifier import Allow, HttpVerifier
 from frontdesk.kit.http.asgi import send_json
 from frontdesk.kit.http.endpoint import HttpCall
 from frontdesk.kit.http.limits import Counter, Limits
@@ -30,7 +30,15 @@ _LAST_EVENT = b"last-event-id"
 class FeedServer:
     """Serves the feeds of all pages."""
 
-    def __init__(self, mailbox: Mailbox, config: WebChatConfig, now: Callable[[], float], allow: Allow) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        config: WebChatConfig,
+        now: Callable[[], float],
+        allow: Allow,
+        verifier: HttpVerifier,
+    ) -> None:
+        self._verifier = verifier
         self._mailbox, self._config, self._now = mailbox, config, now
         self._allow = allow
         limits = Limits(max_running=config.feed.max_open, max_running_per_caller=config.feed.max_open_per_caller)
@@ -74,7 +82,7 @@ class FeedServer:
                 allowed_at = clock()
             # An empty frame is sent too: so the page knows that it would hear what is new.
             await socket.check()
-            await socket.send(msgspec.json.encode(Frame(feed.cursor, []) if frame is None else frame))
+            await socket.send(msgspec.json.encode(frame or feed.idle()))
 
     async def events(self, call: HttpCall) -> None:
         """Send what is new as server-sent events, until the page leaves, or for a time: it comes back by itself.
@@ -92,6 +100,8 @@ class FeedServer:
             deadline = clock() + limits.stream_seconds
             while (left := deadline - clock()) > 0 and not feed.stop.has_begun:
                 frame = await feed.wait(limits.look_seconds, left)
+                if not await self._is_same(call):
+                    break
                 if frame is not None:
                     await events.send(encode_event(b"frame", msgspec.json.encode(frame), frame.cursor))
             await events.end()
@@ -103,14 +113,22 @@ class FeedServer:
         await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id)
         limits = self._config.feed
-        frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or Frame(feed.cursor, [])
+        frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or feed.idle()
+        if not await self._is_same(call):
+            raise ConflictError("You have been linked or unlinked; ask again.", code="account_changed")
         await send_json(call.send, 200, msgspec.json.encode(frame), DATA_HEADERS)
 
     def _feed(self, scope: Scope, visitor: str, last_event: bytes | None = None) -> Feed:
         query = query_of(scope)
         if last_event is not None:
             query["after"] = last_event.decode("latin-1")
-        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now, server_stop(scope))
+        after, box = number_in(query, "after") or 0, query.get("box")
+        return Feed(self._mailbox, visitor, after, self._now, box=box, stop=server_stop(scope))
+
+    async def _is_same(self, call: HttpCall) -> bool:
+        """Tell whether a visitor was neither linked nor unlinked meanwhile; else the page has to ask anew."""
+        caller = await self._verifier.verify(call.scope, call.headers)
+        return caller.identity.key == call.caller.identity.key
 
 
 async def _read_all(socket: Socket) -> None:

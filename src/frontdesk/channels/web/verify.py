@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from starlette.types import Scope
 
+from frontdesk.abc.channel import ChannelContext
 from frontdesk.abc.channel_state import ChannelStorage
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.auth.local_callers import is_local
-from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.auth.verifier import Allow, HttpVerifier
 from frontdesk.kit.http.asgi import Headers, below
 from frontdesk.kit.names import digest, is_plain_id
 
@@ -104,6 +105,24 @@ class VisitorVerifier(HttpVerifier):
         if visitor is None:
             raise UnauthenticatedError("The page has to be loaded first.", code="no_visitor")
         return Caller(identity=ChannelIdentity(channel=self._channel_name, native_id=visitor))
+
+
+class PersonVerifier(VisitorVerifier):
+    """Finds the person of a request: all their linked visitors of this channel are one to it."""
+
+    def __init__(self, channel: str, visitors: Visitors, context: ChannelContext, allow: Allow) -> None:
+        """Ask `allow` about a visitor who is not the person's first one."""
+        super().__init__(channel, visitors, allow_anonymous=context.anonymous_allowed)
+        self._context = context
+        self._allow = allow
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        visitor = await super().verify(scope, headers)
+        home = await self._context.home_of(visitor)
+        if home.key == visitor.identity.key:
+            return visitor
+        await self._allow(visitor)
+        return Caller(identity=home)
 
 
 def _need_own_origin(scope: Scope, headers: Headers) -> None:

@@ -125,6 +125,30 @@ class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: str = ""
 
 
+class EmptyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wish that needs no words."""
+
+
+class BeginLinkBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wish for a code, or for the address of a sign-in."""
+
+    embedded: bool = False
+    """Whether the page is in a frame, to which no sign-in can go back."""
+
+
+class EnterCodeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A code that another account has issued."""
+
+    code: str
+
+
+class AnswerLinkBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answer to the question whether another account is the visitor's own."""
+
+    challenge_id: str
+    confirm: bool
+
+
 class NewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A wish for a new conversation; the same client id is the same conversation."""
 

@@ -23,6 +23,7 @@ from frontdesk.linkers.oauth.seal import Seal, digest
 START: Final = "start"
 STATE: Final = "state"
 CONFIRM: Final = "confirm"
+RETURN: Final = "return_to"
 _LONGEST_CODE: Final = 4096
 
 
@@ -51,6 +52,11 @@ class Proved:
     grant: Grant
     label: str
 
+    @property
+    def return_to(self) -> str:
+        """Return the path of the page where the person began; empty if that was in a chat."""
+        return str(self.grant.data.get(RETURN, ""))
+
 
 class Ceremony:
     """The steps from the request for a link to the link."""
@@ -64,13 +70,16 @@ class Ceremony:
             self._sealed = Seal(await self._desk.secret("oauth"))
         return self._sealed
 
-    async def begin(self, identity: ChannelIdentity, expires_in: float, most: int) -> tuple[Grant, str]:
+    async def begin(
+        self, identity: ChannelIdentity, expires_in: float, most: int, return_to: str = ""
+    ) -> tuple[Grant, str]:
         """Begin a ceremony; return its grant and its signed id. Raise `TooManyRequestsError` beyond `most`."""
         seal = await self._seal()
         place = f"oauth-begun:{seal.derive('begun', repr(identity.key))}"
         await take_attempt(self._desk, place, identity, most=most, seconds=expires_in)
         expires_at = self._desk.now() + expires_in
-        grant = Grant(grant_id=self._desk.new_id("lnk"), identity=identity, expires_at=expires_at, data={"step": START})
+        data = {"step": START, RETURN: return_to}
+        grant = Grant(grant_id=self._desk.new_id("lnk"), identity=identity, expires_at=expires_at, data=data)
         await self._desk.keep(grant)
         return grant, seal.close(START, grant.grant_id)
 
@@ -87,7 +96,7 @@ class Ceremony:
             state=seal.close(STATE, state), nonce=seal.derive("nonce", state), verifier=seal.derive("pkce", state)
         )
         mark = seal.close("browser", mark)
-        asked = grant.replace(grant_id=state, data={"step": STATE, "browser": digest(mark)})
+        asked = grant.replace(grant_id=state, data={**grant.data, "step": STATE, "browser": digest(mark)})
         if not await self._desk.exchange(grant.grant_id, asked):
             raise _used()
         return Leaving(url=url, state=state, mark=mark, expires_at=grant.expires_at)
@@ -103,6 +112,8 @@ class Ceremony:
         data = {
             "step": CONFIRM,
             "browser": grant.data["browser"],
+            # A host of an earlier version has written none.
+            RETURN: grant.data.get(RETURN, ""),
             "cookie": cookie_name(grant.grant_id),
             "subject": account.subject,
             "label": account.label,

@@ -1,5 +1,6 @@
 """`OAuthIdentityLinker`: a person signs in at a provider, and is then known by that account on every channel."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -17,7 +18,7 @@ from frontdesk.kit.auth.oidc import need
 from frontdesk.kit.auth.provider import ProviderHttp, provider_url
 from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.http.asgi import whole_seconds
-from frontdesk.linkers.oauth.ceremony import Ceremony, StoppedError, cookie_name
+from frontdesk.linkers.oauth.ceremony import Ceremony, Proved, StoppedError, cookie_name
 from frontdesk.linkers.oauth.client import CodeClient
 from frontdesk.linkers.oauth.pages import HEADERS, Page, confirm_page, done_page, leaving_page, message_page, start_page
 from frontdesk.linkers.oauth.provider import Provider, subject_of
@@ -25,6 +26,8 @@ from frontdesk.loggers import access as log
 
 LONGEST_QUERY: Final = 8192
 _MOST_PARAMETERS = 20
+_PAGE = re.compile(r"/(?![/\\])[\w\-./~%]{0,500}", re.ASCII)
+"""The path of a page of this host, and no address of another."""
 
 Handler = Callable[[Request], Awaitable[Page]]
 
@@ -74,7 +77,15 @@ class OAuthIdentityLinker:
         self._ceremony = Ceremony(desk, self._provider, self._client, self.name)
 
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
-        grant, text = await self._ceremony.begin(identity, self._expires_in, self._most)
+        return await self._begin(identity, "")
+
+    async def begin_from(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
+        if _PAGE.fullmatch(return_to) is None:
+            raise ValueError("return_to must be the path of a page of this host")
+        return await self._begin(identity, return_to)
+
+    async def _begin(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
+        grant, text = await self._ceremony.begin(identity, self._expires_in, self._most, return_to)
         minutes = max(1, round(self._expires_in / 60))
         return LinkChallenge(
             challenge_id=grant.grant_id,
@@ -136,15 +147,22 @@ class OAuthIdentityLinker:
         self._from_our_page(request)
         proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
         await self._ceremony.link(proved)
-        page = done_page(proved.grant.identity, self._provider.title)
-        return Page(page.body, headers={"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)})
+        return self._ended(proved, done_page(proved.grant.identity, self._provider.title))
 
     async def _cancel(self, request: Request) -> Page:
         self._from_our_page(request)
         proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
         await self._ceremony.give_up(proved)
-        page = message_page("Nothing was linked", "The accounts stay apart. You can close this page.")
-        return Page(page.body, headers={"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)})
+        return self._ended(
+            proved, message_page("Nothing was linked", "The accounts stay apart. You can close this page.")
+        )
+
+    def _ended(self, proved: Proved, page: Page) -> Page:
+        """Forget the browser, and send it back to the page where the person began, if they began on one."""
+        cookie = {"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)}
+        if not proved.return_to:
+            return Page(page.body, headers=cookie)
+        return Page("", 303, {**cookie, "Location": proved.return_to})
 
     def _from_our_page(self, request: Request) -> None:
         # Our pages send no referrer, so browsers send the origin "null"; `Sec-Fetch-Site` still says whose page it was.

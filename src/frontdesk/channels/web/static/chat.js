@@ -295,7 +295,7 @@ async function start() {
         draw();
       }
     };
-    feed = new Feed(me.cursor, takeFrame, online);
+    feed = new Feed(me.cursor, takeFrame, online, me.box);
     feed.run();
     document.getElementById("text")?.focus();
   } catch (error) {

@@ -7,8 +7,9 @@ const LONGEST_PAUSE = 15000;
 const FAILURES = 2; // After so many connections that never opened, the next kind is tried.
 
 export class Feed {
-  constructor(cursor, onFrame, onState) {
+  constructor(cursor, onFrame, onState, box) {
     this.cursor = cursor;
+    this.box = box;
     this.onFrame = onFrame;
     this.onState = onState;
     this.kinds = [this.socket, this.events, this.poll];
@@ -40,18 +41,24 @@ export class Feed {
     });
   }
 
+  // A cursor counts in one mailbox only: who is linked or unlinked gets another.
+  place() {
+    return `after=${this.cursor}&box=${this.box}`;
+  }
+
   take(text) {
     const frame = typeof text === "string" ? JSON.parse(text) : text;
     this.tries = 0;
     this.onState(true);
     this.onFrame(frame);
     this.cursor = frame.cursor;
+    this.box = frame.box;
   }
 
   // Each of these ends when its connection does, and tells whether it was ever open.
   socket() {
     return new Promise((resolve) => {
-      const url = new URL(address(`feed?after=${this.cursor}`), location.href);
+      const url = new URL(address(`feed?${this.place()}`), location.href);
       url.protocol = url.protocol.replace("http", "ws");
       const socket = new WebSocket(url);
       let opened = false;
@@ -74,7 +81,7 @@ export class Feed {
 
   events() {
     return new Promise((resolve) => {
-      const source = new EventSource(address(`events?after=${this.cursor}`));
+      const source = new EventSource(address(`events?${this.place()}`));
       let opened = false;
       source.onopen = () => {
         opened = true;
@@ -89,6 +96,6 @@ export class Feed {
   }
 
   async poll() {
-    for (;;) this.take(await get(`poll?after=${this.cursor}`));
+    for (;;) this.take(await get(`poll?${this.place()}`));
   }
 }

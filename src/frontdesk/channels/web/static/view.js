@@ -2,6 +2,7 @@
 
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
+import { accountButton } from "./account.js";
 import { questionCard } from "./card.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
@@ -80,6 +81,7 @@ function header(state, actions) {
             ${icon("bin")}
           </button>`
       : nothing}
+    ${accountButton()}
     <button type="button" class="icon" aria-label=${say("theme")} title=${say("theme")} @click=${actions.switchTheme}>
       ${icon("theme")}
     </button>

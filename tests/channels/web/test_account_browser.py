@@ -1,0 +1,150 @@
+"""The account panel in a real browser: linking by code and by signing in, refusing, and unlinking."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
+from frontdesk.testing import EchoAgent, serving
+from tests.browser import Tab, chromium, need_chromium
+from tests.channels.web.test_browser import axe, opened, say, shown, violations
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, free_port, oidc_provider, running
+
+__all__ = ["axe"]
+
+pytestmark = pytest.mark.xdist_group("browser")
+CHROMIUM = need_chromium("the account panel")
+PANEL, CARD = "dialog.account", "dialog.account .card"
+DESKTOP: Any = {"width": 1100, "height": 720}
+
+
+@pytest.fixture
+async def new_tab() -> AsyncIterator[Any]:
+    async with chromium(CHROMIUM) as tab:
+        yield tab
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], linker=OneTimeCodeIdentityLinker())
+    async with serving(host) as client:
+        yield client.base_url
+
+
+async def panel(tab: Tab) -> None:
+    await tab.page.click("header button[aria-haspopup=dialog]")
+    await tab.page.wait_for_selector(f"{PANEL} dl")
+
+
+async def press(tab: Tab, name: str) -> None:
+    await tab.page.locator(PANEL).get_by_role("button", name=name).click()
+
+
+async def enter(tab: Tab, code: str) -> None:
+    await press(tab, "Enter a code")
+    # The keyboard is where the code belongs.
+    await tab.page.keyboard.type(code)
+    await tab.page.keyboard.press("Enter")
+    await tab.page.wait_for_selector(f"{CARD}:has-text('Is this account yours?')")
+
+
+async def test_two_devices_are_linked_show_the_same_and_part_again(new_tab: Any, url: str, axe: str) -> None:
+    desk, phone = await opened(await new_tab(), url), await opened(await new_tab(), url)
+    await desk.page.set_viewport_size(DESKTOP)
+    await say(desk, "said at the desk")
+    await shown(desk, "said at the desk", ".message.assistant.done")
+    for tab in (desk, phone):
+        await panel(tab)
+    assert await violations(desk, axe) == []
+    await press(desk, "Show a code")
+    code = await desk.page.inner_text(f"{CARD} output")
+    assert await violations(desk, axe) == []
+    await enter(phone, code)
+    assert await phone.fits()
+    assert await violations(phone, axe) == []
+    await press(phone, "Yes, link them")
+    await phone.page.wait_for_selector(f"{CARD}:has-text('Now confirm in the other account')")
+    # The desk is asked without doing anything.
+    await desk.page.wait_for_selector(f"{CARD}:has-text('Is this account yours?')")
+    await press(desk, "Yes, link them")
+    await desk.page.wait_for_selector(f"{PANEL} .note:has-text('Linked.')")
+    await phone.page.wait_for_selector(f"{PANEL} .note:has-text('Linked.')")
+    await shown(phone, "said at the desk")
+    for tab in (desk, phone):
+        await tab.page.keyboard.press("Escape")
+        await tab.page.wait_for_selector(PANEL, state="hidden")
+    await say(phone, "said on the phone")
+    await shown(desk, "said on the phone")
+    await panel(phone)
+    await press(phone, "Unlink this page")
+    assert await violations(phone, axe) == []
+    await press(phone, "Unlink this page")
+    await phone.page.wait_for_selector(f"{PANEL} .note:has-text('Unlinked.')")
+    await phone.page.wait_for_selector("text=said at the desk", state="detached")
+    assert [*desk.complaints, *phone.complaints] == []
+
+
+async def test_a_code_can_be_refused_and_a_wrong_one_says_so(new_tab: Any, url: str) -> None:
+    desk, phone = await opened(await new_tab(), url), await opened(await new_tab(), url)
+    for tab in (desk, phone):
+        await panel(tab)
+    await press(desk, "Show a code")
+    code = await desk.page.inner_text(f"{CARD} output")
+    await enter(phone, code)
+    await press(phone, "No, leave them apart")
+    await phone.page.wait_for_selector(f"{PANEL} .note:has-text('Nothing was linked.')")
+    await press(phone, "Enter a code")
+    await phone.page.keyboard.type(code)
+    await phone.page.keyboard.press("Enter")
+    await phone.page.wait_for_selector(f"{PANEL} [role=alert]:has-text('This code does not work.')")
+
+
+@contextlib.asynccontextmanager
+async def signing_in() -> AsyncIterator[str]:
+    """A host whose visitors sign in at a provider of another site."""
+    async with oidc_provider("localhost") as provider:
+        listener = free_port()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        provider.client.redirect_uris = {f"{url}/link/callback"}
+        linker = OAuthIdentityLinker(
+            Oidc(provider.issuer, title="Example"),
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            public_url=url,
+        )
+        host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], linker=linker)
+        async with running(host.app, listener, lifespan="on"):
+            yield url
+
+
+async def sign_in(tab: Tab, answer: str) -> None:
+    await panel(tab)
+    await press(tab, "Sign in")
+    await tab.page.click("text=Continue to Example")
+    await tab.page.fill("input[name=person]", "ada")
+    await tab.page.click("text=Agree")
+    await tab.page.click(f"text={answer}")
+    await tab.page.wait_for_url("**/chat")
+    await tab.page.wait_for_selector("textarea")
+
+
+async def test_who_signs_in_comes_back_to_the_page_and_is_named(new_tab: Any) -> None:
+    async with signing_in() as url:
+        desk, phone = await opened(await new_tab(), url), await opened(await new_tab(), url)
+        await sign_in(desk, "No, leave them apart")
+        await panel(desk)
+        assert "No other account yet." in await desk.page.inner_text(PANEL)
+        await desk.page.keyboard.press("Escape")
+        for tab in (desk, phone):
+            await sign_in(tab, "Yes, link them")
+        await say(phone, "the same person")
+        await shown(desk, "the same person")
+        await panel(desk)
+        assert "Ada" in await desk.page.inner_text(f"{PANEL} strong")
+        for tab in (desk, phone):
+            # A host that stops waits a while for those who still listen.
+            await tab.page.close()
