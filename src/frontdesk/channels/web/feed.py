@@ -21,6 +21,7 @@ class Frame(msgspec.Struct, frozen=True):
 class _Shown(NamedTuple):
     epoch: int
     length: int
+    notes: tuple[Any, Any]
 
 
 class Feed:
@@ -58,20 +59,20 @@ class Feed:
         if stored.state != "live":
             self._live.pop(place, None)
             return [await self._whole(place, stored)] if changed or shown is not None else []
-        self._live[place] = _Shown(stored.epoch, stored.length)
+        notes = (stored.tools, stored.citations)
+        self._live[place] = _Shown(stored.epoch, stored.length, notes)
         if shown is None or shown.epoch != stored.epoch or shown.length > stored.length:
             return [await self._whole(place, stored)]
-        if shown.length == stored.length:
-            return []
-        text = await self._mailbox.text(place, stored, shown.length)
-        delta = {
-            "number": place.number,
-            "epoch": stored.epoch,
-            "from": shown.length,
-            "text": text,
-            "length": stored.length,
-        }
-        return [{"type": "delta", "chat": place.chat, **delta}]
+        events: list[dict[str, Any]] = []
+        where = {"chat": place.chat, "number": place.number, "epoch": stored.epoch}
+        if shown.length < stored.length:
+            text = await self._mailbox.text(place, stored, shown.length)
+            delta = {"from": shown.length, "text": text, "length": stored.length}
+            events.append({"type": "delta", **where, **delta})
+        if shown.notes != notes:
+            tools, citations = msgspec.to_builtins(notes)
+            events.append({"type": "notes", **where, "tools": tools, "citations": citations})
+        return events
 
     async def _whole(self, place: Spot, stored: StoredMessage) -> dict[str, Any]:
         message = as_shown(stored, await self._mailbox.text(place, stored, 0))

@@ -45,6 +45,24 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int = 0
 
 
+class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool call of an answer, as far as the channel shows it."""
+
+    id: str
+    name: str
+    state: Literal["running", "done", "failed", "stopped"] = "done"
+    seconds: float | None = None
+    arguments: str = ""
+    result: str = ""
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A source that an answer cites."""
+
+    title: str
+    url: str = ""
+
+
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of one message."""
 
@@ -57,6 +75,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: Question | None = None
     buttons: tuple[Button, ...] = ()
     files: tuple[ShownFile, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    citations: tuple[Source, ...] = ()
 
 
 class Part(Content, frozen=True, kw_only=True, omit_defaults=True):

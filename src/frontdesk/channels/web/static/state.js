@@ -47,6 +47,15 @@ export function apply(state, event) {
   else if (event.chat !== state.current) return true;
   else if (event.type === "message") setMessage(state, event.message);
   else if (event.type === "delta") return grow(state, event);
+  else if (event.type === "notes") return note(state, event);
+  return true;
+}
+
+function note(state, event) {
+  const message = state.messages.get(event.number);
+  if (!message || (message.epoch ?? 0) !== event.epoch) return false;
+  message.tools = event.tools;
+  message.citations = event.citations;
   return true;
 }
 

@@ -6,6 +6,7 @@ import { questionCard } from "./card.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
 import { blocks, read } from "./markdown.js";
+import { citations, tools } from "./notes.js";
 import { isBusy, shown } from "./state.js";
 
 export function app(state, actions) {
@@ -125,7 +126,7 @@ function entry(message, state, actions) {
   return html`<li class="message ${role} ${message.state ?? "done"}">
     <span class="hidden">${say(role === "user" ? "you" : role)}</span>
     ${message.origin ? html`<p class="origin">${say("from", { channel: message.origin })}</p>` : nothing}
-    ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)}
+    ${tools(message)} ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)} ${citations(message)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
     ${message.code === "failed" && isLast(message, state)
