@@ -23,7 +23,7 @@ OPTIONAL = {"verify"}
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
-    "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {"api", "feed", "files", "forms", "head", "live", "pages", "replies", "site", "stream"},
 }
 
 NO_VERBS = {

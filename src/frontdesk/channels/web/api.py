@@ -12,6 +12,7 @@ from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
 from frontdesk.channels.web.feed import shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
+from frontdesk.channels.web.forms import note_answer, read_answer
 from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
@@ -156,6 +157,9 @@ class Api:
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
         spot, now = await self._known_spot(call), self._context.now()
+        question = ""
+        if body.form is not None:
+            question, text = await read_answer(self._mailbox, spot, body.form)
         item = to_item(
             msgspec.structs.replace(body, client_id=given),
             text,
@@ -164,6 +168,7 @@ class Api:
             chat=spot.chat,
             now=now,
             files=[await self._keep(call.caller, file, data) for file, data in kept],
+            question=question,
         )
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
@@ -172,6 +177,7 @@ class Api:
             # The page keeps it, and can send it again.
             raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
+        await note_answer(self._mailbox, item, answered=True)
         await _answer(call, {"number": number})
 
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:

@@ -17,6 +17,7 @@ from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.config import FeedLimits, WebChatConfig
 from frontdesk.channels.web.files import as_shown_file, read_files
+from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import (
@@ -204,6 +205,7 @@ class WebChatChannel(Channel):
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer."""
         await self._set_busy(_spot_of(item), 0.0)
+        await note_answer(self._need_mailbox(), item, answered=False)
         return await replies.refuse(self._need_context(), item, error)
 
     def question_in(self, content: Any) -> str | None:

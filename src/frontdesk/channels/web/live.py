@@ -13,7 +13,7 @@ from frontdesk.channels.web.render import sources_of, storable, tools_of
 from frontdesk.channels.web.wire import Content, StoredMessage, Tool
 from frontdesk.errors import PushNotEditableError
 
-_NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": ()}
+_NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
 
 
 def handle_of(place: Spot) -> str:

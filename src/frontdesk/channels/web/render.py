@@ -7,7 +7,7 @@ import agent_framework as framework
 import msgspec
 
 from frontdesk.abc.live import Citation, ToolDetail, ToolUse
-from frontdesk.channels.web.wire import Button, Content, Part, Question, SentFile, Source, StoredMessage, Tool
+from frontdesk.channels.web.wire import Button, Content, Form, Part, Question, SentFile, Source, StoredMessage, Tool
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
@@ -23,6 +23,7 @@ from frontdesk.kit.framework.request_choices import (
     question_text,
     short_name,
 )
+from frontdesk.kit.framework.request_forms import form_of
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
 
@@ -160,6 +161,9 @@ def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
 
 def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
+    fields = () if labels else form_of(wanted)
+    if fields:
+        return Part(text=storable(question), form=Form(id=short_name(call_id), fields=fields))
     if not 0 < len(labels) <= MOST_BUTTONS:
         return Part(text=storable(question_in_words(question, wanted, labels, wording)))
     if wanted is bool:

@@ -1,8 +1,10 @@
 """The bodies of the page's API, and the messages as they are stored and sent."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+
+from frontdesk.kit.framework.request_forms import FormField
 
 MAIN = "main"
 """The conversation that goes on in the person's tracked session, as on every other channel."""
@@ -63,6 +65,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str = ""
 
 
+class Form(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The question of a workflow as a form."""
+
+    id: str
+    """The short name of the question."""
+    fields: tuple[FormField, ...]
+    answered: bool = False
+
+
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of one message."""
 
@@ -77,6 +88,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: tuple[ShownFile, ...] = ()
     tools: tuple[Tool, ...] = ()
     citations: tuple[Source, ...] = ()
+    form: Form | None = None
 
 
 class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,6 +126,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: tuple[ShownFile, ...] = ()
 
 
+class FormAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of a form, and the number of the message that asks for them."""
+
+    number: int
+    values: dict[str, Any]
+
+
 class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that a visitor sends, or a choice that they make."""
 
@@ -121,6 +140,7 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str = ""
     choice: str = ""
     """The data of a button that was pressed."""
+    form: FormAnswer | None = None
     files: tuple[SentFile, ...] = ()
     locale: str = ""
 

@@ -4,7 +4,8 @@ import { render } from "./vendor/lit-html/lit-html.js";
 import { get, newId, post, remove } from "./api.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
-import { loadCatalogue, say } from "./i18n.js";
+import { readForm } from "./form.js";
+import { loadCatalogue, say, sayError } from "./i18n.js";
 import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
 import { app } from "./view.js";
 
@@ -50,6 +51,7 @@ function keepUnsent() {
 async function openChat(id) {
   state.current = state.chats.has(id) ? id : "main";
   state.messages.clear();
+  state.forms.clear();
   state.finished = null;
   state.pending = JSON.parse(sessionStorage.getItem(stored()) ?? "[]");
   atEnd = true;
@@ -180,6 +182,31 @@ const actions = {
     if (asked.length) actions.send(asked[asked.length - 1].text);
   },
   choose: (button) => actions.send(button.text, button.data),
+  async answer(event, message) {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const number = message.number;
+    const { values, problems } = readForm(form, message.form.fields, `form-${number}`);
+    const known = { client_id: state.forms.get(number)?.client_id ?? newId(), problems };
+    state.forms.set(number, known);
+    const [wrong] = Object.keys(problems);
+    if (wrong) {
+      draw();
+      return void form.elements.namedItem(wrong)?.focus?.();
+    }
+    known.busy = true;
+    atEnd = true;
+    draw();
+    const body = { client_id: known.client_id, form: { number, values }, locale: document.documentElement.lang };
+    try {
+      await post(`conversations/${state.current}/messages`, body);
+      state.forms.delete(number);
+    } catch (error) {
+      // What was refused is another message the next time.
+      state.forms.set(number, { problems, note: sayError(error), client_id: error.isTemporary ? known.client_id : undefined });
+    }
+    draw();
+  },
   async stop() {
     await post(`conversations/${state.current}/stop`, { client_id: newId() }).catch(fail);
   },

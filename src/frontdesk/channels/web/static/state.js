@@ -13,6 +13,7 @@ export function newState() {
     attached: [],
     problem: null,
     questions: new Map(),
+    forms: new Map(),
     online: true,
     drawer: false,
     dialog: null,

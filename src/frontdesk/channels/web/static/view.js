@@ -3,6 +3,7 @@
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { questionCard } from "./card.js";
+import { formCard } from "./form.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
 import { blocks, read } from "./markdown.js";
@@ -129,6 +130,7 @@ function entry(message, state, actions) {
     ${tools(message)} ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)} ${citations(message)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
+    ${message.form ? formCard(message, state.forms.get(message.number), actions) : nothing}
     ${message.code === "failed" && isLast(message, state)
       ? html`<div class="actions"><button type="button" @click=${actions.askAgain}>${say("retry")}</button></div>`
       : nothing}
