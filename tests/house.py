@@ -23,7 +23,10 @@ OPTIONAL = {"verify"}
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
-    "web": {"api", "feed", "files", "forms", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {
+        *("api", "branches", "conversations", "feed", "files", "forms", "head", "live", "pages", "replies", "search"),
+        *("site", "stream"),
+    },
 }
 
 NO_VERBS = {

@@ -140,10 +140,13 @@ class WebChatChannel(Channel):
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
         """Return the messages of an answer as JSON values: its text, and a card for each question."""
         wording = Wording(self._need_context().texts, result.locale)
-        origin = "" if result.run.channel == self.name else result.run.channel
+        is_own, run = result.run.channel == self.name, result.run
+        where = {
+            "origin": "" if is_own else run.channel,
+            "run": run.run_id if is_own and run.status == "completed" else "",
+        }
         contents = [
-            msgspec.structs.replace(content, origin=origin)
-            for content in contents_of(result, wording, self.tool_detail)
+            msgspec.structs.replace(content, **where) for content in contents_of(result, wording, self.tool_detail)
         ]
         if result.run.status == "failed":
             contents = [

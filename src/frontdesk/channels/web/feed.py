@@ -101,5 +101,8 @@ def chat_event(head: Head, chat_id: str, now: float) -> dict[str, Any]:
 
 def shown_chat(chat: Chat, now: float) -> dict[str, Any]:
     """Return a conversation as a page gets it; `busy` is for how many seconds something is being answered."""
-    busy = max(0.0, chat.busy_until - now)
-    return {"id": chat.id, "title": chat.title, "at": chat.at, "last": chat.last, "busy": round(busy, 3)}
+    shown: dict[str, Any] = {"id": chat.id, "title": chat.title, "at": chat.at, "last": chat.last}
+    shown["busy"] = round(max(0.0, chat.busy_until - now), 3)
+    if chat.base:
+        shown |= {"base": chat.base, "shared": chat.shared, "born": chat.born}
+    return {**shown, "archived": True} if chat.archived else shown

@@ -15,7 +15,7 @@ _MOST_SENTENCES = 5
 
 async def read_answer(mailbox: Mailbox, spot: Spot, answer: FormAnswer) -> tuple[str, str]:
     """Return the question that a form answers, and its values in words; refuse values that do not fit."""
-    message = await mailbox.peek(spot._replace(number=answer.number))
+    message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
     if message is None or message.form is None:
         raise NotFoundError("There is no such form.", param="form")
     found = check(message.form.fields, answer.values)
@@ -38,4 +38,4 @@ async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> N
         return msgspec.structs.replace(before, form=Form(id=form.id, fields=form.fields, answered=answered)), None
 
     place = Spot(item.caller.identity.native_id, chat_of(item.conversation_id), number)
-    await mailbox.edit(place, change)
+    await mailbox.edit(await mailbox.held(place), change)

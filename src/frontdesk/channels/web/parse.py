@@ -55,6 +55,11 @@ def conversation_name(visitor: str, chat: str) -> str:
     return f"{visitor}:{chat}"
 
 
+def session_key(chat: str) -> str:
+    """Return the key of the session of a conversation that is not the main one."""
+    return f"web:{chat}"
+
+
 def chat_of(conversation_id: str | None) -> str:
     """Return the conversation that a name stands for; without one, the main one."""
     return MAIN if conversation_id is None else conversation_id.partition(":")[2] or MAIN
@@ -90,17 +95,19 @@ def to_item(
     now: float,
     files: Sequence[ShownFile] = (),
     question: str = "",
+    previous_run: str = "",
 ) -> InboxItem:
     """Make the event of a message, a command, a choice or the values of a form; `question` is that of the form.
 
-    Its details are what the page shows of it.
+    `previous_run` is the one behind which a branch begins. Its details are what the page shows of it.
     """
     visitor = caller.identity.native_id
     request = ChannelRequest(
         channel=channel,
         conversation_id=conversation_name(visitor, chat),
         # The main conversation is the person's own on every channel; each other one is a session of its own.
-        session=None if chat == MAIN else ChannelSession(key=f"web:{chat}"),
+        session=None if chat == MAIN else ChannelSession(key=session_key(chat)),
+        previous_run_id=previous_run or None,
         attributes={LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {},
         details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
     )

@@ -83,6 +83,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The code of the error that a notice is about."""
     origin: str = ""
     """The channel on which it was asked, if that was another one."""
+    run: str = ""
+    """The run that has answered, if it was asked on the page: a branch can begin behind it."""
     question: Question | None = None
     buttons: tuple[Button, ...] = ()
     files: tuple[ShownFile, ...] = ()
@@ -141,6 +143,8 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     choice: str = ""
     """The data of a button that was pressed."""
     form: FormAnswer | None = None
+    instead_of: int = 0
+    """The number of an earlier message of theirs, in whose place this one is said on a branch; 0 goes on as it is."""
     files: tuple[SentFile, ...] = ()
     locale: str = ""
 
@@ -151,10 +155,11 @@ class StopBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     client_id: str
 
 
-class TitleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A title for a conversation."""
+class ChatBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of a conversation: a title, or whether it is archived."""
 
-    title: str
+    title: str | None = None
+    archived: bool | None = None
 
 
 class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
