@@ -24,7 +24,10 @@ MORE = {
     "chat_completions": {"assemble", "messages"},
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
-    "web": {"account", "api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {
+        *("account", "api", "branches", "conversations", "feed", "files", "forms", "head", "live", "pages", "replies"),
+        *("search", "site", "stream"),
+    },
 }
 
 NO_VERBS = {

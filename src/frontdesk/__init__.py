@@ -39,7 +39,17 @@ if TYPE_CHECKING:
         SupportsLinkRoutes,
         SupportsLinkStorePath,
     )
-    from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
+    from frontdesk.abc.live import (
+        Citation,
+        LivePlace,
+        LiveTerms,
+        LiveView,
+        ShowsNotes,
+        ShowsTyping,
+        StreamsReplies,
+        SupportsLiveLookup,
+        ToolUse,
+    )
     from frontdesk.abc.push import PushesParts, PushPart, PushTerms, ShowsQuestions, SupportsPushLookup
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
@@ -163,6 +173,7 @@ _HOME = {
     "ChannelRequest": "frontdesk.data.request",
     "ChannelResponseContext": "frontdesk.abc.hooks",
     "ChannelSession": "frontdesk.data.request",
+    "Citation": "frontdesk.abc.live",
     "ClientOutput": "frontdesk.data.request",
     "ClientTool": "frontdesk.data.request",
     "CodecError": "frontdesk.errors.base",
@@ -262,6 +273,7 @@ _HOME = {
     "Secret": "frontdesk.kit.auth.secrets",
     "ServerLimits": "frontdesk.kit.http.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
+    "ShowsNotes": "frontdesk.abc.live",
     "ShowsQuestions": "frontdesk.abc.push",
     "ShowsTyping": "frontdesk.abc.live",
     "Span": "frontdesk.abc.telemetry",
@@ -285,6 +297,7 @@ _HOME = {
     "TaskStatus": "frontdesk.data.task",
     "Telemetry": "frontdesk.abc.telemetry",
     "TooManyRequestsError": "frontdesk.errors.requests",
+    "ToolUse": "frontdesk.abc.live",
     "TrustedEnvironment": "frontdesk.kit.auth.platform_auth",
     "TrustedPeers": "frontdesk.kit.auth.platform_auth",
     "TrustedSecret": "frontdesk.kit.auth.platform_auth",
@@ -334,6 +347,7 @@ __all__ = [
     "ChannelRequest",
     "ChannelResponseContext",
     "ChannelSession",
+    "Citation",
     "ClientOutput",
     "ClientTool",
     "CodecError",
@@ -433,6 +447,7 @@ __all__ = [
     "Secret",
     "ServerLimits",
     "ShowsItems",
+    "ShowsNotes",
     "ShowsQuestions",
     "ShowsTyping",
     "Span",
@@ -456,6 +471,7 @@ __all__ = [
     "TaskStatus",
     "Telemetry",
     "TooManyRequestsError",
+    "ToolUse",
     "TrustedEnvironment",
     "TrustedPeers",
     "TrustedSecret",

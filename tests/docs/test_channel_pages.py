@@ -12,6 +12,8 @@ from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.head import LONGEST_TITLE
 from frontdesk.kit.chat.config import ChatConfig
 from frontdesk.kit.chat.media import MediaLimits
+from frontdesk.kit.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
+from frontdesk.kit.framework.request_forms import MOST_CHOICES, MOST_FIELDS
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import signature, spans
 
@@ -77,6 +79,11 @@ def test_the_limits_of_the_web_chat_are_those_of_the_code() -> None:
         "files of a message": f"{given['max_files']}, and {given['max_file_bytes'] // MIB} MiB together",
         "conversations of a visitor": f"{given['max_conversations']}",
         "a title": f"{LONGEST_TITLE} characters",
+        "tools of an answer": (
+            f"the last {MOST_TOOLS}, with {LONGEST_DETAIL} characters of arguments and of a result each"
+        ),
+        "sources of an answer": f"the first {MOST_CITATIONS}",
+        "a form": f"{MOST_FIELDS} fields, and {MOST_CHOICES} choices of each",
         "open pages": f"{FeedLimits().max_open}, and {FeedLimits().max_open_per_caller} of a visitor",
         "the time for the body": f"{given['body_timeout']:g} s",
         "how long a message is kept": f"{given['keep_days']:g} days after it was last changed",

@@ -76,6 +76,27 @@ class TestSessionMode:
             room.turns.close(turn)
 
 
+class TestNamedBranches:
+    async def test_a_key_begins_as_a_branch_of_a_run_and_goes_on_by_itself(self, room: Room) -> None:
+        first = await room.say("one", key="mine")
+        await room.say("two", key="mine")
+        for said in ("other", "more"):
+            await room.say(said, key="branch", previous_run_id=first.run_id)
+        branch, mine = await room.open(key="branch"), await room.open(key="mine")
+        assert await room.texts(branch) == ["one", "re: one", "other", "re: other", "more", "re: more"]
+        assert await room.texts(mine) == ["one", "re: one", "two", "re: two"]
+
+    async def test_it_never_goes_on_in_the_session_of_the_run(self, room: Room) -> None:
+        first = await room.say("one", key="mine")
+        turn = await room.open(key="branch", previous_run_id=first.run_id)
+        assert session_of(turn) != first.session_id
+        assert await room.texts(turn) == ["one", "re: one"]
+
+    async def test_a_run_that_is_not_there_begins_no_branch(self, room: Room) -> None:
+        with pytest.raises(NotFoundError):
+            await room.open(key="branch", previous_run_id="run_of_another")
+
+
 class TestNames:
     async def test_one_name_is_one_session(self, room: Room) -> None:
         await room.say("one", key="mine")

@@ -305,6 +305,13 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """Let the next message go on with one of those sessions; any other is a `NotFoundError`."""
         ...
 
+    async def track_session(self, caller: Caller, key: str) -> None:
+        """Let the caller's direct chats, on all channels, go on with the session that they have under a key.
+
+        A key without a session is a `NotFoundError`. The session that they went on with stays among the past ones.
+        """
+        ...
+
     async def name_session(
         self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
     ) -> None:

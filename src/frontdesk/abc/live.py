@@ -45,6 +45,33 @@ class LivePlace(Value, frozen=True, kw_only=True):
     kind: DestinationKind = "direct"
 
 
+ToolDetail = Literal["hidden", "names", "full"]
+"""How much a channel shows of the tools that an answer uses: nothing, their names, or arguments and results too."""
+ToolState = Literal["running", "done", "failed", "stopped"]
+
+
+class ToolUse(Value, frozen=True, kw_only=True):
+    """A tool call of an answer, as far as a channel shows it."""
+
+    call_id: str
+    name: str
+    state: ToolState = "running"
+    seconds: float | None = None
+    """How long it took, if that was seen."""
+    arguments: str = ""
+    """The arguments as JSON, only for a channel that shows them; a long text is cut, and ends with `…` then."""
+    result: str = ""
+    """The result as text, likewise."""
+
+
+class Citation(Value, frozen=True, kw_only=True):
+    """A source that an answer cites."""
+
+    title: str
+    url: str = ""
+    """Its address, http or https; empty for a source that has none."""
+
+
 class LiveView(Value, frozen=True, kw_only=True):
     """An answer as far as it is written."""
 
@@ -54,6 +81,10 @@ class LiveView(Value, frozen=True, kw_only=True):
     """The start of the part that was not shown before, for platforms that append; 0 if everything is new."""
     sequence: int = 0
     """The number of the view. It begins with 0, once more if another process takes the answer over."""
+    tools: tuple[ToolUse, ...] = ()
+    """The tool calls so far, for a channel that is `ShowsNotes`; there may be some before there is a text."""
+    citations: tuple[Citation, ...] = ()
+    """The sources that are cited so far, likewise."""
 
 
 @runtime_checkable
@@ -78,6 +109,19 @@ class StreamsReplies(Protocol):
 
         The key of a message that is sent here should follow from the first handle and its number.
         """
+        ...
+
+
+@runtime_checkable
+class ShowsNotes(Protocol):
+    """A channel that shows beside an answer the tools that it uses, and the sources that it cites.
+
+    Its views have them while the answer is written; `kit.framework.notes` reads them from a whole result.
+    """
+
+    @property
+    def tool_detail(self) -> ToolDetail:
+        """Return how much it shows of the tools; nothing of the rest is kept."""
         ...
 
 

@@ -92,7 +92,8 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     request_hash: str | None = None
     """A hash of the request, to tell it from another one with the same key."""
     previous_run_id: str | None = None
-    """The run that this one continues; it must belong to the caller."""
+    """The run that this one continues; it must belong to the caller. With the key of a session, this session begins as
+    a branch of the run, unless it has had a turn before."""
     checkpoint_id: str | None = None
     """The checkpoint from which a workflow goes on instead of the last one; it must be the session's own."""
     isolation: IsolationKeys | None = None

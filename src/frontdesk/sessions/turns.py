@@ -101,6 +101,8 @@ class Turns:
         """Open a turn in a session that exists, or that has a name."""
         request = admitted.request
         if request.previous_run_id is not None:
+            if request.store and request.session is not None and request.session.key is not None:
+                return await self._branch_named(admitted, request.previous_run_id, request.session.key, wait)
             return await self._continue(admitted, request.previous_run_id)
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, wait)
@@ -260,11 +262,25 @@ class Turns:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _continue(self, admitted: AdmittedRequest, previous_run_id: str) -> Turn:
-        run = await self._store.runs.get(admitted.owner, previous_run_id)
+    async def _branch_named(self, admitted: AdmittedRequest, run_id: str, key: str, wait: float | None) -> Turn:
+        """Open the session of a key; one that has had no turn begins as a branch of a run, and is never its own."""
+        name = SessionName(owner=admitted.owner, kind="named", value=key)
+        if await self._store.sessions.find(name) is not None:
+            return await self._resume(admitted, name, wait)
+        run, parent = await self._run_to_continue(admitted, run_id)
+        fresh = await self.locate(admitted, name)
+        branch = self._branch(admitted, run, parent).replace(session_id=fresh.session_id, key=fresh.key)
+        return await self._enter(admitted, branch, wait)
+
+    async def _run_to_continue(self, admitted: AdmittedRequest, run_id: str) -> tuple[RunRecord, SessionRecord]:
+        run = await self._store.runs.get(admitted.owner, run_id)
         record = None if run is None or run.session_id is None else await self._of_run(run)
         if run is None or record is None:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
+        return run, record
+
+    async def _continue(self, admitted: AdmittedRequest, previous_run_id: str) -> Turn:
+        run, record = await self._run_to_continue(admitted, previous_run_id)
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
         # A run that continues a response of a conversation gets a branch: it is no turn of the conversation.

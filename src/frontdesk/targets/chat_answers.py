@@ -1,7 +1,7 @@
 """Takes the message of a chat for the answer to a question of its workflow."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from agent_framework import Message
 
@@ -17,6 +17,7 @@ from frontdesk.kit.framework.request_choices import (
     short_name,
     wanted_phrase,
 )
+from frontdesk.kit.framework.request_forms import FORM, check, form_of
 from frontdesk.kit.framework.workflow_requests import Request, call_id_of
 from frontdesk.targets.typed_input import fit_answer, is_of
 
@@ -49,6 +50,8 @@ def _pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
 def _value(request: ChannelRequest, call: Request) -> Any:
     wanted: Any = call.response_type
     choices = choices_of(wanted)
+    if FORM in request.attributes:
+        return _form_value(request.attributes[FORM], wanted, call_id_of(call))
     if presses_choice(request):
         number = request.attributes.get(CHOICE)
         if not isinstance(number, int) or not 0 <= number < len(choices):
@@ -68,6 +71,19 @@ def _value(request: ChannelRequest, call: Request) -> Any:
     except InvalidRequestError:
         raise _no_answer(wanted, choices) from None
     return text
+
+
+def _form_value(values: Any, wanted: Any, name: str) -> Any:
+    """Return the values of a form, checked once more: the form was shown, and the type decides."""
+    fields = form_of(wanted)
+    if not fields or not isinstance(values, Mapping):
+        raise NotFoundError(_NOT_OPEN)
+    given = dict(cast("Mapping[str, Any]", values))
+    problems = check(fields, given)
+    if problems:
+        raise InvalidRequestError(problems[0].sentence, param="input")
+    fit_answer(given, wanted, name)
+    return given
 
 
 def _no_answer(wanted: Any, choices: Sequence[Choice]) -> InvalidRequestError:

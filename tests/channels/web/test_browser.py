@@ -12,53 +12,24 @@ from agent_framework import Agent, Content, tool
 
 from frontdesk.testing import EchoAgent, GatedAgent, ScriptedChatClient
 from tests.browser import Tab, chromium, need_chromium
+from tests.channels.web.browsing import ANSWER, SEND, STOP, axe_source, opened, say, shown, violations
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import web_host
-from tests.node_program import INSTALLED
 
 pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the web chat")
-AXE = INSTALLED / "axe-core" / "axe.min.js"
-BOX, SEND, STOP = "textarea", "button[type=submit].send", "button.stop"
-ANSWER = ".message.assistant"
 
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: the web chat with axe-core: npm has not installed it (make test does)")
-    return AXE.read_text()
+    return axe_source()
 
 
 @pytest.fixture
 async def new_tab() -> AsyncIterator[Any]:
     async with chromium(CHROMIUM) as tab:
         yield tab
-
-
-async def opened(tab: Tab, url: str) -> Tab:
-    await tab.page.goto(f"{url}/chat")
-    await tab.page.wait_for_selector(BOX)
-    return tab
-
-
-async def say(tab: Tab, text: str) -> None:
-    await tab.page.fill(BOX, text)
-    await tab.page.press(BOX, "Enter")
-
-
-async def shown(tab: Tab, text: str, selector: str = ANSWER) -> None:
-    """Waits until a message has a text."""
-    await tab.page.locator(selector, has_text=text).last.wait_for()
-
-
-async def violations(tab: Tab, axe: str) -> list[str]:
-    """What axe finds wrong; as a script of the page it would be stopped by the policy."""
-    await tab.page.evaluate(axe)
-    found = await tab.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert len(found["passes"]) > 20
-    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found["violations"]]
 
 
 async def test_asking_reloading_in_mid_answer_a_second_tab_and_stopping(new_tab: Any) -> None:

@@ -97,8 +97,12 @@ class Page:
                 self.messages[event["chat"], event["message"]["number"]] = event["message"]
             elif event["type"] == "delta":
                 message = self.messages[event["chat"], event["number"]]
-                assert (message.get("epoch", 0), len(message["text"])) == (event["epoch"], event["from"])
-                message["text"] += event["text"]
+                text = message.get("text", "")
+                assert (message.get("epoch", 0), len(text)) == (event["epoch"], event["from"])
+                message["text"] = text + event["text"]
+            elif event["type"] == "notes":
+                message = self.messages[event["chat"], event["number"]]
+                message |= {name: event[name] for name in ("tools", "citations")}
             elif event["type"] == "chat":
                 self.chats[event["chat"]["id"]] = event["chat"]
 

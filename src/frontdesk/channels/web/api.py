@@ -10,11 +10,14 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.account import Account
+from frontdesk.channels.web.branches import begin_branch
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
+from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
 from frontdesk.channels.web.feed import box_of, shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
-from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
+from frontdesk.channels.web.forms import note_answer, read_answer
+from frontdesk.channels.web.head import Chat
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
 from frontdesk.channels.web.render import error_body, storable
@@ -25,25 +28,20 @@ from frontdesk.channels.web.verify import PersonVerifier, Visitors, VisitorVerif
 from frontdesk.channels.web.wire import (
     MAIN,
     DecideBody,
-    NewBody,
     SendBody,
     SentFile,
     ShownFile,
     StopBody,
-    TitleBody,
 )
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import Caller
 from frontdesk.errors import (
-    ConflictError,
-    InvalidRequestError,
     LinkRequiredError,
     NotFoundError,
     RequestError,
     TooManyRequestsError,
 )
 from frontdesk.kit.aio.large import run_sized
-from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
@@ -53,8 +51,6 @@ from frontdesk.kit.names import plain_id
 
 PAGE = 50
 """The number of messages that a page gets at once."""
-_FIELDS_BYTES = 4_096
-"""The bytes of a body besides its text."""
 _LONGEST_REASON = 2_000
 _RETRY_AFTER = 5.0
 
@@ -83,13 +79,14 @@ class Api:
         self._deadline = BodyDeadline(config.body_timeout)
         self._account = Account(path, context, mailbox, self._deadline)
         # A character of a text has six bytes at most in JSON.
-        self._max_body = 6 * config.max_text + _FIELDS_BYTES
+        self._max_body = 6 * config.max_text + FIELDS_BYTES
         if config.max_files:
-            self._max_body += config.max_file_bytes * 4 // 3 + config.max_files * _FIELDS_BYTES
+            self._max_body += config.max_file_bytes * 4 // 3 + config.max_files * FIELDS_BYTES
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes below the channel's path."""
         everybody, chat = OpenVerifier(self._name, self._verifier), "/api/conversations/{chat}"
+        chats = Conversations(self._config, self._context, self._mailbox, self._let_in, self._deadline)
         feed = SocketEndpoint(
             self._verifier,
             error_body,
@@ -102,8 +99,10 @@ class Api:
             Route("/", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.page)),
             Route("/static/{version}/{name:path}", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.file)),
             Route("/api/me", endpoint=self._endpoint(GET=self.me)),
-            Route("/api/conversations", endpoint=self._endpoint(POST=self.new)),
-            Route(chat, endpoint=self._endpoint(POST=self.rename, DELETE=self.delete)),
+            Route("/api/conversations", endpoint=self._endpoint(POST=chats.new)),
+            Route("/api/search", endpoint=self._endpoint(GET=chats.search)),
+            Route(chat, endpoint=self._endpoint(POST=chats.change, DELETE=chats.delete)),
+            Route(f"{chat}/everywhere", endpoint=self._endpoint(POST=chats.track)),
             Route(f"{chat}/messages", endpoint=self._endpoint(runs=["POST"], GET=self.messages, POST=self.send)),
             Route(f"{chat}/stop", endpoint=self._endpoint(POST=self.stop)),
             Route("/api/approvals/{approval_id}", endpoint=self._endpoint(GET=self.question, POST=self.decide)),
@@ -133,9 +132,9 @@ class Api:
     async def me(self, call: HttpCall) -> None:
         """Answer with what the page has to know first: the settings, the conversations, and where the feed begins."""
         await self._let_in(call.caller)
-        head, config, now = await self._mailbox.head(_visitor(call)), self._config, self._context.now()
+        head, config, now = await self._mailbox.head(visitor_of(call)), self._config, self._context.now()
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
-        await _answer(
+        await answer(
             call,
             {
                 "title": config.title,
@@ -147,7 +146,7 @@ class Api:
                 "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
-                "box": box_of(_visitor(call)),
+                "box": box_of(visitor_of(call)),
             },
         )
 
@@ -155,23 +154,31 @@ class Api:
         """Answer with messages of a conversation, the last ones or those before a number."""
         await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
-        messages = await self._mailbox.page(_spot(call), before, PAGE)
-        await _answer(call, {"messages": [msgspec.to_builtins(message) for message in messages]})
+        messages = await self._mailbox.page(spot_of(call), before, PAGE)
+        await answer(call, {"messages": [msgspec.to_builtins(message) for message in messages]})
 
     async def send(self, call: HttpCall) -> None:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""
         body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
-        spot, now = await self._known_spot(call), self._context.now()
+        chat, now, visitor = await self._known_chat(call), self._context.now(), visitor_of(call)
+        if body.instead_of:
+            spot, branch_id = Spot(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
+            chat = await begin_branch(self._mailbox, spot, branch_id, now, self._config.max_conversations)
+        question = ""
+        if body.form is not None:
+            question, text = await read_answer(self._mailbox, Spot(visitor, chat.id), body.form)
         item = to_item(
             msgspec.structs.replace(body, client_id=given),
             text,
             channel=self._name,
             caller=call.caller,
-            chat=spot.chat,
+            chat=chat.id,
             now=now,
             files=[await self._keep(call.caller, file, data) for file, data in kept],
+            question=question,
+            previous_run=chat.run,
         )
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
@@ -180,7 +187,8 @@ class Api:
             # The page keeps it, and can send it again.
             raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
-        await _answer(call, {"number": number})
+        await note_answer(self._mailbox, item, answered=True)
+        await answer(call, {"number": number, "conversation": chat.id})
 
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
         raw = await call.json_body(limit=self._max_body, deadline=self._deadline)
@@ -209,69 +217,27 @@ class Api:
 
     async def stop(self, call: HttpCall) -> None:
         """Stop what is being answered in a conversation, and what waits there to be."""
-        body = decode(StopBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
+        body = decode(StopBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._let_in(call.caller)
-        spot = await self._known_spot(call)
+        chat = await self._known_chat(call)
         item = to_stop(
             client_id(body.client_id),
             channel=self._name,
             caller=call.caller,
-            chat=spot.chat,
+            chat=chat.id,
             now=self._context.now(),
         )
         await self._context.accept(item)
-        await _answer(call, {})
-
-    async def new(self, call: HttpCall) -> None:
-        """Make a conversation, once for each id that the page gives."""
-        body = decode(NewBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
-        await self._let_in(call.caller)
-        chat = Chat(id=new_chat_id(_visitor(call), client_id(body.client_id)), at=self._context.now())
-
-        def add(head: Head) -> Head | None:
-            if head.chat(chat.id) is not None:
-                return None
-            if len(head.chats) >= self._config.max_conversations:
-                raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
-            return head.with_chat(chat)
-
-        await self._mailbox.change(_visitor(call), add)
-        await _answer(call, {"conversation": shown_chat(chat, chat.at)})
-
-    async def rename(self, call: HttpCall) -> None:
-        """Give a conversation a title."""
-        body = decode(TitleBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
-        await self._let_in(call.caller)
-        spot, title = _spot(call), one_line(storable(body.title))
-        if not title or len(title) > LONGEST_TITLE:
-            raise InvalidRequestError(f"A title has 1 to {LONGEST_TITLE} characters.", param="title")
-
-        def retitle(head: Head) -> Head:
-            chat = head.chat(spot.chat)
-            if chat is None:
-                raise NotFoundError(NO_CHAT, param="conversation")
-            return head.with_chat(msgspec.structs.replace(chat, title=title))
-
-        await self._mailbox.change(spot.visitor, retitle)
-        await _answer(call, {})
-
-    async def delete(self, call: HttpCall) -> None:
-        """Remove a conversation from the page; the main one stays."""
-        await self._let_in(call.caller)
-        spot = _spot(call)
-        if spot.chat == MAIN:
-            raise ConflictError("This conversation is the same on all channels, and stays.", code="main_conversation")
-        await self._mailbox.drop(spot)
-        await _answer(call, {})
+        await answer(call, {})
 
     async def question(self, call: HttpCall) -> None:
         """Answer with a question and every argument of its call."""
         approval = await self._context.get_approval(call.caller, _approval_id(call))
-        await _answer(call, _shown_question(approval, self._context.now()))
+        await answer(call, _shown_question(approval, self._context.now()))
 
     async def decide(self, call: HttpCall) -> None:
         """Decide a question as the visitor was shown it."""
-        raw = await call.json_body(limit=6 * _LONGEST_REASON + _FIELDS_BYTES, deadline=self._deadline)
+        raw = await call.json_body(limit=6 * _LONGEST_REASON + FIELDS_BYTES, deadline=self._deadline)
         body = decode(DecideBody, raw)
         decision = await self._context.decide(
             call.caller,
@@ -282,13 +248,14 @@ class Api:
         )
         approval = decision.approval
         shown = None if approval is None else _shown_question(approval, self._context.now())
-        await _answer(call, {"outcome": decision.outcome, "question": shown})
+        await answer(call, {"outcome": decision.outcome, "question": shown})
 
-    async def _known_spot(self, call: HttpCall) -> Spot:
-        spot = _spot(call)
-        if (await self._mailbox.head(spot.visitor)).chat(spot.chat) is None:
+    async def _known_chat(self, call: HttpCall) -> Chat:
+        spot = spot_of(call)
+        chat = (await self._mailbox.head(spot.visitor)).chat(spot.chat)
+        if chat is None:
             raise NotFoundError(NO_CHAT, param="conversation")
-        return spot
+        return chat
 
 
 def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
@@ -305,17 +272,5 @@ def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
     }
 
 
-def _visitor(call: HttpCall) -> str:
-    return call.caller.identity.native_id
-
-
-def _spot(call: HttpCall) -> Spot:
-    return Spot(_visitor(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
-
-
 def _approval_id(call: HttpCall) -> str:
     return plain_id(call.scope["path_params"]["approval_id"], "approval id")
-
-
-async def _answer(call: HttpCall, body: Any) -> None:
-    await send_json(call.send, 200, msgspec.json.encode(body), DATA_HEADERS)

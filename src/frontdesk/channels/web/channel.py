@@ -10,16 +10,25 @@ from starlette.routing import BaseRoute
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.abc.live import LiveMode, LivePlace, LiveTerms, LiveView
+from frontdesk.abc.live import LiveMode, LivePlace, LiveTerms, LiveView, ToolDetail
 from frontdesk.abc.push import PushPart
 from frontdesk.channels.web import replies
 from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.config import FeedLimits, WebChatConfig
 from frontdesk.channels.web.files import as_shown_file, read_files
+from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
-from frontdesk.channels.web.render import content_of_reply, contents_of, settled, storable, stored
+from frontdesk.channels.web.render import (
+    content_of_reply,
+    contents_of,
+    settled,
+    sources_of,
+    storable,
+    stored,
+    tools_of,
+)
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import InboxItem
@@ -57,6 +66,8 @@ class WebChatChannel(Channel):
     push_edits = True
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
+    _context: ChannelContext | None = None
+    _mailbox: Mailbox | None = None
 
     def __init__(
         self,
@@ -77,6 +88,7 @@ class WebChatChannel(Channel):
         stream_transform_hook: StreamTransformHook | None = None,
         live: LiveMode = "auto",
         live_terms: LiveTerms | None = None,
+        tools: ToolDetail = "names",
         keep_days: float = WebChatConfig.keep_days,
         max_text: int = WebChatConfig.max_text,
         max_conversations: int = WebChatConfig.max_conversations,
@@ -105,9 +117,13 @@ class WebChatChannel(Channel):
             limits=limits,
             feed=feed or FeedLimits(),
             live_terms=self.live_terms,
+            tools=tools,
         )
-        self._context: ChannelContext | None = None
-        self._mailbox: Mailbox | None = None
+
+    @property
+    def tool_detail(self) -> ToolDetail:
+        """Return how much is shown of the tools that an answer uses."""
+        return self._config.tools
 
     def findings(self) -> list[str]:
         return self._config.findings()
@@ -125,8 +141,14 @@ class WebChatChannel(Channel):
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
         """Return the messages of an answer as JSON values: its text, and a card for each question."""
         wording = Wording(self._need_context().texts, result.locale)
-        origin = "" if result.run.channel == self.name else result.run.channel
-        contents = [msgspec.structs.replace(content, origin=origin) for content in contents_of(result, wording)]
+        is_own, run = result.run.channel == self.name, result.run
+        where = {
+            "origin": "" if is_own else run.channel,
+            "run": run.run_id if is_own and run.status == "completed" else "",
+        }
+        contents = [
+            msgspec.structs.replace(content, **where) for content in contents_of(result, wording, self.tool_detail)
+        ]
         if result.run.status == "failed":
             contents = [
                 msgspec.structs.replace(content, role="notice", code="failed", text=wording.failure(content.text))
@@ -157,7 +179,8 @@ class WebChatChannel(Channel):
 
     async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
         """Write the beginning of an answer into the mailbox; return its handle."""
-        return await self._add(place_of(place), Content(text=storable(view.text)), key, "live")
+        content = Content(text=storable(view.text), tools=tools_of(view.tools), citations=sources_of(view.citations))
+        return await self._add(place_of(place), content, key, "live")
 
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
         """Write more of an answer into the mailbox."""
@@ -191,6 +214,7 @@ class WebChatChannel(Channel):
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer."""
         await self._set_busy(_spot_of(item), 0.0)
+        await note_answer(self._need_mailbox(), item, answered=False)
         return await replies.refuse(self._need_context(), item, error)
 
     def question_in(self, content: Any) -> str | None:

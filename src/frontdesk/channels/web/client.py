@@ -84,7 +84,9 @@ class Mailbox:
                 await self._keep_key(spot.visitor, head.keys[0])
             # Whoever has written it, the head has to count it before the next one can be written.
             counted = head.with_message(
-                msgspec.structs.replace(chat, last=place.number, at=stored.at, title=chat.title or title),
+                msgspec.structs.replace(
+                    chat, last=place.number, at=stored.at, title=chat.title or ("" if chat.base else title)
+                ),
                 stored.key,
                 live=stored.state == "live",
                 busy_until=busy_until,
@@ -168,6 +170,10 @@ class Mailbox:
         text = stored.text if stored.length <= PIECE else await self.text(place, stored, 0)
         return as_shown(stored, text)
 
+    async def held(self, spot: Spot) -> Spot:
+        """Return the place under which a message is stored that is shown in a conversation, perhaps a branch."""
+        return spot._replace(chat=(await self.head(spot.visitor)).holder(spot.chat, spot.number))
+
     async def peek(self, place: Spot) -> StoredMessage | None:
         """Return a message as it is stored, with the beginning of its text alone."""
         known = await self._read(place)
@@ -186,26 +192,31 @@ class Mailbox:
 
     async def page(self, spot: Spot, before: int | None, limit: int) -> Sequence[Message]:
         """Return the messages of a conversation before a number, or its last ones, in their order."""
-        chat = (await self.head(spot.visitor)).chat(spot.chat)
+        head = await self.head(spot.visitor)
+        chat = head.chat(spot.chat)
         if chat is None:
             raise NotFoundError(NO_CHAT, param="conversation")
         end = chat.last + 1 if before is None else min(before, chat.last + 1)
-        numbers = range(max(1, end - limit), end)
-        messages = [await self.message(spot._replace(number=number)) for number in numbers]
+        places = [
+            Spot(spot.visitor, head.holder(chat.id, number), number) for number in range(max(1, end - limit), end)
+        ]
+        messages = [await self.message(place) for place in places]
         return [message for message in messages if message is not None and message.state != "removed"]
 
     async def drop(self, spot: Spot) -> None:
-        """Remove a conversation and its messages."""
+        """Remove a conversation with its branches, and their messages."""
         dropped: list[Chat] = []
 
         def without(head: Head) -> Head | None:
-            dropped[:] = [chat for chat in head.chats if chat.id == spot.chat]
-            return head.without_chat(spot.chat) if dropped else None
+            dropped[:] = head.branches(spot.chat)
+            for chat in dropped:
+                head = head.without_chat(chat.id)
+            return head if dropped else None
 
         await self.change(spot.visitor, without)
         for chat in dropped:
-            for number in range(1, chat.last + 1):
-                await self._remove(spot._replace(number=number))
+            for number in range(chat.shared + 1, chat.last + 1):
+                await self._remove(Spot(spot.visitor, chat.id, number))
 
     async def _remove(self, place: Spot) -> None:
         known = await self._read(place)

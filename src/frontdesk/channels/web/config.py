@@ -1,8 +1,9 @@
 """The settings of the channel."""
 
 from dataclasses import dataclass
+from typing import get_args
 
-from frontdesk.abc.live import LiveTerms
+from frontdesk.abc.live import LiveTerms, ToolDetail
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
@@ -62,6 +63,8 @@ class WebChatConfig:
     streams: StreamTimes = DEFAULT_TIMES
     feed: FeedLimits = FeedLimits()
     live_terms: LiveTerms = LIVE_TERMS
+    tools: ToolDetail = "names"
+    """How much is shown of the tools that an answer uses."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -73,6 +76,8 @@ class WebChatConfig:
             wrong.append("max_files must not be negative")
         if not self.title.strip():
             wrong.append("title must not be empty")
+        if self.tools not in get_args(ToolDetail):
+            wrong.append(f"tools must be one of {', '.join(get_args(ToolDetail))}, not {self.tools!r}")
         wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]
         wrong += self.streams.findings() + self.feed.findings()
         return wrong + self.live_terms.findings() + limit_findings(self.limits)

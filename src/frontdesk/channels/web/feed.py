@@ -28,6 +28,7 @@ class Frame(msgspec.Struct, frozen=True):
 class _Shown(NamedTuple):
     epoch: int
     length: int
+    notes: tuple[Any, Any]
 
 
 class Feed:
@@ -78,20 +79,20 @@ class Feed:
         if stored.state != "live":
             self._live.pop(place, None)
             return [await self._whole(place, stored)] if changed or shown is not None else []
-        self._live[place] = _Shown(stored.epoch, stored.length)
+        notes = (stored.tools, stored.citations)
+        self._live[place] = _Shown(stored.epoch, stored.length, notes)
         if shown is None or shown.epoch != stored.epoch or shown.length > stored.length:
             return [await self._whole(place, stored)]
-        if shown.length == stored.length:
-            return []
-        text = await self._mailbox.text(place, stored, shown.length)
-        delta = {
-            "number": place.number,
-            "epoch": stored.epoch,
-            "from": shown.length,
-            "text": text,
-            "length": stored.length,
-        }
-        return [{"type": "delta", "chat": place.chat, **delta}]
+        events: list[dict[str, Any]] = []
+        where = {"chat": place.chat, "number": place.number, "epoch": stored.epoch}
+        if shown.length < stored.length:
+            text = await self._mailbox.text(place, stored, shown.length)
+            delta = {"from": shown.length, "text": text, "length": stored.length}
+            events.append({"type": "delta", **where, **delta})
+        if shown.notes != notes:
+            tools, citations = msgspec.to_builtins(notes)
+            events.append({"type": "notes", **where, "tools": tools, "citations": citations})
+        return events
 
     async def _whole(self, place: Spot, stored: StoredMessage) -> dict[str, Any]:
         message = as_shown(stored, await self._mailbox.text(place, stored, 0))
@@ -129,5 +130,8 @@ def chat_event(head: Head, chat_id: str, now: float) -> dict[str, Any]:
 
 def shown_chat(chat: Chat, now: float) -> dict[str, Any]:
     """Return a conversation as a page gets it; `busy` is for how many seconds something is being answered."""
-    busy = max(0.0, chat.busy_until - now)
-    return {"id": chat.id, "title": chat.title, "at": chat.at, "last": chat.last, "busy": round(busy, 3)}
+    shown: dict[str, Any] = {"id": chat.id, "title": chat.title, "at": chat.at, "last": chat.last}
+    shown["busy"] = round(max(0.0, chat.busy_until - now), 3)
+    if chat.base:
+        shown |= {"base": chat.base, "shared": chat.shared, "born": chat.born}
+    return {**shown, "archived": True} if chat.archived else shown

@@ -25,6 +25,13 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number of its last message."""
     busy_until: float = 0.0
     """Until when something is being answered in it, unless that is said again."""
+    born: float = 0.0
+    base: str = ""
+    """The conversation from which it has branched off; it has the first `shared` messages in common with it."""
+    shared: int = 0
+    run: str = ""
+    """The run behind which it has branched off; none if nothing was answered before."""
+    archived: bool = False
 
 
 class Change(NamedTuple):
@@ -62,6 +69,29 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     def chat(self, chat_id: str) -> Chat | None:
         """Return a conversation; `None` if there is none of this id."""
         return next((chat for chat in self.chats if chat.id == chat_id), None)
+
+    def holder(self, chat_id: str, number: int) -> str:
+        """Return the conversation under which a message is stored that is shown in a conversation."""
+        chat = self.chat(chat_id)
+        while chat is not None and chat.base and number <= chat.shared:
+            chat_id, chat = chat.base, self.chat(chat.base)
+        return chat_id
+
+    def root(self, chat_id: str) -> str:
+        """Return the conversation of which a branch is one; a conversation without a base is its own."""
+        chat = self.chat(chat_id)
+        while chat is not None and chat.base:
+            chat_id, chat = chat.base, self.chat(chat.base)
+        return chat_id
+
+    def branches(self, chat_id: str) -> list[Chat]:
+        """Return a conversation and all that have branched off from it, directly or not."""
+        family = {chat_id}
+        # A branch is younger than its base.
+        for chat in sorted(self.chats, key=lambda chat: chat.born):
+            if chat.base in family:
+                family.add(chat.id)
+        return [chat for chat in self.chats if chat.id in family]
 
     def sent(self, key: str) -> SentKey | None:
         """Return the message that was sent under a key, if that was not long ago."""

@@ -1,14 +1,19 @@
 """Changes of a message while it is written, and when it is replaced. Pure."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 
 from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.abc.push import PushPart
 from frontdesk.channels.web.client import PIECE, Edit, Spot
 from frontdesk.channels.web.parse import chat_of
-from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.wire import Content, StoredMessage
+from frontdesk.channels.web.render import sources_of, storable, tools_of
+from frontdesk.channels.web.wire import Content, StoredMessage, Tool
 from frontdesk.errors import PushNotEditableError
+
+_NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
 
 
 def handle_of(place: Spot) -> str:
@@ -37,7 +42,10 @@ def showing(view: LiveView) -> Edit:
             raise PushNotEditableError("The answer is complete.")
         # Beyond its beginning, a text is compared by what the writer says of it.
         grows = _begins(text, before) and (before.length <= PIECE or view.new_from >= before.length)
-        return (before if grows else _anew(before)), text
+        after = msgspec.structs.replace(
+            before if grows else _anew(before), tools=tools_of(view.tools), citations=sources_of(view.citations)
+        )
+        return after, text
 
     return change
 
@@ -50,11 +58,12 @@ def replacing(part: PushPart, content: Content | None) -> Edit:
             if before.state == "removed":
                 return before, None
             # Its place stays, and nothing of what it said.
-            gone = msgspec.structs.replace(_anew(before), state="removed", question=None, buttons=(), files=())
+            gone = msgspec.structs.replace(_anew(before), state="removed", **_NOTHING)
             return gone, ""
         if content is None:
-            return msgspec.structs.replace(before, state="stopped", buttons=()), None
+            return msgspec.structs.replace(before, state="stopped", buttons=(), tools=_stopped(before.tools)), None
         fields = {name: getattr(content, name) for name in Content.__struct_fields__ if name != "text"}
+        fields["tools"] = _timed(content.tools, before.tools)
         after = msgspec.structs.replace(before, state="done", **fields)
         if part.action == "settle":
             return msgspec.structs.replace(after, origin=before.origin, buttons=()), None
@@ -70,3 +79,13 @@ def _begins(text: str, before: StoredMessage) -> bool:
 
 def _anew(message: StoredMessage) -> StoredMessage:
     return msgspec.structs.replace(message, epoch=message.epoch + 1)
+
+
+def _timed(tools: Sequence[Tool], before: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the calls of a whole answer with their times, which were seen while it was written."""
+    seconds = {tool.id: tool.seconds for tool in before}
+    return tuple(msgspec.structs.replace(tool, seconds=seconds.get(tool.id)) for tool in tools)
+
+
+def _stopped(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    return tuple(msgspec.structs.replace(tool, state="stopped") if tool.state == "running" else tool for tool in tools)

@@ -15,12 +15,15 @@ from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.commands import LOCALE
 from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
+from frontdesk.kit.framework.request_forms import FORM
 from frontdesk.kit.http.bodies import decode_as
 from frontdesk.kit.names import digest, is_plain_id
 
 STOP = "stop"
 """The attribute of an event that stops what is being answered."""
 COMMAND = "command"
+FORM_NUMBER = "form_number"
+"""The attribute of an event that answers a form: the number of the message that has it."""
 _COMMAND = re.compile(r"/(\w{1,32})(?:\s+(.*))?", re.DOTALL)
 _CHOICE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,3})")
 _LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
@@ -52,6 +55,11 @@ def conversation_name(visitor: str, chat: str) -> str:
     return f"{visitor}:{chat}"
 
 
+def session_key(chat: str) -> str:
+    """Return the key of the session of a conversation that is not the main one."""
+    return f"web:{chat}"
+
+
 def chat_of(conversation_id: str | None) -> str:
     """Return the conversation that a name stands for; without one, the main one."""
     return MAIN if conversation_id is None else conversation_id.partition(":")[2] or MAIN
@@ -72,7 +80,7 @@ def read_text(body: SendBody, most: int) -> str:
     text = storable(body.text)
     if len(text) > most:
         raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
-    if not text.strip() and not body.choice and not body.files:
+    if not text.strip() and not body.choice and not body.files and body.form is None:
         raise InvalidRequestError("A message needs a text.", param="text", code="text_empty")
     return text
 
@@ -86,18 +94,24 @@ def to_item(
     chat: str,
     now: float,
     files: Sequence[ShownFile] = (),
+    question: str = "",
+    previous_run: str = "",
 ) -> InboxItem:
-    """Make the event of a message, a command or a choice; its details are what the page shows of it."""
+    """Make the event of a message, a command, a choice or the values of a form; `question` is that of the form.
+
+    `previous_run` is the one behind which a branch begins. Its details are what the page shows of it.
+    """
     visitor = caller.identity.native_id
     request = ChannelRequest(
         channel=channel,
         conversation_id=conversation_name(visitor, chat),
         # The main conversation is the person's own on every channel; each other one is a session of its own.
-        session=None if chat == MAIN else ChannelSession(key=f"web:{chat}"),
+        session=None if chat == MAIN else ChannelSession(key=session_key(chat)),
+        previous_run_id=previous_run or None,
         attributes={LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {},
         details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
     )
-    return _item(body.client_id, _asked(request, body, text), caller, now)
+    return _item(body.client_id, _asked(request, body, text, question), caller, now)
 
 
 def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
@@ -116,7 +130,10 @@ def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
     )
 
 
-def _asked(request: ChannelRequest, body: SendBody, text: str) -> ChannelRequest:
+def _asked(request: ChannelRequest, body: SendBody, text: str, question: str) -> ChannelRequest:
+    if body.form is not None:
+        given: dict[str, Any] = {QUESTION: question, FORM: body.form.values, FORM_NUMBER: body.form.number}
+        return request.replace(operation="approval", attributes={**request.attributes, **given})
     if body.choice:
         choice = _CHOICE.fullmatch(body.choice)
         if choice is None:

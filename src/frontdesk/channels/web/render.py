@@ -6,7 +6,8 @@ from typing import Any, cast
 import agent_framework as framework
 import msgspec
 
-from frontdesk.channels.web.wire import Button, Content, Part, Question, SentFile, StoredMessage
+from frontdesk.abc.live import Citation, ToolDetail, ToolUse
+from frontdesk.channels.web.wire import Button, Content, Form, Part, Question, SentFile, Source, StoredMessage, Tool
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
@@ -15,19 +16,24 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.chat.questions import question_in_words
 from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.notes import NO_NOTES, notes_of
 from frontdesk.kit.framework.request_choices import (
     MOST_BUTTONS,
     choices_of,
     question_text,
     short_name,
 )
+from frontdesk.kit.framework.request_forms import form_of
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
 
 _LONGEST_TOOL = 200
+_MOST_DETAIL_BYTES = 10_000
+"""The bytes of all arguments and results of a message: beside its text they have to fit into a stored value."""
+_MOST_SOURCE_BYTES = 6_000
 
 
-def contents_of(given: Any, wording: Wording) -> list[Part]:
+def contents_of(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> list[Part]:
     """Return what the page shows for a result, in its order: the text, and a card for each question."""
     value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
     if isinstance(value, str):
@@ -36,24 +42,24 @@ def contents_of(given: Any, wording: Wording) -> list[Part]:
         asked = [content for content in value.user_input_requests if content.type == "function_approval_request"]
         requests = [content for message in value.messages for content in message.contents if is_request(content)]
         return [
-            *_said(value.messages),
+            *_said(value.messages, detail),
             *map(_question, asked),
             *(_request_of_agent(content, wording) for content in requests),
         ]
     if isinstance(value, framework.WorkflowRunResult):
-        return _workflow(value, wording)
+        return _workflow(value, wording, detail)
     return []
 
 
-def _workflow(result: framework.WorkflowRunResult, wording: Wording) -> list[Part]:
+def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: ToolDetail) -> list[Part]:
     said: list[Part] = []
     for output in whole_outputs(result):
         if is_response(output):
-            said += _said(output.messages)
+            said += _said(output.messages, detail)
         elif isinstance(output, framework.Message):
-            said += _said([output])
+            said += _said([output], detail)
         elif is_messages(output):
-            said += _said(output)
+            said += _said(output, detail)
         else:
             said += _texts([str(output)])
     waiting = requests_of(result)
@@ -64,14 +70,54 @@ def _workflow(result: framework.WorkflowRunResult, wording: Wording) -> list[Par
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
-def _said(messages: Sequence[framework.Message]) -> list[Part]:
+def _said(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Part]:
     """Return what the assistant has said as one message; an echo holds the user's messages alone."""
     is_echo = all(message.role == "user" for message in messages)
     role = "user" if is_echo else "assistant"
     said = [message for message in messages if message.role == role]
     media = tuple(file for message in said for content in message.contents if (file := _file(content)) is not None)
     text = _joined([_text_of(message) for message in said])
-    return [Part(text=text, role=role, media=media)] if text.strip() or media else []
+    notes = NO_NOTES if is_echo else notes_of(messages, detail)
+    if not text.strip() and not media and not notes.tools:
+        return []
+    tools, citations = tools_of(notes.tools), sources_of(notes.citations)
+    return [Part(text=text, role=role, media=media, tools=tools, citations=citations)]
+
+
+def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
+    """Return the tool calls of an answer as a message holds them; of what is too much for it, the names stay."""
+    tools = [
+        Tool(
+            id=short_name(use.call_id),
+            name=storable(use.name),
+            state=use.state,
+            seconds=None if use.seconds is None else round(use.seconds, 2),
+            arguments=storable(use.arguments),
+            result=storable(use.result),
+        )
+        for use in uses
+    ]
+    room = _MOST_DETAIL_BYTES
+    for place in range(len(tools) - 1, -1, -1):
+        size = len(msgspec.json.encode((tools[place].arguments, tools[place].result)))
+        if size <= room:
+            room -= size
+        else:
+            tools[place] = msgspec.structs.replace(tools[place], arguments="", result="")
+    return tuple(tools)
+
+
+def sources_of(citations: Sequence[Citation]) -> tuple[Source, ...]:
+    """Return the sources of an answer as a message holds them, as many as there is room for."""
+    sources: list[Source] = []
+    room = _MOST_SOURCE_BYTES
+    for citation in citations:
+        source = Source(title=storable(citation.title), url=storable(citation.url))
+        room -= len(msgspec.json.encode(source))
+        if room < 0:
+            break
+        sources.append(source)
+    return tuple(sources)
 
 
 def _text_of(message: framework.Message) -> str:
@@ -115,6 +161,9 @@ def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
 
 def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
+    fields = () if labels else form_of(wanted)
+    if fields:
+        return Part(text=storable(question), form=Form(id=short_name(call_id), fields=fields))
     if not 0 < len(labels) <= MOST_BUTTONS:
         return Part(text=storable(question_in_words(question, wanted, labels, wording)))
     if wanted is bool:

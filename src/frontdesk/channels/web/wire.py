@@ -1,8 +1,10 @@
 """The bodies of the page's API, and the messages as they are stored and sent."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+
+from frontdesk.kit.framework.request_forms import FormField
 
 MAIN = "main"
 """The conversation that goes on in the person's tracked session, as on every other channel."""
@@ -45,6 +47,33 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int = 0
 
 
+class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool call of an answer, as far as the channel shows it."""
+
+    id: str
+    name: str
+    state: Literal["running", "done", "failed", "stopped"] = "done"
+    seconds: float | None = None
+    arguments: str = ""
+    result: str = ""
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A source that an answer cites."""
+
+    title: str
+    url: str = ""
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The question of a workflow as a form."""
+
+    id: str
+    """The short name of the question."""
+    fields: tuple[FormField, ...]
+    answered: bool = False
+
+
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of one message."""
 
@@ -54,9 +83,14 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The code of the error that a notice is about."""
     origin: str = ""
     """The channel on which it was asked, if that was another one."""
+    run: str = ""
+    """The run that has answered, if it was asked on the page: a branch can begin behind it."""
     question: Question | None = None
     buttons: tuple[Button, ...] = ()
     files: tuple[ShownFile, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    citations: tuple[Source, ...] = ()
+    form: Form | None = None
 
 
 class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,6 +128,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: tuple[ShownFile, ...] = ()
 
 
+class FormAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of a form, and the number of the message that asks for them."""
+
+    number: int
+    values: dict[str, Any]
+
+
 class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that a visitor sends, or a choice that they make."""
 
@@ -101,6 +142,9 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str = ""
     choice: str = ""
     """The data of a button that was pressed."""
+    form: FormAnswer | None = None
+    instead_of: int = 0
+    """The number of an earlier message of theirs, in whose place this one is said on a branch; 0 goes on as it is."""
     files: tuple[SentFile, ...] = ()
     locale: str = ""
 
@@ -111,10 +155,11 @@ class StopBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     client_id: str
 
 
-class TitleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A title for a conversation."""
+class ChatBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of a conversation: a title, or whether it is archived."""
 
-    title: str
+    title: str | None = None
+    archived: bool | None = None
 
 
 class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.live import LivePlace, ShowsTyping, StreamsReplies
+from frontdesk.abc.live import LivePlace, ShowsNotes, ShowsTyping, StreamsReplies
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
 from frontdesk.data.background import BackgroundRun
@@ -21,6 +21,7 @@ from frontdesk.delivery.plan import Planner
 from frontdesk.ids import Ids
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.framework.live_text import LiveText
+from frontdesk.kit.framework.notes import NO_NOTES, LiveNotes
 from frontdesk.kit.hooks import call_stream_hook
 
 
@@ -32,6 +33,7 @@ class LiveReply:
         channel: Channel,
         blank: Delivery,
         ids: Ids,
+        clock: Clock,
         writer: LiveWriter | None,
         typing: Typing | None,
         streams: bool,
@@ -47,6 +49,7 @@ class LiveReply:
         self._writer = writer
         self._typing = typing
         self._text = LiveText()
+        self._notes = LiveNotes(channel.tool_detail, clock.steady) if isinstance(channel, ShowsNotes) else None
         self._own: set[str] = set()
 
     def start(self) -> None:
@@ -65,8 +68,16 @@ class LiveReply:
 
     def show(self, update: Any) -> None:
         """Add an update as it is to what is shown."""
-        if self._writer is not None and self._text.add(update):
-            self._writer.show(self._text.text)
+        if self._writer is None:
+            return
+        changed = self._text.add(update)
+        if self._notes is None:
+            notes = NO_NOTES
+        else:
+            changed = self._notes.add(update) or changed
+            notes = self._notes.notes
+        if changed:
+            self._writer.show(self._text.text, notes)
 
     async def stop(self) -> None:
         """Show nothing more of the answer, and wait for what is under way."""
@@ -149,7 +160,7 @@ class LiveReplies:
         writer = self._writer(blank, claim, place, left) if streams or left is not None else None
         if writer is None and typing is None:
             return None
-        return LiveReply(channel, blank, self._ids, writer, typing, streams)
+        return LiveReply(channel, blank, self._ids, self._clock, writer, typing, streams)
 
     async def of_run(self, admitted: AdmittedRequest, run: BackgroundRun) -> LiveReply | None:
         """Return how the answer of a background run is shown; `None` if it is not shown before it is whole.
@@ -166,7 +177,7 @@ class LiveReplies:
         if not streams and left is None:
             return None
         writer = self._writer(blank, claim, await self._place(request, blank), left)
-        return None if writer is None else LiveReply(channel, blank, self._ids, writer, None, streams)
+        return None if writer is None else LiveReply(channel, blank, self._ids, self._clock, writer, None, streams)
 
     async def left_by(self, run: BackgroundRun) -> LiveReply | None:
         """Return what was shown of the answer of a background run that is not answered any more."""
@@ -193,7 +204,7 @@ class LiveReplies:
         if known is None:
             return None
         writer = self._writer(blank, claim, await self._place(request, blank), known)
-        return LiveReply(self._channels[blank.channel], blank, self._ids, writer, None, False)
+        return LiveReply(self._channels[blank.channel], blank, self._ids, self._clock, writer, None, False)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
         """Tell whether the answer goes back to where it was asked for, as far as that is known before its end."""

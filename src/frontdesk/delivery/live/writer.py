@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup
+from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup, ToolUse
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery
@@ -21,6 +21,7 @@ from frontdesk.delivery.live.claims import LiveClaim
 from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, StoreUnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.framework.notes import NO_NOTES, Notes
 from frontdesk.loggers import deliveries as log
 
 T = TypeVar("T")
@@ -64,7 +65,9 @@ class LiveWriter:
         self._work = work
         self.known = known
         self._text = ""
+        self._notes = NO_NOTES
         self._shown = 0
+        self._tools_shown: tuple[ToolUse, ...] = ()
         self._sequence = 0
         self._gave_up = known is not None and known.state in ("lost", "closed")
         self._may_exist = known is not None and known.state == "opening"
@@ -81,26 +84,36 @@ class LiveWriter:
         """Tell whether nobody knows which messages it has, or what becomes of them."""
         return self.known is not None and self.known.state == "lost"
 
-    def show(self, text: str) -> None:
-        """Show a text, as soon as that may be."""
+    def show(self, text: str, notes: Notes = NO_NOTES) -> None:
+        """Show a text with its notes, as soon as that may be."""
         if self._gave_up or self._stopping.is_set():
             return
-        self._text = text
+        self._text, self._notes = text, notes
         self._changed.set()
-        if self._task is None and text.strip():
+        if self._task is None and self._says_something:
             self._task = spawn_clean(self._go_on())
+
+    @property
+    def _says_something(self) -> bool:
+        return bool(self._text.strip() or self._notes.tools)
 
     async def stop(self) -> None:
         """Show nothing more, and wait for the call that is under way; if that takes too long, the messages are lost."""
         self._stopping.set()
         self._changed.set()
         task = self._task
-        if task is None or task.done():
+        if task is None:
             return
-        await asyncio.wait({task}, timeout=self._work.terms.timeout + _MARGIN)
+        if not task.done():
+            await asyncio.wait({task}, timeout=self._work.terms.timeout + _MARGIN)
         if not task.done():
             await stopped(task, within=_MARGIN)
-            await self._lose("stopped")
+            return await self._lose("stopped")
+        self._task = None
+        is_open = self.known is not None and self.known.state == "open" and not self._gave_up
+        if is_open and self._notes.tools != self._tools_shown:
+            # How long a tool took is seen here alone: the whole answer does not say it.
+            await self._step()
 
     async def settle_opening(self, *, says_more: bool) -> None:
         """Find a first message that may have been sent, before the end of the run is recorded; else it is lost."""
@@ -110,7 +123,7 @@ class LiveWriter:
         until = clock.steady() + terms.timeout
         while True:
             try:
-                return await self._recover(sends=says_more and bool(self._text.strip()))
+                return await self._recover(sends=says_more and self._says_something)
             except StoreUnavailableError as error:
                 return await self._lose(error.code)
             except PushError as error:
@@ -244,10 +257,13 @@ class LiveWriter:
         return await call_platform("live answer", self._work.channel.name, work, self._work.terms.timeout)
 
     def _view(self) -> LiveView:
-        return LiveView(text=self._text, new_from=self._shown, sequence=self._sequence)
+        tools, citations = self._notes
+        return LiveView(
+            text=self._text, new_from=self._shown, sequence=self._sequence, tools=tools, citations=citations
+        )
 
     def _seen(self, view: LiveView) -> None:
-        self._shown = len(view.text)
+        self._shown, self._tools_shown = len(view.text), view.tools
         self._sequence += 1
 
     async def _is_ours(self) -> bool:

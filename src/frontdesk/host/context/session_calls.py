@@ -35,6 +35,15 @@ class SessionCalls(ReachCalls):
         name = await self._tracked(caller, conversation_id)
         await PastSessions(self._store).resume(name, session_id)
 
+    async def track_session(self, caller: Caller, key: str) -> None:
+        owner = await self._owner(caller)
+        record = await self._store.sessions.find(SessionName(owner=owner, kind="named", value=key))
+        if record is None:
+            raise NotFoundError("There is no such session.", param="session_id")
+        name = await self._tracked_by(owner, None)
+        async with self._store.transaction() as transaction:
+            transaction.name_session(name, record.session_id)
+
     async def name_session(
         self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
     ) -> None:

@@ -40,7 +40,7 @@ function settled(tool, outcome, reason) {
 const ROUNDED = /\d[\d.]{15}|\d[eE]/;
 const STRINGS = /"(?:[^"\\]|\\.)*"/g;
 
-function fields(text) {
+export function fields(text) {
   let values;
   try {
     values = ROUNDED.test(text.replace(STRINGS, "")) ? null : JSON.parse(text);

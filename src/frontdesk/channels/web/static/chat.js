@@ -2,9 +2,11 @@
 
 import { render } from "./vendor/lit-html/lit-html.js";
 import { get, newId, post, remove } from "./api.js";
+import { rootOf } from "./branches.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
-import { loadCatalogue, say } from "./i18n.js";
+import { readForm } from "./form.js";
+import { loadCatalogue, say, sayError } from "./i18n.js";
 import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
 import { app } from "./view.js";
 
@@ -15,6 +17,7 @@ let atEnd = true;
 let scheduled = false;
 let expiry = 0;
 let feed = null;
+let searching = 0;
 
 function draw() {
   if (scheduled) return;
@@ -36,7 +39,12 @@ function watchBusy() {
   if (ends.length) expiry = setTimeout(draw, Math.min(...ends) + 20);
 }
 
-const wanted = () => decodeURIComponent(location.hash.slice(1)) || "main";
+// The address names a conversation, and perhaps a message in it: `#id` or `#id/number`.
+function wanted() {
+  const [id, number] = decodeURIComponent(location.hash.slice(1)).split("/");
+  return [id || "main", /^[1-9]\d{0,9}$/.test(number ?? "") ? Number(number) : null];
+}
+
 const stored = () => `frontdesk-unsent-${state.current}`;
 
 function keepUnsent() {
@@ -47,24 +55,36 @@ function keepUnsent() {
   else sessionStorage.removeItem(stored());
 }
 
-async function openChat(id) {
+async function openChat(id, number = null) {
   state.current = state.chats.has(id) ? id : "main";
   state.messages.clear();
+  state.forms.clear();
   state.finished = null;
+  state.editing = null;
+  state.said = "";
+  state.problem = null;
   state.pending = JSON.parse(sessionStorage.getItem(stored()) ?? "[]");
-  atEnd = true;
-  await loadMessages();
+  atEnd = number === null;
+  await loadMessages(number);
   for (const message of [...state.pending]) deliver(message);
 }
 
-async function loadMessages() {
+const AROUND = 10; // So many messages are shown behind the one that an address names.
+
+async function loadMessages(number = null) {
   const chat = state.current;
-  const { messages } = await get(`conversations/${chat}/messages`);
+  const before = number === null ? "" : `?before=${number + AROUND}`;
+  const { messages } = await get(`conversations/${chat}/messages${before}`);
   if (chat !== state.current) return;
   for (const message of messages) setMessage(state, message);
   state.hasEarlier = messages.length > 0 && messages[0].number > 1;
+  state.hasLater = number !== null && number + AROUND <= (state.chats.get(chat)?.last ?? 0);
   keepUnsent();
-  draw();
+  if (number === null) return draw();
+  render(app(state, actions), root);
+  const message = document.getElementById(`message-${number}`);
+  message?.scrollIntoView({ block: "center" });
+  message?.classList.add("found");
 }
 
 async function loadAll() {
@@ -89,6 +109,7 @@ async function reload() {
   try {
     await loadAll();
     state.messages.clear();
+    state.hasLater = false;
     await loadMessages();
   } catch (error) {
     if (!error.isTemporary) fail(error);
@@ -121,7 +142,8 @@ async function deliver(message) {
 }
 
 const actions = {
-  send(text, choice = "", files = []) {
+  async send(text, choice = "", files = []) {
+    if (state.hasLater) await openChat(state.current);
     const message = { client_id: newId(), text, choice, files };
     state.pending.push(message);
     atEnd = true;
@@ -168,7 +190,48 @@ const actions = {
   },
   pressed(event) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) actions.submit(event);
+    if (event.key !== "ArrowUp" || event.currentTarget.value) return;
+    const mine = shown(state).filter((message) => message.role === "user" && message.text && !message.files?.length);
+    if (!mine.length) return;
+    event.preventDefault();
+    actions.edit(mine[mine.length - 1]);
   },
+  edit(message) {
+    state.editing = message?.number ?? null;
+    atEnd = false;
+    render(app(state, actions), root);
+    document.getElementById(message ? "edit" : "text")?.focus();
+  },
+  saveEdit(event, message) {
+    event.preventDefault();
+    const text = new FormData(event.currentTarget).get("text");
+    if (text.trim()) actions.resend(message.number, text);
+  },
+  pressedInEdit(event, message) {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      actions.edit(null);
+    }
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    event.currentTarget.form.requestSubmit();
+  },
+  // Says something in the place of an earlier message: on a branch, which is then shown.
+  async resend(number, text) {
+    const body = { client_id: newId(), text, instead_of: number, locale: document.documentElement.lang };
+    try {
+      const { conversation } = await post(`conversations/${state.current}/messages`, body);
+      await loadAll();
+      actions.open(conversation);
+    } catch (error) {
+      state.problem = error;
+      draw();
+    }
+  },
+  open(id) {
+    location.hash = id;
+  },
+  toLatest: () => openChat(state.current).catch(fail),
   retry: (message) => deliver(message),
   discard(message) {
     state.pending = state.pending.filter((one) => one !== message);
@@ -180,15 +243,67 @@ const actions = {
     if (asked.length) actions.send(asked[asked.length - 1].text);
   },
   choose: (button) => actions.send(button.text, button.data),
+  async answer(event, message) {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const number = message.number;
+    const { values, problems } = readForm(form, message.form.fields, `form-${number}`);
+    const known = { client_id: state.forms.get(number)?.client_id ?? newId(), problems };
+    state.forms.set(number, known);
+    const [wrong] = Object.keys(problems);
+    if (wrong) {
+      draw();
+      return void form.elements.namedItem(wrong)?.focus?.();
+    }
+    known.busy = true;
+    atEnd = true;
+    draw();
+    const body = { client_id: known.client_id, form: { number, values }, locale: document.documentElement.lang };
+    try {
+      await post(`conversations/${state.current}/messages`, body);
+      state.forms.delete(number);
+    } catch (error) {
+      // What was refused is another message the next time.
+      state.forms.set(number, { problems, note: sayError(error), client_id: error.isTemporary ? known.client_id : undefined });
+    }
+    draw();
+  },
   async stop() {
     await post(`conversations/${state.current}/stop`, { client_id: newId() }).catch(fail);
   },
   async newChat() {
-    const { conversation } = await post("conversations", { client_id: newId() });
-    setChat(state, conversation);
-    state.drawer = false;
-    location.hash = conversation.id;
+    try {
+      const { conversation } = await post("conversations", { client_id: newId() });
+      setChat(state, conversation);
+      actions.open(conversation.id);
+    } catch (error) {
+      state.problem = error;
+    }
+    actions.closeDrawer();
     document.getElementById("text").focus();
+  },
+  search({ currentTarget: box }) {
+    clearTimeout(searching);
+    const words = box.value.trim();
+    state.search = words ? { words, hits: [], next: "", busy: true } : null;
+    if (words) searching = setTimeout(actions.searchOn, 250);
+    draw();
+  },
+  // Reads another page of what is searched for.
+  async searchOn() {
+    const search = state.search;
+    if (!search) return;
+    search.busy = true;
+    draw();
+    try {
+      const found = await get(`search?q=${encodeURIComponent(search.words)}&after=${encodeURIComponent(search.next)}`);
+      search.hits.push(...found.hits);
+      search.next = found.next;
+    } catch (error) {
+      search.error = error;
+    }
+    search.busy = false;
+    draw();
   },
   async loadEarlier() {
     const first = Math.min(...state.messages.keys());
@@ -241,17 +356,37 @@ const actions = {
     setTheme(dark ? "light" : "dark");
   },
   askTitle: () => openDialog("title"),
-  askDelete: () => openDialog("delete"),
+  askDelete: () => openDialog(rootOf(state.chats, state.current) === "main" ? "branch" : "delete"),
+  askEverywhere: () => openDialog("everywhere"),
   closeDialog() {
     state.dialog = null;
     draw();
   },
-  async rename(event) {
+  async confirmed(event) {
+    const current = state.current;
+    const root = rootOf(state.chats, current);
+    const kind = state.dialog;
     const title = new FormData(event.currentTarget).get("title");
-    await post(`conversations/${state.current}`, { title }).catch(() => {});
+    try {
+      if (kind === "title") await post(`conversations/${root}`, { title });
+      else if (kind === "everywhere") await post(`conversations/${current}/everywhere`, { client_id: newId() });
+      else await remove(`conversations/${kind === "branch" ? current : root}`);
+      if (kind === "everywhere") state.said = say("everywhere_done");
+    } catch (error) {
+      state.problem = error;
+    }
+    draw();
   },
-  async deleteChat() {
-    await remove(`conversations/${state.current}`).catch(() => {});
+  async archive() {
+    const root = rootOf(state.chats, state.current);
+    const archived = !state.chats.get(root).archived;
+    try {
+      await post(`conversations/${root}`, { archived });
+      if (archived) actions.open("main");
+    } catch (error) {
+      state.problem = error;
+      draw();
+    }
   },
 };
 
@@ -269,7 +404,7 @@ function setTheme(theme) {
 }
 
 function listen() {
-  addEventListener("hashchange", () => openChat(wanted()).catch(fail));
+  addEventListener("hashchange", () => openChat(...wanted()).catch(fail));
   addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -287,7 +422,7 @@ async function start() {
   await loadCatalogue(document.body.dataset.files, ["en", "de"]);
   try {
     const me = await loadAll();
-    await openChat(wanted());
+    await openChat(...wanted());
     listen();
     const online = (isOnline) => {
       if (state.online !== isOnline) {

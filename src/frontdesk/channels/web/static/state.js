@@ -1,5 +1,7 @@
 // What the page shows, and the one function that changes it by the events of the feed.
 
+import { holder } from "./branches.js";
+
 const MOST_SHOWN = 200; // Of more messages than these, the oldest are dropped while the reader is at the end.
 
 export function newState() {
@@ -9,10 +11,15 @@ export function newState() {
     current: "main",
     messages: new Map(),
     hasEarlier: false,
+    hasLater: false, // Whether an earlier part of the conversation is shown, and not its end.
+    editing: null,
+    search: null,
     pending: [],
     attached: [],
     problem: null,
+    said: "",
     questions: new Map(),
+    forms: new Map(),
     online: true,
     drawer: false,
     dialog: null,
@@ -44,9 +51,25 @@ export function apply(state, event) {
   if (event.type === "chat") setChat(state, event.chat);
   else if (event.type === "gone") state.chats.delete(event.id);
   else if (event.type === "reset") return false;
-  else if (event.chat !== state.current) return true;
+  else if (!isShown(state, event)) return true;
   else if (event.type === "message") setMessage(state, event.message);
   else if (event.type === "delta") return grow(state, event);
+  else if (event.type === "notes") return note(state, event);
+  return true;
+}
+
+// Whether an event is about a message of the conversation that is open; a branch shows those that it has in common too.
+function isShown(state, event) {
+  const number = event.message?.number ?? event.number;
+  if (state.hasLater && number > Math.max(...state.messages.keys())) return false;
+  return holder(state.chats, state.current, number) === event.chat;
+}
+
+function note(state, event) {
+  const message = state.messages.get(event.number);
+  if (!message || (message.epoch ?? 0) !== event.epoch) return false;
+  message.tools = event.tools;
+  message.citations = event.citations;
   return true;
 }
 

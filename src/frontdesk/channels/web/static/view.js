@@ -3,10 +3,15 @@
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { accountButton } from "./account.js";
+import { versions } from "./branches.js";
 import { questionCard } from "./card.js";
+import { formCard } from "./form.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
+import { icon } from "./icons.js";
+import { menu, nameIn, sidebar } from "./list.js";
 import { blocks, read } from "./markdown.js";
+import { citations, tools } from "./notes.js";
 import { isBusy, shown } from "./state.js";
 
 export function app(state, actions) {
@@ -28,37 +33,7 @@ function failure(error) {
   </main>`;
 }
 
-const nameOf = (chat) => chat.title || say(chat.id === "main" ? "main" : "untitled");
-
-function sidebar(state, actions) {
-  const others = [...state.chats.values()].filter((chat) => chat.id !== "main");
-  others.sort((one, other) => other.at - one.at);
-  const chats = [state.chats.get("main") ?? { id: "main" }, ...others];
-  return html`<nav class="side ${state.drawer ? "open" : ""}" aria-label=${say("conversations")}>
-      <button type="button" class="new" @click=${actions.newChat}>${icon("plus")}<span>${say("new")}</span></button>
-      <ul>
-        ${repeat(
-          chats,
-          (chat) => chat.id,
-          (chat) => html`<li>
-            <a
-              href="#${chat.id}"
-              aria-current=${chat.id === state.current ? "page" : nothing}
-              @click=${() => actions.closeDrawer()}
-              ><bdi>${nameOf(chat)}</bdi>${isWorking(chat) ? html`<span class="dot" title=${say("working")}></span>` : nothing}</a
-            >
-          </li>`,
-        )}
-      </ul>
-    </nav>
-    ${state.drawer ? html`<div class="shade" @click=${actions.closeDrawer}></div>` : nothing}`;
-}
-
-const isWorking = (chat) => (chat.busyUntil ?? 0) > performance.now();
-
 function header(state, actions) {
-  const chat = state.chats.get(state.current);
-  const isOwn = chat && chat.id !== "main";
   return html`<header>
     <button
       type="button"
@@ -71,16 +46,9 @@ function header(state, actions) {
     </button>
     <div class="titles">
       <h1>${state.me.title}</h1>
-      ${isOwn ? html`<p><bdi>${nameOf(chat)}</bdi></p>` : nothing}
+      ${state.current === "main" ? nothing : html`<p><bdi>${nameIn(state, state.current)}</bdi></p>`}
     </div>
-    ${isOwn
-      ? html`<button type="button" class="icon" aria-label=${say("rename")} title=${say("rename")} @click=${actions.askTitle}>
-            ${icon("pen")}
-          </button>
-          <button type="button" class="icon" aria-label=${say("delete")} title=${say("delete")} @click=${actions.askDelete}>
-            ${icon("bin")}
-          </button>`
-      : nothing}
+    ${menu(state, actions)}
     ${accountButton()}
     <button type="button" class="icon" aria-label=${say("theme")} title=${say("theme")} @click=${actions.switchTheme}>
       ${icon("theme")}
@@ -92,7 +60,7 @@ function conversation(state, actions) {
   const messages = shown(state);
   const isEmpty = !messages.length && !state.pending.length;
   return html`<main id="log" tabindex="-1" @scroll=${actions.scrolled}>
-    <h2 class="hidden">${nameOf(state.chats.get(state.current) ?? { id: state.current })}</h2>
+    <h2 class="hidden">${nameIn(state, state.current)}</h2>
     ${state.hasEarlier
       ? html`<button type="button" class="earlier" @click=${actions.loadEarlier}>${say("earlier")}</button>`
       : nothing}
@@ -109,6 +77,9 @@ function conversation(state, actions) {
         (message) => unsent(message, actions),
       )}
     </ol>
+    ${state.hasLater
+      ? html`<button type="button" class="earlier" @click=${actions.toLatest}>${say("latest")}</button>`
+      : nothing}
     ${isBusy(state) ? html`<p class="working"><span></span><span></span><span></span>${say("working")}</p>` : nothing}
   </main>`;
 }
@@ -124,22 +95,75 @@ function welcome(state, actions) {
 
 function entry(message, state, actions) {
   const role = message.role ?? "assistant";
-  return html`<li class="message ${role} ${message.state ?? "done"}">
+  return html`<li class="message ${role} ${message.state ?? "done"}" id="message-${message.number}">
     <span class="hidden">${say(role === "user" ? "you" : role)}</span>
     ${message.origin ? html`<p class="origin">${say("from", { channel: message.origin })}</p>` : nothing}
-    ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)}
+    ${tools(message)} ${message.text ? body(message, role, state, actions) : nothing} ${shownFiles(message.files)}
+    ${citations(message)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
+    ${message.form ? formCard(message, state.forms.get(message.number), actions) : nothing}
     ${message.code === "failed" && isLast(message, state)
       ? html`<div class="actions"><button type="button" @click=${actions.askAgain}>${say("retry")}</button></div>`
       : nothing}
-    ${message.state === "stopped" ? html`<p class="muted">${say("stopped")}</p>` : nothing}
+    ${message.state === "stopped" ? html`<p class="muted">${say("stopped")}</p>` : nothing} ${below(message, role, state, actions)}
   </li>`;
+}
+
+// The versions of a message of one's own, and the buttons that make another one.
+function below(message, role, state, actions) {
+  if (message.state === "live") return nothing;
+  if (role === "user") {
+    const all = versions(state, message.number);
+    const edits = message.text && !message.files?.length && state.editing !== message.number;
+    if (!all && !edits) return nothing;
+    return html`<div class="versions">
+      ${all ? turn(all, actions) : nothing}
+      ${edits ? small("pen", say("edit"), () => actions.edit(message)) : nothing}
+    </div>`;
+  }
+  const asked = role === "assistant" && isLast(message, state) && !isBusy(state) ? lastSaid(state) : null;
+  return asked ? html`<div class="versions">${small("again", say("again"), () => actions.resend(asked.number, asked.text))}</div>` : nothing;
+}
+
+function lastSaid(state) {
+  const said = shown(state).filter((message) => message.role === "user");
+  const last = said[said.length - 1];
+  return last?.text && !last.files?.length && !last.text.startsWith("/") ? last : null;
+}
+
+const small = (name, label, act, off = false) =>
+  html`<button type="button" class="small" aria-label=${label} title=${label} ?disabled=${off} @click=${act}>${icon(name)}</button>`;
+
+function turn({ ids, place }, actions) {
+  const to = (step) => () => actions.open(ids[place + step]);
+  return html`${small("back", say("version_before"), to(-1), place === 0)}
+    <span>${say("version", { number: place + 1, count: ids.length })}</span>
+    ${small("forward", say("version_after"), to(1), place === ids.length - 1)}`;
+}
+
+function editor(message, actions) {
+  return html`<form class="editor" @submit=${(event) => actions.saveEdit(event, message)}>
+    <textarea
+      id="edit"
+      name="text"
+      dir="auto"
+      rows=${Math.min(8, message.text.split("\n").length + 1)}
+      aria-label=${say("edit")}
+      .value=${message.text}
+      @keydown=${(event) => actions.pressedInEdit(event, message)}
+    ></textarea>
+    <div class="actions">
+      <button type="submit" class="primary">${say("send")}</button>
+      <button type="button" @click=${() => actions.edit(null)}>${say("cancel")}</button>
+    </div>
+  </form>`;
 }
 
 const isLast = (message, state) => message.number === (state.chats.get(state.current)?.last ?? 0);
 
-function body(message, role) {
+function body(message, role, state, actions) {
+  if (state.editing === message.number) return editor(message, actions);
   // What people write themselves is shown as they wrote it.
   if (role === "user") return html`<div class="bubble" dir="auto">${message.text}</div>`;
   message.parsed = read(message.text, message.parsed, message.state !== "live");
@@ -172,6 +196,7 @@ function composer(state, actions) {
   return html`<footer>
     ${state.online ? nothing : html`<p class="offline" role="status">${say("connecting")}</p>`}
     ${state.problem ? html`<p class="problem" role="alert">${sayError(state.problem)}</p>` : nothing}
+    ${state.said ? html`<p class="muted" role="status">${state.said}</p>` : nothing}
     ${attached(state.attached, actions.detach)}
     <form @submit=${actions.submit} @paste=${actions.pasted}>
       ${state.me.max_files ? attach(state, actions) : nothing}
@@ -202,18 +227,26 @@ function attach(state, actions) {
   </label>`;
 }
 
+const DIALOGS = {
+  title: { title: "rename", yes: "save" },
+  delete: { title: "delete", yes: "delete" },
+  branch: { title: "delete_branch", yes: "delete_branch" },
+  everywhere: { title: "everywhere", yes: "everywhere" },
+};
+
 function dialog(state, actions) {
   if (!state.dialog) return nothing;
-  const isTitle = state.dialog === "title";
-  const chat = state.chats.get(state.current) ?? {};
+  const { title, yes } = DIALOGS[state.dialog];
   return html`<dialog aria-labelledby="dialog-title" @close=${actions.closeDialog}>
-    <form method="dialog" @submit=${isTitle ? actions.rename : actions.deleteChat}>
-      <h2 id="dialog-title">${say(isTitle ? "rename" : "delete")}</h2>
-      ${isTitle
-        ? html`<label>${say("rename_label")}<input name="title" maxlength="60" required .value=${chat.title ?? ""} /></label>`
-        : html`<p>${say("delete_sure")}</p>`}
+    <form method="dialog" @submit=${actions.confirmed}>
+      <h2 id="dialog-title">${say(title)}</h2>
+      ${state.dialog === "title"
+        ? html`<label
+            >${say("rename_label")}<input name="title" maxlength="60" required .value=${nameIn(state, state.current)}
+          /></label>`
+        : html`<p>${say(`${title}_sure`)}</p>`}
       <div class="actions">
-        <button type="submit" class="primary">${say(isTitle ? "save" : "delete")}</button>
+        <button type="submit" class="primary">${say(yes)}</button>
         <button type="button" @click=${actions.closeDialog}>${say("cancel")}</button>
       </div>
     </form>
@@ -225,16 +258,3 @@ function announcement(state) {
   const message = state.finished;
   return message ? `${say("assistant")}: ${message.text ?? ""}` : "";
 }
-
-const SHAPES = {
-  plus: "M12 5v14M5 12h14",
-  menu: "M4 7h16M4 12h16M4 17h16",
-  send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M7 7h10v10H7z",
-  clip: "M8 12.5l6-6a3 3 0 0 1 4.2 4.2l-8 8a4.6 4.6 0 0 1-6.5-6.5l8-8",
-  pen: "M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4",
-  bin: "M5 7h14M10 7V5h4v2M7 7l1 13h8l1-13",
-  theme: "M12 4a8 8 0 1 0 0 16zM12 4v16M12 4a8 8 0 0 1 0 16",
-};
-
-const icon = (name) => html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;

@@ -1,0 +1,41 @@
+"""Answers to the forms of the page: checked against the form that was shown, and noted on its message."""
+
+import msgspec
+
+from frontdesk.channels.web.client import Mailbox, Spot
+from frontdesk.channels.web.parse import FORM_NUMBER, chat_of
+from frontdesk.channels.web.render import storable
+from frontdesk.channels.web.wire import Form, FormAnswer, StoredMessage
+from frontdesk.data.delivery import InboxItem
+from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.framework.request_forms import check, in_words
+
+_MOST_SENTENCES = 5
+
+
+async def read_answer(mailbox: Mailbox, spot: Spot, answer: FormAnswer) -> tuple[str, str]:
+    """Return the question that a form answers, and its values in words; refuse values that do not fit."""
+    message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
+    if message is None or message.form is None:
+        raise NotFoundError("There is no such form.", param="form")
+    found = check(message.form.fields, answer.values)
+    if found:
+        sentences = " ".join(problem.sentence for problem in found[:_MOST_SENTENCES])
+        raise InvalidRequestError(storable(sentences), param="form", code="form_invalid")
+    return message.form.id, storable(in_words(message.form.fields, answer.values))
+
+
+async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> None:
+    """Note on the message of a form whether it is answered; an event that answers none changes nothing."""
+    number = item.request.attributes.get(FORM_NUMBER)
+    if not isinstance(number, int):
+        return
+
+    def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
+        form = before.form
+        if form is None or form.answered == answered:
+            return before, None
+        return msgspec.structs.replace(before, form=Form(id=form.id, fields=form.fields, answered=answered)), None
+
+    place = Spot(item.caller.identity.native_id, chat_of(item.conversation_id), number)
+    await mailbox.edit(await mailbox.held(place), change)

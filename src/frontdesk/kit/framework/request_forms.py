@@ -1,0 +1,268 @@
+"""The question of a workflow as a form, made from the JSON schema of the answer that it wants. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+FORM = "form"
+"""The attribute of a request that answers a question with the values of its form."""
+MOST_FIELDS = 30
+MOST_CHOICES = 50
+MOST_BYTES = 8_000
+"""The bytes of a form as JSON; a larger one is asked in words."""
+LONGEST_TEXT = 4_000
+"""The number of characters of a text that a field takes, unless its schema says less."""
+
+FieldKind = Literal["text", "number", "integer", "boolean", "choice", "choices", "group"]
+Problem = Literal[
+    "required", "text", "number", "integer", "boolean", "choice", "small", "large", "short", "long", "unknown"
+]
+_SENTENCES: dict[str, str] = {
+    "required": "is missing",
+    "text": "must be a text",
+    "number": "must be a number",
+    "integer": "must be a whole number",
+    "boolean": "must be yes or no",
+    "choice": "must be one of its choices",
+    "small": "is too small",
+    "large": "is too large",
+    "short": "is too short",
+    "long": "is too long",
+    "unknown": "is no field of the form",
+}
+_PLAIN = (str, int, float, bool)
+_FORMATS = ("date", "email", "time")
+_UNREADABLE = ("pattern", "multipleOf")
+
+
+class FormField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A field of a form; a group has fields of its own."""
+
+    name: str
+    kind: FieldKind
+    label: str
+    help: str = ""
+    required: bool = False
+    nullable: bool = False
+    """Whether an empty answer is given as null, because the schema wants one and takes that."""
+    format: str = ""
+    choices: tuple[str | int | float | bool, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    shortest: int = 0
+    longest: int = LONGEST_TEXT
+    default: str | int | float | bool | None = None
+    fields: tuple["FormField", ...] = ()
+
+
+class Found(NamedTuple):
+    """A problem with a value, and the path of its field."""
+
+    path: str
+    problem: Problem
+
+    @property
+    def sentence(self) -> str:
+        """Return the problem as a sentence."""
+        return f"{self.path} {_SENTENCES[self.problem]}."
+
+
+def form_of(wanted: Any) -> tuple[FormField, ...]:
+    """Return the fields of a form for an answer of a type; none if it is asked in words."""
+    if wanted in (Any, *_PLAIN):
+        return ()
+    try:
+        schema = TypeAdapter(wanted).json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError):
+        return ()
+    return fields_of(schema)
+
+
+def fields_of(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
+    """Return the fields of a form for a JSON schema; none if a form can't ask for all of it."""
+    definitions = cast("Mapping[str, Any]", schema.get("$defs") or {})
+    fields = _object(_resolved(schema, definitions), definitions, nested=False)
+    if not fields or _count(fields) > MOST_FIELDS or len(msgspec.json.encode(fields)) > MOST_BYTES:
+        return ()
+    return fields
+
+
+def _count(fields: Sequence[FormField]) -> int:
+    return sum(1 + _count(field.fields) for field in fields)
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with what it refers to; its own words come first."""
+    reference = str(schema.get("$ref", ""))
+    target = definitions.get(reference.removeprefix("#/$defs/")) if reference else None
+    return {**(target or {}), **schema}
+
+
+def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, nested: bool) -> tuple[FormField, ...] | None:
+    """Return the fields of an object; `None` if one of them can't be asked for."""
+    properties: dict[str, Any] = schema.get("properties") or {}
+    if schema.get("type") != "object" or not properties or len(properties) > MOST_FIELDS:
+        return None
+    required: list[str] = schema.get("required") or []
+    fields: list[FormField] = []
+    for name, given in properties.items():
+        field = _field(name, given, definitions, required=name in required, nested=nested)
+        if field is None:
+            return None
+        fields.append(field)
+    return tuple(fields)
+
+
+def _field(
+    name: str, given: Mapping[str, Any], definitions: Mapping[str, Any], *, required: bool, nested: bool
+) -> FormField | None:
+    schema, nullable = _without_null(_resolved(given, definitions), definitions)
+    if schema is None:
+        return None
+    default = given.get("default")
+    field = FormField(
+        name=name,
+        kind="text",
+        label=str(given.get("title") or name.replace("_", " ").capitalize()),
+        help=str(schema.get("description") or ""),
+        required=required and not nullable,
+        nullable=required and nullable,
+        default=default if isinstance(default, _PLAIN) else None,
+    )
+    if schema.get("type") == "object":
+        fields = None if nested or nullable else _object(schema, definitions, nested=True)
+        return None if fields is None else msgspec.structs.replace(field, kind="group", fields=fields)
+    if schema.get("type") == "array":
+        choices = _choices(_resolved(schema.get("items") or {}, definitions))
+        few = {"shortest": schema.get("minItems", 0), "longest": schema.get("maxItems", MOST_CHOICES)}
+        return msgspec.structs.replace(field, kind="choices", choices=choices, **few) if choices else None
+    return _plain(field, schema)
+
+
+def _without_null(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
+    """Return the one schema of which a value has to be, and whether it may be null; `None` if there are several."""
+    several: list[Any] | None = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if several is None:
+        return schema, False
+    others = [_resolved(one, definitions) for one in several]
+    real = [one for one in others if one.get("type") != "null"]
+    if len(real) != 1:
+        return None, False
+    words = {name: value for name, value in schema.items() if name in ("title", "description")}
+    return {**real[0], **words}, len(real) < len(others)
+
+
+def _choices(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    plain = 0 < len(values) <= MOST_CHOICES and all(isinstance(value, _PLAIN) for value in values)
+    return tuple(values) if plain else ()
+
+
+def _plain(field: FormField, schema: Mapping[str, Any]) -> FormField | None:
+    """Return a field for a value without parts; `None` if the schema says what a form can't."""
+    replace = msgspec.structs.replace
+    if "enum" in schema or "const" in schema:
+        choices = _choices(schema)
+        return replace(field, kind="choice", choices=choices) if choices else None
+    kind = schema.get("type")
+    if kind == "boolean":
+        return replace(field, kind="boolean")
+    if any(name in schema for name in _UNREADABLE):
+        return None
+    if kind in ("number", "integer"):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if "exclusiveMinimum" in schema or "exclusiveMaximum" in schema:
+            if kind == "number":
+                return None
+            low = schema["exclusiveMinimum"] + 1 if "exclusiveMinimum" in schema else low
+            high = schema["exclusiveMaximum"] - 1 if "exclusiveMaximum" in schema else high
+        return replace(field, kind=kind, minimum=low, maximum=high)
+    if kind != "string":
+        return None
+    form = schema.get("format", "")
+    return replace(
+        field,
+        format=form if form in _FORMATS else "",
+        shortest=schema.get("minLength", 0),
+        longest=min(schema.get("maxLength", LONGEST_TEXT), LONGEST_TEXT),
+    )
+
+
+def check(fields: Sequence[FormField], values: Mapping[str, Any], path: str = "") -> list[Found]:
+    """Return what is wrong with the values of a form."""
+    known = {field.name: field for field in fields}
+    found = [Found(f"{path}{name[:100]}", "unknown") for name in values if name not in known]
+    for name, field in known.items():
+        value = values.get(name)
+        where = f"{path}{field.label}"
+        if value is None:
+            missing = name not in values and field.nullable
+            if field.required or missing or (name in values and not field.nullable):
+                found.append(Found(where, "required"))
+        elif field.kind == "group":
+            parts = cast("dict[str, Any]", value)
+            found += check(field.fields, parts, f"{where}: ") if isinstance(value, dict) else [Found(where, "unknown")]
+        elif (problem := _problem(field, value)) is not None:
+            found.append(Found(where, problem))
+    return found
+
+
+def _problem(field: FormField, value: Any) -> Problem | None:
+    if field.kind == "boolean":
+        return None if isinstance(value, bool) else "boolean"
+    if field.kind == "choice":
+        return None if _is_choice(field, value) else "choice"
+    if field.kind == "choices":
+        return _problem_of_list(field, value)
+    if field.kind == "text":
+        return _problem_of_text(field, value)
+    return _problem_of_number(field, value)
+
+
+def _problem_of_list(field: FormField, value: Any) -> Problem | None:
+    many = cast("list[Any]", value)
+    if not isinstance(value, list) or len(many) > MOST_CHOICES or not all(_is_choice(field, one) for one in many):
+        return "choice"
+    if field.required and not many and field.shortest:
+        return "required"
+    return "short" if len(many) < field.shortest else "long" if len(many) > field.longest else None
+
+
+def _problem_of_text(field: FormField, value: Any) -> Problem | None:
+    if not isinstance(value, str):
+        return "text"
+    if field.required and not value.strip():
+        return "required"
+    return "short" if len(value) < field.shortest else "long" if len(value) > field.longest else None
+
+
+def _problem_of_number(field: FormField, value: Any) -> Problem | None:
+    if isinstance(value, bool) or not isinstance(value, int if field.kind == "integer" else (int, float)):
+        return "integer" if field.kind == "integer" else "number"
+    if field.minimum is not None and value < field.minimum:
+        return "small"
+    return "large" if field.maximum is not None and value > field.maximum else None
+
+
+def _is_choice(field: FormField, value: Any) -> bool:
+    # `True == 1`, but they are two values of JSON.
+    return any(type(choice) is type(value) and choice == value for choice in field.choices)
+
+
+def in_words(fields: Sequence[FormField], values: Mapping[str, Any]) -> str:
+    """Return the values of a form as text, a line for each field."""
+    lines: list[str] = []
+    for field in fields:
+        value = values.get(field.name)
+        if value is None:
+            continue
+        if field.kind == "group":
+            lines.append(in_words(field.fields, cast("dict[str, Any]", value)))
+        elif field.kind == "boolean":
+            lines.append(f"{field.label}: {'✓' if value else '✗'}")
+        else:
+            many = cast("list[Any]", value) if isinstance(value, list) else [value]
+            lines.append(f"{field.label}: {', '.join(str(one) for one in many)}")
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,107 @@
+"""Tools and sources beside an answer: as much as is configured, while it is written and afterwards."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from agent_framework import Agent, AgentResponse, Content, Message, tool
+
+from frontdesk import ChannelIdentity, Citation, PushPart, ToolUse
+from frontdesk.abc.live import LiveView
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.client import PIECE
+from frontdesk.channels.web.live import replacing, showing
+from frontdesk.channels.web.render import contents_of, sources_of, stored, tools_of
+from frontdesk.channels.web.wire import Content as Shown
+from frontdesk.channels.web.wire import Tool
+from frontdesk.host.channel_state.storage import LONGEST_VALUE
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
+from frontdesk.kit.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
+from frontdesk.testing import ScriptedChatClient
+from tests.channels.web.visiting import visiting, web_host
+
+SECRET = "hunter2"
+SOURCE = {"type": "citation", "title": "The guide", "url": "https://guide.example/"}
+
+
+class Looking:
+    """An agent with a tool that waits until it is let go, and an answer with a source."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+
+        @tool(approval_mode="never_require")
+        async def look(word: str) -> str:
+            """Look something up."""
+            await self.release.wait()
+            return f"found {word}"
+
+        call = Content.from_function_call("call_1", "look", arguments=f'{{"word": "{SECRET}"}}')
+        answer = Content.from_text("here it is", annotations=[SOURCE])  # pyright: ignore[reportArgumentType]
+        self.agent = Agent(ScriptedChatClient([[call], [answer]]), tools=[look])
+
+
+@pytest.mark.parametrize("detail", ["hidden", "names", "full"])
+async def test_tools_are_shown_as_configured_live_and_afterwards(detail: Any) -> None:
+    looking = Looking()
+    async with web_host(looking.agent, tools=detail) as url, visiting(url) as ada, ada.feed() as page:
+        await ada.say("look")
+        if detail != "hidden":
+            await page.until(lambda page: page.messages.get(("main", 2)))
+            [tool_] = page.messages["main", 2]["tools"]
+            assert (tool_["name"], tool_["state"]) == ("look", "running")
+        looking.release.set()
+        await page.until(lambda page: page.messages.get(("main", 2), {}).get("citations"))
+        await ada.heard(2)
+        message = (await ada.messages())[1]
+        tools = message.get("tools", [])
+        assert message["citations"] == [{"title": "The guide", "url": "https://guide.example/"}]
+        if detail == "hidden":
+            assert tools == []
+        else:
+            assert tools[0]["name"] == "look"
+            assert tools[0]["seconds"] >= 0
+        assert (SECRET in str(page.frames) + str(message)) == (detail == "full")
+
+
+def test_an_unknown_detail_is_found_at_the_start() -> None:
+    wrong: Any = "some"
+    assert WebChatChannel(tools=wrong).findings() == ["tools must be one of hidden, names, full, not 'some'"]
+
+
+def test_the_largest_notes_fit_into_a_stored_value_beside_the_text() -> None:
+    use = ToolUse(call_id="1", name="😀" * 80, state="done", arguments="😀" * LONGEST_DETAIL)
+    tools = tools_of([use.replace(call_id=str(number)) for number in range(MOST_TOOLS)])
+    sources = sources_of([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MOST_CITATIONS)
+    assert tools[-1].arguments
+    assert not tools[0].arguments
+    message = stored(Shown(text="\x01" * PIECE, tools=tools, citations=sources), "key" * 8, 1.0)
+    assert len(msgspec.json.encode(message)) < LONGEST_VALUE
+
+
+def test_a_whole_answer_keeps_the_times_that_were_seen() -> None:
+    before = stored(Shown(text="x", tools=(Tool(id="1", name="look", state="done", seconds=1.5),)), "k", 1.0)
+    after, _ = replacing(_part(), Shown(text="xy", tools=(Tool(id="1", name="look"),)))(before)
+    assert after.tools == (Tool(id="1", name="look", seconds=1.5),)
+
+
+def test_a_tool_of_an_answer_that_was_stopped_does_not_run_any_more() -> None:
+    live = stored(Shown(text=""), "k", 1.0)
+    live = msgspec.structs.replace(live, state="live")
+    running, _ = showing(LiveView(text="", tools=(ToolUse(call_id="1", name="look"),)))(live)
+    assert [tool.state for tool in running.tools] == ["running"]
+    stopped, _ = replacing(_part(action="settle"), None)(running)
+    assert [tool.state for tool in stopped.tools] == ["stopped"]
+
+
+def test_the_page_shows_an_answer_of_tools_alone() -> None:
+    call = Content.from_function_call("1", "look", arguments="{}")
+    [part] = contents_of(AgentResponse(messages=[Message("assistant", [call])]), Wording(Texts()), "names")
+    assert (part.text, [tool.name for tool in part.tools]) == ("", ["look"])
+
+
+def _part(**fields: Any) -> PushPart:
+    identity = ChannelIdentity(channel="web", native_id="vis_1")
+    return PushPart(identity=identity, conversation_id=None, content=None, idempotency_key="k", **fields)
