@@ -10,7 +10,8 @@ from frontdesk.access.links import Links
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.admin.queries import AdminQueries, known_kind
 from frontdesk.admin.rows import Row, summary
-from frontdesk.approvals.decisions import Decisions, NoPlaces
+from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.places import NoPlaces
 from frontdesk.clock import Clock
 from frontdesk.data.approval import AuditLine
 from frontdesk.data.codec import from_json
