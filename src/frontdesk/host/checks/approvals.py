@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent_framework import HistoryProvider
+
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import AsksApprovers
 from frontdesk.abc.target import ShowsToolSchemas, Target
@@ -26,4 +28,7 @@ def approval_findings(options: Any, channels: Sequence[Channel], target: Target)
 
 def _brings_tools_along(target: Target) -> bool:
     """Tell whether a target may have tools that are seen only when it runs, such as those of a context provider."""
-    return bool(getattr(target.native, "context_providers", None) or getattr(target.native, "mcp_tools", None))
+    providers: Any = getattr(target.native, "context_providers", None) or ()
+    return bool(getattr(target.native, "mcp_tools", None)) or any(
+        not isinstance(provider, HistoryProvider) for provider in providers
+    )
