@@ -99,10 +99,13 @@ async def test_the_requester_and_a_stranger_decide_nothing_and_are_told_privatel
             await bot.until(lambda click=click: click.answered)
             assert said in click.text
         assert team.bank.paid == []
-        data = question.markup["inline_keyboard"][0][0]["callback_data"]
+        buttons = question.markup
         await pressed(bot, team.bob, "Approve")
         await bot.answers(team.chat(team.ada), 2)
-        late = bot.fake.press(team.bob, question, data)
+        # An app that has not heard of the change yet.
+        await bot.until(lambda: question.markup is None)
+        question.markup = buttons
+        late = bot.fake.press(team.bob, question, "Reject")
         await bot.until(lambda: late.answered)
         assert late.text.startswith("pay: approved")
     assert team.bank.paid == [5]
@@ -206,6 +209,25 @@ async def test_expiry_is_a_no_that_everybody_is_told() -> None:
         for person in (team.ada, team.bob):
             await bot.until(lambda person=person: "expired" in bot.fake.shown(team.chat(person)).messages[-1].text)
     assert team.bank.paid == []
+
+
+async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
+    team, clock = Team(), FakeClock(SystemClock().now())
+    rule = team.rule(team.bob, escalate_after=30, escalate_to=[on_telegram(team.eve)])
+    async with open_bot(team.agent(), fake=team.fake, approvals=ApprovalOptions(default=rule), clock=clock) as bot:
+        await asked_all(bot, team, team.bob)
+        (question,) = [m for m in team.chat(team.bob).messages.values() if m.markup]
+        early = bot.fake.press(team.eve, question, "Approve")
+        await bot.until(lambda: early.answered)
+        assert "not yours" in early.text
+        clock.advance(31)
+        await bot.answers(team.chat(team.eve))
+        assert "approved by Eve" in await pressed(bot, team.eve, "Approve")
+        await bot.answers(team.chat(team.ada), 2)
+        await bot.until(lambda: question.markup is None)
+        lines = [line.action for line in await bot.host._parts.store.audit.lines()]
+        assert lines == ["asked", "escalated", "approved"]
+    assert team.bank.paid == [5]
 
 
 async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
