@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         IdentityResolver,
         LinkRequired,
     )
-    from frontdesk.abc.approvals import ApprovalStorage
     from frontdesk.abc.auth import HttpAuth, Principal, RequestAuth
     from frontdesk.abc.channel import (
         Channel,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     )
     from frontdesk.access.link_policy import AllowAllLinks, DenyAllLinks, ExplicitAllowList, SameConfidentialityTierOnly
     from frontdesk.access.policy import AuthPolicy
+    from frontdesk.approvals.policy import ApprovalOptions, ApproverRole, ApproverRule
     from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
@@ -152,7 +152,9 @@ _HOME = {
     "AnyOfAllowlists": "frontdesk.access.allowlists",
     "ApiKeyAuth": "frontdesk.kit.auth.api_keys",
     "ApprovalAnswer": "frontdesk.data.approval",
-    "ApprovalStorage": "frontdesk.abc.approvals",
+    "ApprovalOptions": "frontdesk.approvals.policy",
+    "ApproverRole": "frontdesk.approvals.policy",
+    "ApproverRule": "frontdesk.approvals.policy",
     "Attempt": "frontdesk.data.delivery",
     "AuthPolicy": "frontdesk.access.policy",
     "AuthorizationContext": "frontdesk.abc.allowlist",
@@ -326,7 +328,9 @@ __all__ = [
     "AnyOfAllowlists",
     "ApiKeyAuth",
     "ApprovalAnswer",
-    "ApprovalStorage",
+    "ApprovalOptions",
+    "ApproverRole",
+    "ApproverRule",
     "Attempt",
     "AuthPolicy",
     "AuthorizationContext",

@@ -6,11 +6,15 @@ from typing import Protocol
 from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 
 
-class ApprovalStorage(Protocol):
+class Approvals(Protocol):
     """The questions of every owner; they are written and decided in the store's transactions."""
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
         """Return a question, decided or not, if it is the owner's."""
+        ...
+
+    async def find(self, approval_id: str) -> PendingApproval | None:
+        """Return the question of any owner that others than its requester decide; `None` for all others."""
         ...
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
@@ -27,6 +31,10 @@ class ApprovalStorage(Protocol):
 
     async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         """List pending questions of every owner that were to be answered before a time, some at once."""
+        ...
+
+    async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
+        """List pending questions of every owner that others were to be asked about by a time, some at once."""
         ...
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
@@ -66,12 +74,22 @@ class ApprovalWrites(Protocol):
         reason: str | None = None,
         attempt: str | None = None,
         first: bool = False,
+        resumed_by: str | None = None,
     ) -> None:
         """Decide a pending question; a decided or foreign one fails the transaction with `StoreError`.
 
         With an `attempt`, the same decision may be made again until `begin_approval`: the last attempt has the answer.
         Without one, the decision is final at once. With `first`, it fails if there is a decision, even the same one.
+        `resumed_by` is the run that goes on, where that is one of the host's own.
         """
+        ...
+
+    def count_vote(self, owner: str, approval_id: str, *, seen: int) -> None:
+        """Count a vote that decides nothing; `StoreError` if the question has another number of them, or is decided."""
+        ...
+
+    def escalate_approval(self, owner: str, approval_id: str) -> None:
+        """Note that others are asked about a pending question; `StoreError` if that was noted, or it is decided."""
         ...
 
     def add_vote(self, vote: ApprovalVote) -> None:

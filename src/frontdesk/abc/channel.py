@@ -254,6 +254,14 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """
         ...
 
+    async def may_decide(self, caller: Caller, approval_id: str) -> bool:
+        """Tell whether a caller's answer to a question counts."""
+        ...
+
+    async def vote(self, caller: Caller, approval_id: str, approved: bool) -> Decision | None:
+        """Decide as `decide` does, if others than the requester decide the question; `None` for all others."""
+        ...
+
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         """Make the request that answers questions and resumes what asked them; to be run or streamed.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.delivery import DeliveryAction, DestinationKind
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
@@ -83,6 +83,15 @@ class ShowsQuestions(Protocol):
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         """Return, as JSON, what is shown instead of a question that was decided; `by` is who did it, if it is known."""
+        ...
+
+
+@runtime_checkable
+class AsksApprovers(ShowsQuestions, Protocol):
+    """A push channel on which people are asked questions of the runs of others."""
+
+    def approver_question(self, view: QuestionView) -> Sequence[Any]:
+        """Return what is pushed to ask an approver, in order, as JSON; one part is the question (`question_in`)."""
         ...
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites, AuditLog
+from frontdesk.abc.approvals import Approvals, ApprovalWrites, AuditLog
 from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
@@ -98,7 +98,7 @@ class HostStateStore(Protocol):
     def background(self) -> Background: ...
 
     @property
-    def approvals(self) -> ApprovalStorage: ...
+    def approvals(self) -> Approvals: ...
 
     @property
     def audit(self) -> AuditLog: ...

@@ -11,7 +11,8 @@ from frontdesk.admin.deliveries import Deliveries
 from frontdesk.admin.queries import AdminQueries, known_kind
 from frontdesk.admin.rows import Row, summary
 from frontdesk.admin.speaking import Speaking
-from frontdesk.approvals.decisions import Decisions, NoPlaces
+from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.places import NoPlaces
 from frontdesk.clock import Clock
 from frontdesk.data.approval import AuditLine
 from frontdesk.data.codec import from_json

@@ -8,8 +8,10 @@ from agent_framework import Message
 
 from frontdesk.abc.channel import SettleAnswers
 from frontdesk.abc.store import HostStateStore
-from frontdesk.approvals.decisions import Decisions, status_of
+from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.pending import answer, digest, taken
+from frontdesk.approvals.records import status_of
+from frontdesk.approvals.voting import Voter
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ANSWERED, ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
@@ -74,7 +76,11 @@ class Answers:
         return session_id
 
     async def asked(
-        self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]
+        self,
+        owner: str,
+        session: SessionRecord | None,
+        answers: Sequence[ApprovalAnswer],
+        caller: Caller | None = None,
     ) -> list[PendingApproval]:
         """Return the questions that are answered; a foreign, unknown or repeated answer refuses all of them.
 
@@ -91,6 +97,11 @@ class Answers:
                 raise ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
             if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
+            if question.terms is not None and question.status == "pending":
+                if caller is None:
+                    raise _unknown()
+                voter = Voter(identity=caller.identity, key=owner, claims=caller.claims)
+                await self._decisions.need_deciding(question, given, voter)
         return questions
 
     def complete(self, questions: Sequence[PendingApproval]) -> list[PendingApproval]:

@@ -1,70 +1,41 @@
 """Decides questions: the vote, the decision, the event that goes on with the run, and what the audit log says of it."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
-from typing import Protocol
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.abc.target import ShowsToolSchemas
 from frontdesk.abc.telemetry import Span
 from frontdesk.approvals.pending import digest
+from frontdesk.approvals.places import SettlesPlaces
+from frontdesk.approvals.records import (
+    OPERATOR_SEAT,
+    NewRunId,
+    Resume,
+    caller_of,
+    line_of,
+    own_vote,
+    resuming,
+    status_of,
+)
+from frontdesk.approvals.voting import FindKey, Voter, is_decided, seat_of, vote_of
 from frontdesk.clock import Clock
 from frontdesk.data.approval import (
     EXPIRED,
     ApprovalAnswer,
-    ApprovalRule,
-    ApprovalStatus,
     ApprovalVote,
     AuditLine,
     Decision,
     PendingApproval,
-    Resumption,
 )
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import StoreError, UnreadableRecordError
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.errors import ConflictError, ForbiddenError, StoreError, UnreadableRecordError
 from frontdesk.ids import new_secret
 from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 
-QUORUM: Mapping[ApprovalRule, int] = {"requester": 1}
-"""How many people have to approve, by rule."""
-
-
-class SettlesPlaces(Protocol):
-    """Makes the deliveries that settle the messages in which a question is shown."""
-
-    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
-        """Return the deliveries for a question that was decided, for each place where it is shown."""
-        ...
-
-    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
-        """Return the deliveries of what is said to an event about the question that it has decided."""
-        ...
-
-    async def wake(self, rows: Sequence[Delivery]) -> None:
-        """Send deliveries that were written."""
-        ...
-
-    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
-        """Settle the places that came to be known while a decision was written with the deliveries for the others."""
-        ...
-
-
-class NoPlaces:
-    """Settles nothing, where there are no channels that could."""
-
-    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
-        return ()
-
-    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
-        return ()
-
-    async def wake(self, rows: Sequence[Delivery]) -> None:
-        """Do nothing: there are none."""
-
-    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
-        """Do nothing."""
+NOT_YOURS = "Others have to answer this question."
+NEEDS_MORE = "Your answer was noted. Others have to agree."
 
 
 class Decisions:
@@ -77,82 +48,133 @@ class Decisions:
         schemas: ShowsToolSchemas | None,
         settling: SettlesPlaces,
         spans: Spans = NO_SPANS,
+        find_key: FindKey | None = None,
     ) -> None:
-        """Take the target as `schemas`, if its tools can be seen."""
+        """Take the target as `schemas`, if its tools can be seen; `find_key` knows which accounts are linked."""
+        self._find_key = find_key or self._stored_key
         self._spans = spans
         self._store = store
         self._clock = clock
         self._schemas = schemas
         self._settling = settling
 
+    async def _stored_key(self, identity: ChannelIdentity) -> str | None:
+        record = await self._store.identities.find(identity)
+        return None if record is None else record.isolation_key
+
+    async def look(self, voter: Voter, approval_id: str) -> tuple[PendingApproval | None, str | None]:
+        """Return a question that a person may see, and the seat in which they vote; no seat if they may not vote.
+
+        Of a question of somebody else, only its approvers know that there is one.
+        """
+        question = await self._store.approvals.get(voter.key, approval_id) if voter.key else None
+        if question is None:
+            question = await self._store.approvals.find(approval_id)
+        if question is None:
+            return None, None
+        terms = question.terms
+        if terms is None:
+            return (question, "requester") if question.owner == voter.key else (None, None)
+        seat = await seat_of(question, terms, voter, self._find_key)
+        return (question if seat is not None or question.owner == voter.key else None), seat
+
     async def decide(
-        self,
-        caller: Caller,
-        owner: str,
-        answer: ApprovalAnswer,
-        seen: str | None,
-        new_run_id: Callable[[str], str],
-        resume: Callable[[InboxItem], Awaitable[None]],
+        self, voter: Voter, answer: ApprovalAnswer, seen: str | None, new_run_id: NewRunId, resume: Resume
     ) -> Decision:
-        """Decide a question at once; `seen` is the digest that the caller was shown, if the channel knows it.
+        """Decide a question at once; `seen` is the digest that the person was shown, if the channel knows it.
 
         `resume` is called with the event that goes on with the run, when the decision is written.
         """
-        question = await self._store.approvals.get(owner, answer.approval_id)
-        if question is None:
-            return Decision(outcome="not_yours")
-        span = self._spans.begin("approval", caller.identity.channel, question.trace)
+        question, seat = await self.look(voter, answer.approval_id)
+        if question is None or seat is None:
+            return Decision(outcome="not_yours", approval=question)
+        vote = vote_of(question, answer, voter, seat, self._clock.now())
+        return await self._spanned(question, answer, vote, seen, new_run_id, resume)
+
+    async def decide_as_operator(
+        self, question: PendingApproval, answer: ApprovalAnswer, by: str, new_run_id: NewRunId, resume: Resume
+    ) -> Decision:
+        """Decide a question because an operator says so, whoever else would have to agree."""
+        nobody = Voter(identity=ChannelIdentity(channel="operator", native_id=by), key=by)
+        vote = vote_of(question, answer, nobody, OPERATOR_SEAT, self._clock.now())
+        return await self._spanned(question, answer, vote, None, new_run_id, resume)
+
+    async def _spanned(
+        self,
+        question: PendingApproval,
+        answer: ApprovalAnswer,
+        vote: ApprovalVote,
+        seen: str | None,
+        new_run_id: NewRunId,
+        resume: Resume,
+    ) -> Decision:
+        channel = "" if vote.identity is None else vote.identity.channel
+        span = self._spans.begin("approval", channel, question.trace)
         try:
-            decision = await self._decide(caller, question, answer, seen, new_run_id, resume, span)
+            decision = await self._refused(question, answer, seen)
+            while decision is None:
+                decision = await self._vote(question, answer, vote, new_run_id, resume, span)
         except BaseException as error:
             span.end(outcome_of(error))
             raise
         span.end(status_of(answer) if decision.outcome == "recorded" else decision.outcome)
         return decision
 
-    async def _decide(
+    async def _vote(
         self,
-        caller: Caller,
         question: PendingApproval,
         answer: ApprovalAnswer,
-        seen: str | None,
-        new_run_id: Callable[[str], str],
-        resume: Callable[[InboxItem], Awaitable[None]],
+        vote: ApprovalVote,
+        new_run_id: NewRunId,
+        resume: Resume,
         span: Span,
-    ) -> Decision:
-        owner = question.owner
-        refused = await self._refused(question, answer, seen)
-        if refused is not None:
-            return refused
-        now = self._clock.now()
-        vote = _vote(question, answer, owner, now)
-        if not await self._is_enough(question, vote):
-            async with self._store.transaction() as transaction:
-                transaction.add_vote(vote)
-            return Decision(outcome="needs_more", approval=question)
-        decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason, begun=False)
-        event = _resuming(decided, answer, caller, now, new_run_id).replace(trace=span.carry())
-        rows = await self._settling.rows(decided, caller)
+    ) -> Decision | None:
+        """Write a vote, and the decision if it makes one; `None` if another vote was written at the same moment."""
+        fresh = await self._store.approvals.get(question.owner, question.approval_id)
+        if fresh is None or fresh.status != "pending":
+            return Decision(outcome="late", approval=fresh)
+        if not await self.is_enough(fresh, vote):
+            return await self._count(fresh, vote)
+        now = vote.at
+        decided = fresh.replace(status=status_of(answer), decided_at=now, reason=answer.reason, begun=False)
+        event = resuming(decided, answer, vote, new_run_id).replace(trace=span.carry())
+        rows = await self._settling.rows(decided, caller_of(vote))
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
-                    owner,
+                    question.owner,
                     question.approval_id,
                     decided.status,
                     at=now,
                     reason=answer.reason,
                     attempt=new_secret(),
                     first=True,
+                    resumed_by=event.run_id,
                 )
                 self._note(transaction, decided, vote, rows)
                 transaction.accept(event)
         except StoreError:
             # Another decision was a moment earlier.
-            return Decision(outcome="late", approval=await self._store.approvals.get(owner, answer.approval_id))
+            late = await self._store.approvals.get(question.owner, answer.approval_id)
+            return Decision(outcome="late", approval=late)
         await resume(event)
         await self._settling.wake(rows)
-        await self._settling.settle_rest(decided, caller, rows)
+        await self._settling.settle_rest(decided, caller_of(vote), rows)
         return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
+
+    async def _count(self, question: PendingApproval, vote: ApprovalVote) -> Decision | None:
+        """Write a vote that decides nothing; `None` if another was written at the same moment, which may be enough."""
+        votes = await self._store.approvals.votes(question.owner, question.approval_id)
+        if any(given.voter == vote.voter and given.approved == vote.approved for given in votes):
+            return Decision(outcome="needs_more", approval=question)
+        try:
+            async with self._store.transaction() as transaction:
+                transaction.count_vote(question.owner, question.approval_id, seen=question.voted)
+                transaction.add_vote(vote)
+                transaction.add_audit(line_of(question, "voted", vote.at, vote.voter, vote.reason))
+        except StoreError:
+            return None
+        return Decision(outcome="needs_more", approval=question)
 
     async def _refused(self, question: PendingApproval, answer: ApprovalAnswer, seen: str | None) -> Decision | None:
         if question.is_expired(self._clock.now()):
@@ -168,13 +190,31 @@ class Decisions:
             return Decision(outcome="changed", approval=question)
         return None
 
-    async def _is_enough(self, question: PendingApproval, vote: ApprovalVote) -> bool:
-        needed = QUORUM[question.rule]
-        if not vote.approved or needed <= 1:
-            # One no is enough.
+    async def is_enough(self, question: PendingApproval, vote: ApprovalVote) -> bool:
+        """Tell whether a vote decides a question, with those that were given before."""
+        terms = question.terms
+        if terms is None or vote.seat == OPERATOR_SEAT or not vote.approved or terms.votes <= 1:
             return True
-        votes = await self._store.approvals.votes(question.owner, question.approval_id)
-        return reaches(needed, {given.voter for given in votes if given.approved} | {vote.voter})
+        return is_decided(terms, await self._store.approvals.votes(question.owner, question.approval_id), vote)
+
+    async def need_deciding(self, question: PendingApproval, answer: ApprovalAnswer, voter: Voter) -> None:
+        """Refuse an answer on a wire that does not decide: of a person who may not, or before others have agreed.
+
+        The vote is recorded all the same.
+        """
+        terms = question.terms
+        if terms is None or question.status != "pending":
+            return
+        seat = await seat_of(question, terms, voter, self._find_key)
+        if seat is None:
+            raise ForbiddenError(NOT_YOURS, code="approval_not_yours", param="approvals")
+        while True:
+            fresh = await self._store.approvals.get(question.owner, question.approval_id) or question
+            vote = vote_of(fresh, answer, voter, seat, self._clock.now())
+            if await self.is_enough(fresh, vote):
+                return
+            if await self._count(fresh, vote) is not None:
+                raise ConflictError(NEEDS_MORE, code="approval_needs_more", param="approvals")
 
     def has_changed(self, question: PendingApproval) -> bool:
         """Tell whether the call, or what its tool takes, is no longer what was shown; a tool that is gone has changed.
@@ -214,7 +254,7 @@ class Decisions:
             if event is not None:
                 rows += await self._settling.confirmations(event, decided)
             if question.status == "pending":
-                noted.append((decided, _vote(question, answer, question.owner, now)))
+                noted.append((decided, own_vote(question, answer, caller, now)))
                 rows += await self._settling.rows(decided, caller)
 
         def add(transaction: StateTransaction) -> None:
@@ -236,11 +276,11 @@ class Decisions:
 
     async def expire(self, question: PendingApproval) -> None:
         """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
-        await self._cancel(question, EXPIRED, _line(question, EXPIRED, self._clock.now()))
+        await self._cancel(question, EXPIRED, line_of(question, EXPIRED, self._clock.now()))
 
     async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
         """Cancel a question because an operator says so; tell whether nobody decided it before."""
-        line = _line(question, "cancelled", self._clock.now(), by, reason)
+        line = line_of(question, "cancelled", self._clock.now(), by, reason)
         return await self._cancel(question, reason, line)
 
     async def _cancel(self, question: PendingApproval, reason: str | None, line: AuditLine) -> bool:
@@ -302,60 +342,6 @@ class Decisions:
         rows: Sequence[Delivery] = (),
     ) -> None:
         transaction.add_vote(vote)
-        transaction.add_audit(_line(decided, decided.status, vote.at, vote.voter, vote.reason))
+        transaction.add_audit(line_of(decided, decided.status, vote.at, vote.voter, vote.reason))
         for row in rows:
             transaction.add_delivery(row)
-
-
-def reaches(needed: int, voters: Collection[str]) -> bool:
-    """Tell whether enough people have approved."""
-    return len(voters) >= needed
-
-
-def status_of(answer: ApprovalAnswer) -> ApprovalStatus:
-    """Return the status of a question after an answer."""
-    return "approved" if answer.approved else "rejected"
-
-
-def _vote(question: PendingApproval, answer: ApprovalAnswer, voter: str, at: float) -> ApprovalVote:
-    return ApprovalVote(
-        owner=question.owner,
-        approval_id=question.approval_id,
-        voter=voter,
-        approved=answer.approved,
-        at=at,
-        reason=answer.reason,
-    )
-
-
-def _line(question: PendingApproval, action: str, at: float, by: str = "", reason: str | None = None) -> AuditLine:
-    return AuditLine(at=at, owner=question.owner, subject=question.approval_id, action=action, by=by, reason=reason)
-
-
-def _resuming(
-    question: PendingApproval,
-    answer: ApprovalAnswer,
-    caller: Caller,
-    now: float,
-    new_run_id: Callable[[str], str],
-) -> InboxItem:
-    """Make the event that goes on with a run, as the person who asked; of earlier versions that is not known."""
-    requester = question.requester or caller
-    request: ChannelRequest = question.resume or ChannelRequest(
-        channel=requester.identity.channel, operation="approval"
-    )
-    # Until the tool begins, the run is begun again by itself; after that it fails as interrupted.
-    request = request.replace(approvals=(answer,), background=True, on_interrupt="restart", identity=requester.identity)
-    name = f"decided:{question.approval_id}"
-    return InboxItem(
-        channel=request.channel,
-        event_id=name,
-        # A queue of its own: it waits for its session, and for nothing else.
-        conversation_id=name,
-        caller=requester,
-        request=request,
-        received_at=now,
-        payload=Resumption(approval_id=question.approval_id, owner=question.owner),
-        run_id=new_run_id(request.channel),
-        kind="resume",
-    )

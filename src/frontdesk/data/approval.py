@@ -11,9 +11,43 @@ ANSWERED = "approval_answered"
 EXPIRED = "expired"
 """The reason of a question that was cancelled because nobody answered it in time."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
-ApprovalRule = Literal["requester"]
-"""The person who decides: the one for whom the run asked."""
 Outcome = Literal["recorded", "needs_more", "late", "not_yours", "changed"]
+
+
+class ApproverClaim(Noun, frozen=True, kw_only=True):
+    """A verified claim whose holders may answer a question."""
+
+    claim: str
+    values: tuple[str | int | bool, ...]
+
+
+class ApproverTerms(Noun, frozen=True, kw_only=True):
+    """The people who may answer one question, as its rule named them when it was asked.
+
+    Hosts of earlier versions can't read a question with terms, and leave it alone.
+    """
+
+    approvers: tuple[ChannelIdentity, ...] = ()
+    """The people who are asked, each on the channel of the identity."""
+    claims: tuple[ApproverClaim, ...] = ()
+    """The claims of others who may answer, and are not asked."""
+    asks_requester: bool = False
+    """Whether the requester is asked too, where the run was asked for."""
+    exclude_requester: bool = False
+    """Whether no vote of the requester counts, on whichever channel."""
+    votes: int = 1
+    """The number of people who have to approve; one who rejects is enough."""
+    escalate_at: float | None = None
+    """When others are asked too, if it still waits."""
+    escalate_to: tuple[ChannelIdentity, ...] = ()
+    names: tuple[str, ...] = ()
+    """The names by which the requester is told whom it waits for."""
+    shows_arguments: bool = True
+    """Whether the arguments are shown in the group in which the run was asked for."""
+
+
+ApprovalRule = Literal["requester"] | ApproverTerms
+"""The people who decide: the person for whom the run asked, or those of the terms."""
 
 
 class ApprovalAnswer(Noun, frozen=True, kw_only=True):
@@ -58,6 +92,17 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     """The trace of the run that asked, as the telemetry has given it."""
     begun: bool = True
     """False from an answer until it is acted on, which happens at most once."""
+    escalated: bool = False
+    """Whether those were asked to whom it escalates."""
+    voted: int = 0
+    """The number of votes that did not decide it."""
+    resumed_by: str | None = None
+    """The run that goes on after a decision, if that is a run of the host's own."""
+
+    @property
+    def terms(self) -> ApproverTerms | None:
+        """Return the people who decide; `None` if it is the requester alone."""
+        return None if self.rule == "requester" else self.rule
 
     @property
     def target_id(self) -> str:
@@ -73,6 +118,11 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
         """Tell whether it was to be answered before a time, and was not."""
         return self.status == "pending" and self.expires_at is not None and self.expires_at <= now
 
+    def is_to_escalate(self, now: float) -> bool:
+        """Tell whether others are to be asked about it by a time, and were not."""
+        at = None if self.terms is None else self.terms.escalate_at
+        return self.status == "pending" and not self.escalated and at is not None and at <= now
+
 
 class ApprovalVote(Noun, frozen=True, kw_only=True):
     """The vote of one person about one question."""
@@ -85,6 +135,10 @@ class ApprovalVote(Noun, frozen=True, kw_only=True):
     approved: bool
     at: float
     reason: str | None = None
+    identity: ChannelIdentity | None = None
+    """The account with which it was given; `None` in votes of earlier versions."""
+    seat: str = ""
+    """The approver of the terms as whom the person voted; two votes of one seat count once."""
 
 
 class ApprovalPlace(Noun, frozen=True, kw_only=True):
@@ -104,6 +158,20 @@ class ApprovalPlace(Noun, frozen=True, kw_only=True):
     at: float
 
 
+class QuestionView(Value, frozen=True, kw_only=True):
+    """A question as an approver is asked it."""
+
+    approval: PendingApproval
+    asker: str
+    """The name of the person for whom the run asks, or their id on the channel."""
+    channel: str
+    """The channel on which the run was asked for."""
+    group: bool = False
+    """Whether that was in a group."""
+    locale: str | None = None
+    """The language of the approver, if the platform has said it."""
+
+
 class AuditLine(Value, frozen=True, kw_only=True):
     """One line of the audit log, which only grows."""
 
@@ -112,7 +180,8 @@ class AuditLine(Value, frozen=True, kw_only=True):
     subject: str
     """The id of what it is about, such as an approval."""
     action: str
-    """The action: for an approval `approved`, `rejected`, `cancelled` or `expired`."""
+    """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`, or an
+    operator's `read` and `exported`."""
     by: str = ""
     """The isolation key of the person who did it; empty for the host itself."""
     reason: str | None = None

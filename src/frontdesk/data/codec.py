@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 import msgspec
 
 from frontdesk.data import framework_codec, workflow_codec
-from frontdesk.data.approval import ApprovalAnswer, ApprovalPlace, ApprovalVote, PendingApproval, Resumption
+from frontdesk.data.approval import (
+    ApprovalAnswer,
+    ApprovalPlace,
+    ApprovalVote,
+    ApproverClaim,
+    ApproverTerms,
+    PendingApproval,
+    Resumption,
+)
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Attempt, Delivery, EditDelivery, InboxItem, Route, Skipped
@@ -52,6 +60,8 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "ApprovalAnswer": ApprovalAnswer,
     "ApprovalPlace": ApprovalPlace,
     "ApprovalVote": ApprovalVote,
+    "ApproverClaim": ApproverClaim,
+    "ApproverTerms": ApproverTerms,
     "Attempt": Attempt,
     "BackgroundRun": BackgroundRun,
     "Caller": Caller,

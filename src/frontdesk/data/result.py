@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.noun import Noun
 from frontdesk.data.run import RunRecord
 
@@ -17,6 +18,8 @@ class HostedRunResult(Noun, Generic[T], frozen=True, kw_only=True):
     run: RunRecord
     locale: str | None = None
     """The language of the person whom it is sent to, if the platform has said it."""
+    questions: tuple[PendingApproval, ...] = ()
+    """The questions of the result that others decide too, for those who render it."""
 
     @property
     def session_key(self) -> str | None:

@@ -6,9 +6,10 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.push import ShowsQuestions
+from frontdesk.abc.push import AsksApprovers, ShowsQuestions
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
+from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import ChannelIdentity, PushGroup
 from frontdesk.data.reply import Reply
@@ -124,12 +125,14 @@ class Planner:
         route: Route,
         asked: Sequence[Message],
         shown: Any = None,
+        questions: Sequence[PendingApproval] = (),
     ) -> list[Delivery]:
         """Return the deliveries of a result, one for each part; `asked` are the messages that it answers.
 
-        `shown` is the result as it was shown while it was written, if a hook has changed that.
+        `shown` is the result as it was shown while it was written, if a hook has changed that. `questions` are those of
+        the result that others decide.
         """
-        answer = HostedRunResult(result=result, run=_slim(run))
+        answer = HostedRunResult(result=result, run=_slim(run), questions=tuple(questions))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
         trace = admitted.trace
@@ -233,6 +236,22 @@ class Planner:
         request = ChannelRequest(channel=identity.channel)
         blank = self._blank(owner, request, identity, self._ids.new("run"), originating=False)
         return self._plain(blank, [text], "completed")
+
+    def question(self, view: QuestionView, person: ChannelIdentity, key: str) -> list[Delivery]:
+        """Return the deliveries that ask an approver, in their direct chat; the same key gives the same ids."""
+        channel, approval = self._channels[person.channel], view.approval
+        if not isinstance(channel, AsksApprovers):
+            return []
+        request = ChannelRequest(channel=person.channel)
+        blank = self._blank(approval.owner, request, person, approval.run_id, originating=False)
+        try:
+            parts = [_part(channel, blank, content) for content in channel.approver_question(view)]
+        except CodecError as error:
+            log.error("a question can't be asked on %s: %s", person.channel, error)
+            return []
+        rows = [row.replace(part=number, parts=len(parts)) for number, row in enumerate(parts)]
+        rows = [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
+        return traced(rows, approval.trace)
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
         """Return a text on the progress of a run, for where it was asked; empty where the channel can't push."""

@@ -54,6 +54,7 @@
         ├── TargetError            500
         ├── NotStorableError       500
         ├── ApprovalIdError        500
+        ├── NobodyToAskError       500
         ├── UnsupportedError       501
         └── UnavailableError       503
             ├── StoreUnavailableError
@@ -114,6 +115,7 @@ from frontdesk.errors.requests import (
 from frontdesk.errors.service import (
     ApprovalIdError,
     InternalError,
+    NobodyToAskError,
     NotStorableError,
     StoreUnavailableError,
     TargetError,
@@ -163,6 +165,7 @@ __all__ = [
     "LostEventError",
     "LostRunError",
     "MethodNotAllowedError",
+    "NobodyToAskError",
     "NotFoundError",
     "NotStorableError",
     "OperatorError",

@@ -32,6 +32,13 @@ class ApprovalIdError(RequestError):
     code = "approval_id_invalid"
 
 
+class NobodyToAskError(RequestError):
+    """A tool needs an approval, and there is nobody who can be asked for it."""
+
+    status = 500
+    code = "nobody_to_ask"
+
+
 class UnsupportedError(RequestError):
     """This host is not set up for that."""
 

@@ -9,6 +9,7 @@ from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.records import caller_of, line_of
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalPlace, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
@@ -16,14 +17,17 @@ from frontdesk.data.identity import Caller
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
-from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
+from frontdesk.errors import StoreError, StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.events.replies import ReplyRows
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 from frontdesk.loggers import deliveries as log
+from frontdesk.runs.asking import Asking
 
 TASK = "expire"
 """The name of the task that cancels questions whose time is over."""
+ESCALATE = "escalate"
+"""The name of the task that asks more people."""
 _MOST_AT_ONCE = 10
 _PAGE = 100
 
@@ -64,9 +68,17 @@ class PlaceSettler:
             return ()
         if question is None or question.status == "pending":
             return ()
-        by = None if question.status == "cancelled" else question.requester
+        by = None if question.status == "cancelled" else await self._decider(question)
         row = self._row(question, place, by)
         return () if row is None else (row,)
+
+    async def _decider(self, question: PendingApproval) -> Caller | None:
+        """Return who has decided a question: the requester, or the last of those who voted."""
+        if question.terms is None:
+            return question.requester
+        votes = await self._store.approvals.votes(question.owner, question.approval_id)
+        last = [vote for vote in votes if vote.approved == (question.status == "approved")]
+        return caller_of(last[-1]) if last else None
 
     def _row(self, question: PendingApproval, place: ApprovalPlace, by: Caller | None) -> Delivery | None:
         channel = self._channels.get(place.channel)
@@ -122,23 +134,55 @@ class PlaceSettler:
 
 
 class ApprovalExpiry:
-    """Cancels questions whose time is over, as a task of the runner."""
+    """Cancels questions whose time is over, and asks more people about those that escalate, as tasks of the runner."""
 
-    def __init__(self, store: HostStateStore, decisions: Decisions, clock: Clock) -> None:
+    def __init__(
+        self, store: HostStateStore, decisions: Decisions, clock: Clock, asking: Asking, outbox: Outbox
+    ) -> None:
         self._store = store
         self._decisions = decisions
         self._clock = clock
+        self._asking = asking
+        self._outbox = outbox
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner that calls this; once, before it starts."""
         runner.register(TASK, self._expire, waiting=self._expired, most=_MOST_AT_ONCE)
+        runner.register(ESCALATE, self._escalate, waiting=self._to_escalate, most=_MOST_AT_ONCE)
 
     async def _expired(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         for question in await self._store.approvals.expired(self._clock.now(), limit=_PAGE):
-            name = {"owner": question.owner, "approval_id": question.approval_id}
-            yield f"{TASK}:{len(question.owner)}:{question.owner}:{question.approval_id}", name
+            yield _task(TASK, question)
 
     async def _expire(self, payload: Mapping[str, Any]) -> None:
         question = await self._store.approvals.get(payload["owner"], payload["approval_id"])
         if question is not None and question.is_expired(self._clock.now()):
             await self._decisions.expire(question)
+
+    async def _to_escalate(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        for question in await self._store.approvals.to_escalate(self._clock.now(), limit=_PAGE):
+            yield _task(ESCALATE, question)
+
+    async def _escalate(self, payload: Mapping[str, Any]) -> None:
+        """Ask more people, in the transaction that notes it."""
+        question = await self._store.approvals.get(payload["owner"], payload["approval_id"])
+        if question is None or question.terms is None or not question.is_to_escalate(self._clock.now()):
+            return
+        people = question.terms.escalate_to
+        rows = self._asking.rows_for(question.replace(escalated=True), people)
+        named = ", ".join(f"{person.native_id} on {person.channel}" for person in people)
+        try:
+            async with self._store.transaction() as transaction:
+                transaction.escalate_approval(question.owner, question.approval_id)
+                transaction.add_audit(line_of(question, "escalated", self._clock.now(), reason=named))
+                for row in rows:
+                    transaction.add_delivery(row)
+        except StoreError:
+            # Another host has asked them, or it was decided meanwhile.
+            return
+        await self._outbox.wake(rows)
+
+
+def _task(name: str, question: PendingApproval) -> tuple[str, Mapping[str, Any]]:
+    about = {"owner": question.owner, "approval_id": question.approval_id}
+    return f"{name}:{len(question.owner)}:{question.owner}:{question.approval_id}", about

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
+from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.data.request import OnInterrupt
 from frontdesk.delivery.plan import ACTIVE_WINDOW
 from frontdesk.kit.auth.secrets import Secret
@@ -66,6 +67,8 @@ class HostConfig:
     approval_seconds: float | None = None
     """For how long a question waits for its answer before it is cancelled; `None` for as long as its session lasts."""
     admin_socket: AdminSocketPlace = None
+    approvals: ApprovalOptions | None = None
+    """The rules of who approves which tools; without them the requester does."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -75,6 +78,8 @@ class HostConfig:
         wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
         if self.approval_seconds is not None and self.approval_seconds <= 0:
             wrong.append("approval_seconds must be more than 0, or None")
+        if self.approval_seconds is not None and self.approvals is not None:
+            wrong.append("approval_seconds has no effect beside approvals=: give ApprovalOptions(seconds=...)")
         if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
         if self.on_interrupt not in get_args(OnInterrupt):

@@ -22,6 +22,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
 from frontdesk.abc.telemetry import Telemetry
 from frontdesk.admin.deliveries import Deliveries
+from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -32,6 +33,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks.access import Access
+from frontdesk.host.checks.approvals import approval_findings
 from frontdesk.host.checks.arguments import as_list, need_instances
 from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.checks.checks import (
@@ -123,6 +125,7 @@ class AgentFrameworkHost:
         max_session_bytes: int = HostConfig.max_session_bytes,
         active_window_seconds: float = Seconds.active_window,
         approval_seconds: float | None = None,
+        approvals: ApprovalOptions | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
         admin_socket: AdminSocketPlace = None,
@@ -135,7 +138,8 @@ class AgentFrameworkHost:
         mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds, admin_socket)
+        rest = (on_interrupt, max_session_bytes, approval_seconds, admin_socket, approvals)
+        self._config = HostConfig(*mode, seconds, runs, *rest)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         linker, self._sealer, self._given = self._spelling.linker, Sealer(seal_keys(seal_key)), tuple(contributions)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
@@ -185,6 +189,7 @@ class AgentFrameworkHost:
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
             findings += history_findings(history, adapted.info)
             findings += push_findings(usable, adapted.info)
+            findings += approval_findings(self._config.approvals, usable, adapted)
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:

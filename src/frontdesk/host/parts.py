@@ -17,8 +17,11 @@ from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.binding import RuleBinder
 from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.voting import FindKey
 from frontdesk.clock import Clock
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import Outbox
@@ -43,6 +46,7 @@ from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.telemetry import Spans
 from frontdesk.pipeline import Pipeline
+from frontdesk.runs.asking import Asking
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import RunFinisher
 from frontdesk.runs.routes import Routes
@@ -98,17 +102,29 @@ class Parts:
         schemas = target if isinstance(target, ShowsToolSchemas) else None
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
-        self.decisions = Decisions(store, clock, schemas, places, self.spans)
+        self.key_of = self._finds_keys(access)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans, self.key_of)
         self.links = self._linked(self.keys, access)
-        repeats, lifetime = target.info.checkpoints, config.approval_seconds
+        repeats, options = target.info.checkpoints, config.approvals
+        lifetime = config.approval_seconds if options is None else options.seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
+        self.asking = Asking(
+            store=store,
+            channels=channels,
+            gate=self.gate,
+            planner=planner,
+            answers=self.answers,
+            binder=RuleBinder(options),
+            find_key=self.key_of,
+            may_deliver=self._may_deliver,
+        )
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.events = self._answering(planner, presence)
         self.outbox.register(runner)
         self.events.register(runner)
-        ApprovalExpiry(store, self.decisions, clock).register(runner)
+        ApprovalExpiry(store, self.decisions, clock, self.asking, self.outbox).register(runner)
 
     def _answering(self, planner: Planner, presence: Presence) -> Events:
         given = EventDependencies(
@@ -164,6 +180,7 @@ class Parts:
             planner=planner,
             outbox=self.outbox,
             routes=routes,
+            asking=self.asking,
         )
         return Pipeline(
             target=target,
@@ -178,6 +195,15 @@ class Parts:
             live=self.live,
             spans=self.spans,
         )
+
+    def _finds_keys(self, access: Access) -> FindKey:
+        """Return what knows the isolation key of an account, as the gate would give it."""
+
+        async def key_of(identity: ChannelIdentity) -> str | None:
+            link = None if access.linker is None else await access.linker.resolve(identity)
+            return await self.keys.look_up(identity) if link is None else link.isolation_key
+
+        return key_of
 
     def _scopes(self) -> Mapping[str, ConversationScope | None]:
         """Return the scopes of the sessions that the host tracks, by channel."""

@@ -27,6 +27,7 @@ from frontdesk.errors import (
     InternalError,
     LostAnswerError,
     LostRunError,
+    NobodyToAskError,
     NotStorableError,
     RequestError,
     SessionRequiredError,
@@ -39,6 +40,7 @@ from frontdesk.errors import (
 )
 from frontdesk.kit.aio.current import cancelled_run
 from frontdesk.loggers import runs as log
+from frontdesk.runs.asking import Asking
 from frontdesk.runs.routes import Routes
 from frontdesk.runs.starter import RunStarter
 from frontdesk.sessions.active import ActiveRun
@@ -70,10 +72,11 @@ class RunFinisher:
         planner: Planner,
         outbox: Outbox,
         routes: Routes,
+        asking: Asking,
     ) -> None:
         self._target, self._gate, self._starter, self._branches = target, gate, starter, branches
         self._recorder, self._answers, self._planner, self._outbox = recorder, answers, planner, outbox
-        self._routes = routes
+        self._routes, self._asking = routes, asking
 
     async def record(self, run: ActiveRun, result: Any) -> Result:
         """Write the outcome of a run; leave out the result if the run was cancelled."""
@@ -92,7 +95,7 @@ class RunFinisher:
         run.cancellable = False
         try:
             record, result = await self._completed(run, result)
-        except (ApprovalIdError, UnlinkedError) as error:
+        except (ApprovalIdError, NobodyToAskError, UnlinkedError) as error:
             log.error("run %s asks for an approval that can't be recorded: %s", run.record.run_id, error)
             return await self.fail(run, error)
         except (LostAnswerError, SessionRequiredError, SessionTooLargeError) as error:
@@ -105,8 +108,8 @@ class RunFinisher:
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error
-        if turn.deliveries:
-            await self._outbox.wake(turn.deliveries)
+        if turn.deliveries or turn.asked:
+            await self._outbox.wake([*turn.deliveries, *turn.asked])
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
@@ -122,22 +125,23 @@ class RunFinisher:
             raise SessionRequiredError(_NOWHERE_TO_WAIT)
         if asked or turn.approval_ids:
             result = await self.show(turn, result)
+        new, shared = await self._asking.bind(turn, asked) if asked else ((), ())
         route = ORIGINATING
         if admitted.is_delivered:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
-            rows = await self._planner.rows(admitted, result, ended, route, turn.messages, turn.shown)
+            rows = await self._planner.rows(admitted, result, ended, route, turn.messages, turn.shown, shared)
             turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
-            return await self._record_questions(run, result, route, asked), result
+            turn.asked = await self._asking.rows(new)
+            return await self._record_questions(run, result, route, new), result
         return await self._recorder.completed(turn, run.record, result, route), result
 
     async def _record_questions(
-        self, run: ActiveRun, result: Any, route: Route, asked: Sequence[PendingApproval]
+        self, run: ActiveRun, result: Any, route: Route, new: Sequence[PendingApproval]
     ) -> RunRecord:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
-        new = self._answers.complete(await self._answers.new(turn.record, asked, turn.approval_ids or {}))
         for _ in range(_TRIES):
             turn.requester = await self._gate.requester(turn.admitted)
             try:

@@ -117,7 +117,7 @@ class RunStarter:
     async def _resuming_messages(self, turn: Turn) -> Sequence[Message]:
         """Return the messages that resume the session beside the input: approvals, and results of client functions."""
         answers = turn.admitted.request.approvals
-        questions = await self._answers.asked(turn.admitted.owner, turn.record, answers)
+        questions = await self._answers.asked(turn.admitted.owner, turn.record, answers, turn.admitted.caller)
         self._answers.need_unchanged(questions, answers)
         return [*await self._target.prepare(turn), *resumed(questions, answers)]
 

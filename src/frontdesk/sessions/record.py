@@ -9,7 +9,7 @@ from agent_framework import Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import AuditLine, PendingApproval
 from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.json_tree import Shared
@@ -236,7 +236,7 @@ class Recorder:
             return self._taken(turn, run)
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
-        turn.deliveries = ()
+        turn.deliveries = turn.asked = ()
         log.warning("run %s was taken over by another process, and its result here was dropped", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
@@ -269,6 +269,10 @@ class Recorder:
             transaction.remember_identity(turn.requester, instead_of=turn.requester)
         for question in questions:
             transaction.add_approval(question)
+            if question.terms is not None:
+                transaction.add_audit(_asked_line(question, now))
+        for delivery in turn.asked if questions else ():
+            transaction.add_delivery(delivery)
         uses_up = _uses_up(turn, changes)
         if uses_up is not None:
             uses_up.use_up(transaction)
@@ -330,6 +334,15 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
         state=changes["state"],
         client_calls=changes.get("client_calls", session.client_calls),
         checkpoint=changes.get("checkpoint") or session.checkpoint,
+    )
+
+
+def _asked_line(question: PendingApproval, now: float) -> AuditLine:
+    """Return the line that says who was asked a question that others decide."""
+    people = () if question.terms is None else question.terms.approvers
+    asked = ", ".join(f"{person.native_id} on {person.channel}" for person in people)
+    return AuditLine(
+        at=now, owner=question.owner, subject=question.approval_id, action="asked", by=question.owner, reason=asked
     )
 
 

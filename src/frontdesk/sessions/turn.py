@@ -76,6 +76,8 @@ class Turn:
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
     """The deliveries of the result to other places, written together with it."""
+    asked: Sequence[Delivery] = ()
+    """The deliveries that ask other people about its tool calls, written together with the questions."""
     live: "LiveEnding | None" = None
     """The writer that showed the answer while it was written, and ends together with the run."""
     shown: Any = None

@@ -221,9 +221,19 @@ class MemoryTransaction:
         reason: str | None = None,
         attempt: str | None = None,
         first: bool = False,
+        resumed_by: str | None = None,
     ) -> None:
         self._checks.append((self._store.approvals.check, (owner, approval_id, status, first)))
-        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason, attempt)))
+        decision = (owner, approval_id, status, at, reason, attempt, resumed_by)
+        self._writes.append((self._store.approvals.decide, decision))
+
+    def count_vote(self, owner: str, approval_id: str, *, seen: int) -> None:
+        self._checks.append((self._store.approvals.check_votes, (owner, approval_id, seen)))
+        self._writes.append((self._store.approvals.count_vote, (owner, approval_id, seen)))
+
+    def escalate_approval(self, owner: str, approval_id: str) -> None:
+        self._checks.append((self._store.approvals.check_escalation, (owner, approval_id)))
+        self._writes.append((self._store.approvals.escalate, (owner, approval_id)))
 
     def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
         self._checks.append((self._store.approvals.check_attempt, (owner, approval_id, attempt)))

@@ -15,6 +15,8 @@ class MemoryApprovals:
     def __init__(self, limit: int) -> None:
         self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
         self.owned: dict[str, dict[str, None]] = {}
+        self.shared: dict[str, dict[tuple[str, str], None]] = {}
+        """The questions that others than their requester decide, by id."""
         self.numbers: dict[tuple[str, str], int] = {}
         """The order in which they were asked."""
         self._count = 0
@@ -27,11 +29,19 @@ class MemoryApprovals:
         if not owned:
             self.owned.pop(record.owner, None)
         self.numbers.pop(key, None)
+        shared = self.shared.get(record.approval_id, {})
+        shared.pop(key, None)
+        if not shared:
+            self.shared.pop(record.approval_id, None)
         self._votes.pop(key, None)
         self._places.pop(key, None)
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
         return self.records.get((owner, approval_id))
+
+    async def find(self, approval_id: str) -> PendingApproval | None:
+        shared = [self.records.get(key) for key in self.shared.get(approval_id, ())]
+        return shared[0] if len(shared) == 1 else None
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return [approval for approval in self._of(owner) if approval.session_id == session_id]
@@ -49,6 +59,10 @@ class MemoryApprovals:
     async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         records = [record for _, record in self.records.items()]
         return [record for record in records if record.is_expired(now)][:limit]
+
+    async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
+        records = [record for _, record in self.records.items()]
+        return [record for record in records if record.is_to_escalate(now)][:limit]
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return list(self._votes.get((owner, approval_id), {}).values())
@@ -79,10 +93,33 @@ class MemoryApprovals:
         at: float,
         reason: str | None,
         attempt: str | None = None,
+        resumed_by: str | None = None,
     ) -> None:
         """Record a decision."""
         decided: dict[str, Any] = {"status": status, "decided_at": at, "reason": reason}
+        if resumed_by is not None:
+            decided["resumed_by"] = resumed_by
         self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
+
+    def check_votes(self, owner: str, approval_id: str, seen: int) -> None:
+        """Refuse to count a vote if the question has another number of them, or is decided."""
+        record = self.records.get((owner, approval_id))
+        if record is None or record.status != "pending" or record.voted != seen:
+            raise StoreError("the votes have changed")
+
+    def count_vote(self, owner: str, approval_id: str, seen: int) -> None:
+        """Count a vote."""
+        self._change(owner, approval_id, voted=seen + 1)
+
+    def check_escalation(self, owner: str, approval_id: str) -> None:
+        """Refuse to escalate a question twice, or one that is decided."""
+        record = self.records.get((owner, approval_id))
+        if record is None or record.status != "pending" or record.escalated:
+            raise StoreError("the approval is not to be escalated")
+
+    def escalate(self, owner: str, approval_id: str) -> None:
+        """Note that others are asked."""
+        self._change(owner, approval_id, escalated=True)
 
     def check_attempt(self, owner: str, approval_id: str, attempt: str) -> None:
         """Refuse an attempt that does not hold the decision."""
@@ -126,6 +163,8 @@ class MemoryApprovals:
         # First, because a full store may drop it at once.
         self.numbers[approval.owner, approval.approval_id] = self._count
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
+        if approval.terms is not None:
+            self.shared.setdefault(approval.approval_id, {})[approval.owner, approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 
     def drop_sessions(self, gone: Collection[str]) -> None:

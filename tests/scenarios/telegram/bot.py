@@ -15,7 +15,7 @@ from frontdesk.testing.telegram.nouns import Chat, Message, User
 from tests.scenarios.stores import new_store
 
 SECRET = "the-secret-of-the-webhook"
-HOST = ("texts", "store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "clock")
+HOST = ("texts", "store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "clock", "approvals")
 QUICK = LiveTerms(interval=0.01)
 
 

@@ -42,6 +42,7 @@ from frontdesk.errors import (
     TooManyRequestsError,
 )
 from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.chat.questions import name_of
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
@@ -233,7 +234,11 @@ class Api:
     async def question(self, call: HttpCall) -> None:
         """Answer with a question and every argument of its call."""
         approval = await self._context.get_approval(call.caller, _approval_id(call))
-        await answer(call, _shown_question(approval, self._context.now()))
+        await answer(call, await self._shown(call, approval))
+
+    async def _shown(self, call: HttpCall, approval: PendingApproval) -> dict[str, Any]:
+        may_answer = await self._context.may_decide(call.caller, approval.approval_id)
+        return {**_shown_question(approval, self._context.now()), "may_answer": may_answer}
 
     async def decide(self, call: HttpCall) -> None:
         """Decide a question as the visitor was shown it."""
@@ -247,7 +252,7 @@ class Api:
             reason=storable(body.reason)[:_LONGEST_REASON] or None,
         )
         approval = decision.approval
-        shown = None if approval is None else _shown_question(approval, self._context.now())
+        shown = None if approval is None else await self._shown(call, approval)
         await answer(call, {"outcome": decision.outcome, "question": shown})
 
     async def _known_chat(self, call: HttpCall) -> Chat:
@@ -269,6 +274,21 @@ def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
         "status": approval.status,
         "reason": approval.reason or "",
         "seconds_left": left,
+        **_people(approval),
+    }
+
+
+def _people(approval: PendingApproval) -> dict[str, Any]:
+    """Return who asks and whom it waits for, of a question that others decide."""
+    terms, requester = approval.terms, approval.requester
+    if terms is None or requester is None:
+        return {}
+    identity = requester.identity
+    return {
+        "asker": name_of(identity) or identity.native_id,
+        "channel": identity.channel,
+        "waits_for": list(terms.names),
+        "votes": terms.votes,
     }
 
 

@@ -21,6 +21,7 @@ from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import (
+    asking,
     content_of_reply,
     contents_of,
     settled,
@@ -30,7 +31,7 @@ from frontdesk.channels.web.render import (
     tools_of,
 )
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.limits import EventLimits
@@ -49,6 +50,7 @@ from frontdesk.errors import (
     UnsupportedError,
 )
 from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.chat.questions import name_of
 from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits
 
@@ -224,7 +226,11 @@ class WebChatChannel(Channel):
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         """Return the card of a question that was decided."""
-        return msgspec.to_builtins(settled(approval))
+        return msgspec.to_builtins(settled(approval, name_of(by)))
+
+    def approver_question(self, view: QuestionView) -> Sequence[Any]:
+        """Return the card that asks an approver."""
+        return [msgspec.to_builtins(asking(view))]
 
     async def _add(self, spot: Spot, content: Content, key: str, state: Literal["done", "live"]) -> str:
         context = self._need_context()

@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk.abc.live import Citation, ToolDetail, ToolUse
 from frontdesk.channels.web.wire import Button, Content, Form, Part, Question, SentFile, Source, StoredMessage, Tool
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
@@ -184,13 +184,22 @@ def challenge_text(challenge: LinkChallenge) -> str:
     return "\n".join(filter(None, (challenge.instructions, challenge.url)))
 
 
-def settled(approval: PendingApproval) -> Content:
+def asking(view: QuestionView) -> Part:
+    """Return the card of a question that an approver is asked; the page asks for its arguments."""
+    approval = view.approval
+    question = Question(approval_id=approval.approval_id, tool=storable(approval.tool)[:_LONGEST_TOOL])
+    return Part(question=question, origin=view.channel)
+
+
+def settled(approval: PendingApproval, by: str = "") -> Content:
     """Return the card of a question that was decided."""
     question = Question(
         approval_id=approval.approval_id,
         tool=storable(approval.tool)[:_LONGEST_TOOL],
         outcome=approval.status,
         reason=storable(approval.reason or ""),
+        by="" if approval.terms is None else storable(by),
+        at=0.0 if approval.terms is None else approval.decided_at or 0.0,
     )
     return Content(question=question)
 

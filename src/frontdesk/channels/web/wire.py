@@ -28,6 +28,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: str = ""
     """The decision; empty while it waits."""
     reason: str = ""
+    by: str = ""
+    """The person who has decided it, if that was not the visitor."""
+    at: float = 0.0
+    """When it was decided, if others decide it too."""
 
 
 class SentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

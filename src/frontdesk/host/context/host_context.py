@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import AllowsOrigin, SettleAnswers
 from frontdesk.abc.target import TargetInfo
+from frontdesk.approvals.voting import Voter
 from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
@@ -209,10 +210,19 @@ class HostContext(CommandCalls, FileCalls):
         return await self._store.approvals.pending(await self._owner(caller))
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        approval = await self._store.approvals.get(await self._owner(caller), approval_id)
+        approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
         if approval is None:
             raise NotFoundError("There is no such approval.")
         return approval
+
+    async def may_decide(self, caller: Caller, approval_id: str) -> bool:
+        _, seat = await self._parts.decisions.look(await self._voter(caller), approval_id)
+        return seat is not None
+
+    async def _voter(self, caller: Caller) -> Voter:
+        """Return a caller as one who answers questions, with the claims that were proved of them."""
+        allowed = await self._allowed(caller)
+        return Voter(identity=caller.identity, key=allowed.isolation_key or "", claims=allowed.verified_claims)
 
     async def decide(
         self,
@@ -223,12 +233,24 @@ class HostContext(CommandCalls, FileCalls):
         digest: str | None = None,
         reason: str | None = None,
     ) -> Decision:
-        owner = (await self._allowed(caller)).isolation_key
-        if owner is None:
-            return Decision(outcome="not_yours")
+        voter, decisions = await self._voter(caller), self._parts.decisions
         answer = ApprovalAnswer(approval_id=approval_id, approved=approved, reason=reason)
+        if not voter.key:
+            # An approver who was never here before gets a key with the first vote; nobody else does.
+            question, seat = await decisions.look(voter, approval_id)
+            if question is None or seat is None or caller.anonymous:
+                return Decision(outcome="not_yours")
+            voter = voter.replace(key=await self._parts.gate.issue(caller.identity) or "")
+            if not voter.key:
+                return Decision(outcome="not_yours")
         new_run_id, wake = self._parts.gate.new_run_id, self._parts.events.intake.wake
-        return await self._parts.decisions.decide(caller, owner, answer, digest, new_run_id, wake)
+        return await decisions.decide(voter, answer, digest, new_run_id, wake)
+
+    async def vote(self, caller: Caller, approval_id: str, approved: bool) -> Decision | None:
+        await self._allowed(caller)
+        if await self._store.approvals.find(approval_id) is None:
+            return None
+        return await self.decide(caller, approval_id, approved)
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None

@@ -13,7 +13,7 @@ import msgspec
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.commands import BuiltInTexts
 from frontdesk.abc.push import PushPart
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval, QuestionView
 from frontdesk.data.delivery import DestinationKind, InboxItem
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.reply import Reply
@@ -228,7 +228,7 @@ class ChatChannel(Channel):
         message = msgspec.convert(part.content, OutboundMessage)
         # A message is a reply only in the chat of the question.
         reply_to = message.reply_to if message.answers == part.conversation_id else ""
-        message = msgspec.structs.replace(message, reply_to=reply_to, answers="")
+        message = msgspec.structs.replace(message, reply_to=reply_to, answers="", asks="")
         return message, await self._place_of(part), part.idempotency_key
 
     async def destination(
@@ -308,8 +308,14 @@ class ChatChannel(Channel):
         return confirmation(item, approval, wording_for(item, self._texts))
 
     def question_in(self, content: Any) -> str | None:
-        """Return the id of the question that a message asks, by its buttons."""
-        return asked_in(msgspec.convert(content, OutboundMessage).buttons)
+        """Return the id of the question that a message asks, or tells of."""
+        message = msgspec.convert(content, OutboundMessage)
+        return message.asks or asked_in(message.buttons)
+
+    def approver_question(self, view: QuestionView) -> Sequence[Any]:
+        """Return the messages that ask an approver, in their language."""
+        messages = self._renderer_for(view.locale).approver_question(view)
+        return [msgspec.to_builtins(message) for message in messages]
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         """Return the message that says what was decided."""

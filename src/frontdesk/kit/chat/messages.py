@@ -210,6 +210,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Whether it is still being written, and more of it follows as an edit."""
     answers: str = msgspec.field(default="", name="chat_id")
     """The conversation of the message that it answers; elsewhere it is no reply."""
+    asks: str = ""
+    """The question that it tells of without buttons, because others answer it; not sent."""
 
 
 class Whisper(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,13 @@
 """From results and replies to messages in the dialect of a platform, within its limits. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
 from msgspec import structs
 
+from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
 from frontdesk.kit.chat.markdown import Dialect, Document, Unit, pack, parse, split
@@ -42,14 +43,17 @@ class Renderer:
 
     def answer(self, result: Any) -> list[OutboundMessage]:
         """Return the messages that are sent for a result, in their order."""
-        value: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
+        value, shared = result, dict[str, PendingApproval]()
+        if isinstance(result, HostedRunResult):
+            hosted = cast("HostedRunResult[Any]", result)
+            value, shared = hosted.result, {question.approval_id: question for question in hosted.questions}
         if isinstance(value, str):
             return self.markdown(value)
         if is_response(value):
-            parts = [*self._messages(value.messages, _role(value)), *self._questions(_asked(value))]
+            parts = [*self._messages(value.messages, _role(value)), *self._questions(_asked(value), shared)]
             return parts + [part for request in _requests(value) for part in self._request_of_agent(request)]
         if isinstance(value, WorkflowRunResult):
-            return self._workflow(value)
+            return self._workflow(value, shared)
         return []
 
     def reply(self, reply: Reply) -> list[OutboundMessage]:
@@ -109,7 +113,7 @@ class Renderer:
         *before, last = self.plain(question) or [OutboundMessage(text=question)]
         return [*before, structs.replace(last, buttons=buttons)]
 
-    def _workflow(self, result: WorkflowRunResult) -> list[OutboundMessage]:
+    def _workflow(self, result: WorkflowRunResult, shared: Mapping[str, PendingApproval]) -> list[OutboundMessage]:
         parts: list[OutboundMessage] = []
         for output in whole_outputs(result):
             if is_response(output):
@@ -125,7 +129,7 @@ class Renderer:
             wanted: Any = request.response_type
             labels = [choice.label for choice in choices_of(wanted)]
             parts += self._request(question_text(request.data), call_id_of(request), wanted, labels)
-        return parts + self._questions(approvals_in(waiting))
+        return parts + self._questions(approvals_in(waiting), shared)
 
     def _messages(self, messages: Sequence[Message], role: str = "assistant") -> list[OutboundMessage]:
         parts: list[OutboundMessage] = []
@@ -149,18 +153,37 @@ class Renderer:
         file = outbound_file(content)
         return [] if file is None else [OutboundMessage(media=(file,))]
 
-    def _questions(self, requests: Sequence[Content]) -> list[OutboundMessage]:
+    def _questions(self, requests: Sequence[Content], shared: Mapping[str, PendingApproval]) -> list[OutboundMessage]:
         """Make a question for each call that waits; it shows all arguments, with the buttons under its last part."""
         parts: list[OutboundMessage] = []
         for request in requests:
+            approval_id = str(request.id)
+            if approval_id in shared:
+                parts += self._waiting(shared[approval_id])
+                continue
             tool, arguments = asked_for(request)
-            question, approval_id = f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", str(request.id)
-            if self.has_buttons:
-                parts += self._with_buttons(question, approval_buttons(approval_id, self.wording))
-            else:
-                words = self.wording.say("approval.words", name=name_on_button(approval_id))
-                parts += self.plain(f"{question}\n\n{words}")
+            parts += self._asked(f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", approval_id)
         return parts
+
+    def approver_question(self, view: QuestionView) -> list[OutboundMessage]:
+        """Return the messages that ask an approver: who asks for what, all arguments, and how long it waits."""
+        return self._asked(self.wording.asks(view), view.approval.approval_id)
+
+    def _waiting(self, question: PendingApproval) -> list[OutboundMessage]:
+        """Tell the person for whom a run asks whom it waits for; with buttons, if they are one of those."""
+        terms = question.terms
+        shows = terms is None or terms.shows_arguments
+        text = self.wording.waits(question, arguments=shows)
+        if terms is not None and terms.asks_requester:
+            return self._asked(text, question.approval_id)
+        *before, last = self.plain(text) or [OutboundMessage(text=text)]
+        return [*before, structs.replace(last, asks=question.approval_id)]
+
+    def _asked(self, question: str, approval_id: str) -> list[OutboundMessage]:
+        if self.has_buttons:
+            return self._with_buttons(question, approval_buttons(approval_id, self.wording))
+        words = self.wording.say("approval.words", name=name_on_button(approval_id))
+        return self.plain(f"{question}\n\n{words}")
 
 
 def _literal(text: str) -> Document:

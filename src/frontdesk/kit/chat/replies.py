@@ -7,7 +7,7 @@ from agent_framework import Content, Message
 
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.abc.commands import BuiltInTexts
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
@@ -65,15 +65,30 @@ class Replies:
         own = [content for content in said.contents if content.type != "text" or content.text]
         return request.replace(input=Message("user", [*own, *contents], author_name=said.author_name))
 
-    async def _pressed(self, item: InboxItem) -> ChannelRequest:
-        """Make the request of a button, which has only a short name of its question."""
+    async def _pressed(self, item: InboxItem) -> ChannelRequest | None:
+        """Make the request of a button, which has only a short name of its question.
+
+        A question that others decide too is decided at once: it is no turn of the person who pressed.
+        """
         choice = read_choice(item.request.attributes["data"])
         if choice is not None:
             return item.request.replace(attributes={QUESTION: choice[0], CHOICE: choice[1]})
         name, approved = read_button(item.request.attributes["data"])
+        decision = await self._context.vote(item.caller, name, approved)
+        if decision is not None:
+            to = "only_me" if "callback_id" in item.request.attributes else "here"
+            await self._context.reply(item, Reply(self._voted(item, decision), to=to))
+            return None
         answer = ApprovalAnswer(approval_id=name, approved=approved)
         request = await self._context.approval_request(item.caller, [answer])
         return request.replace(conversation_id=item.conversation_id, group=item.request.group)
+
+    def _voted(self, item: InboxItem, decision: Decision) -> str:
+        """Return what is said to a person about their vote; if the event is taken up again, the decision is there."""
+        wording, approval = wording_for(item, self._context.texts), decision.approval
+        notice = wording.undecided(decision)
+        person = name_of(item.caller.identity) if decision.outcome == "recorded" else ""
+        return notice or ("" if approval is None else wording.decided(approval, person))
 
     async def settle(
         self, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]

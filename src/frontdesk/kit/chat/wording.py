@@ -1,20 +1,24 @@
 """The host's words in one language: its own sentences, errors, and questions. Pure."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from frontdesk.abc.commands import BuiltInTexts
-from frontdesk.data.approval import EXPIRED, Decision, PendingApproval
+from frontdesk.data.approval import EXPIRED, Decision, PendingApproval, QuestionView
 from frontdesk.errors import ForbiddenError, NotFoundError, Phrase, RequestError
 from frontdesk.kit.chat.error_texts import ERRORS
 from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.chat.texts_en import ENGLISH
+from frontdesk.kit.framework.contents import asked_for
 
 _ERROR_KEYS: Mapping[str, str] = {sentence: key for key, sentence in ERRORS.items()}
 _REASON_KEYS: Mapping[str, str] = {
     EXPIRED: "reason.expired",
     ENGLISH["reason.linked"]: "reason.linked",
     ENGLISH["reason.unlinked"]: "reason.unlinked",
+    ENGLISH["reason.run_cancelled"]: "reason.run_cancelled",
+    ENGLISH["reason.session_deleted"]: "reason.session_deleted",
 }
 """The keys of the reasons for which the host cancels questions; stored are the English sentences."""
 
@@ -55,13 +59,42 @@ class Wording:
     def undecided(self, decision: Decision) -> str | None:
         """Return why an answer has not decided its question; `None` if the question is decided."""
         if decision.outcome == "not_yours" or decision.approval is None:
-            return self.say("approval.not_yours")
+            # Only the person for whom the run asks sees a question that others decide.
+            return self.say("approval.not_yours" if decision.approval is None else "approval.others")
         if decision.outcome == "changed":
             return self.say("approval.changed")
         return self.say("approval.needs_more") if decision.outcome == "needs_more" else None
 
     def decided(self, question: PendingApproval, person: str = "") -> str:
-        """Return the text that replaces a question once it was decided."""
+        """Return the text that replaces a question once it was decided; when, if others have decided it."""
+        outcome = self._outcome(question, person)
+        if question.terms is None or question.decided_at is None:
+            return outcome
+        return self.say("approval.at", outcome=outcome, when=when(question.decided_at))
+
+    def asks(self, view: QuestionView) -> str:
+        """Return the question that an approver is asked, with every argument of the call."""
+        approval, terms = view.approval, view.approval.terms
+        key = "approval.ask_for_group" if view.group else "approval.ask_for"
+        said = [self.say(key, asker=view.asker, channel=view.channel, tool=approval.tool)]
+        said.append(asked_for(approval.request)[1])
+        if terms is not None and terms.votes > 1:
+            said.append(self.say("approval.votes", votes=terms.votes))
+        return "\n".join([*said, *self._until(approval)])
+
+    def waits(self, question: PendingApproval, *, arguments: bool) -> str:
+        """Return what the person for whom the run asks is told while others decide."""
+        terms = question.terms
+        people = ", ".join(() if terms is None else terms.names)
+        said = [self.say("approval.waits", tool=question.tool, people=people)]
+        if arguments:
+            said.append(asked_for(question.request)[1])
+        return "\n".join([*said, *self._until(question)])
+
+    def _until(self, question: PendingApproval) -> list[str]:
+        return [] if question.expires_at is None else [self.say("approval.until", when=when(question.expires_at))]
+
+    def _outcome(self, question: PendingApproval, person: str) -> str:
         if question.status == "cancelled":
             return self.say("approval.cancelled", tool=question.tool, reason=self._reason(question.reason or ""))
         key = "approval.approved" if question.status == "approved" else "approval.rejected"
@@ -70,6 +103,11 @@ class Wording:
     def _reason(self, reason: str) -> str:
         key = _REASON_KEYS.get(reason)
         return reason if key is None else self.say(key)
+
+
+def when(at: float) -> str:
+    """Return a time as everybody can read it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 ENGLISH_WORDING = Wording(Texts())

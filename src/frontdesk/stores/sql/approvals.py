@@ -12,7 +12,7 @@ from frontdesk.stores.sql.tables import as_bytes, key, text
 from frontdesk.stores.sql.writes import Do
 
 _STATUSES: tuple[str, ...] = get_args(ApprovalStatus)
-_COLUMNS = "number, owner, approval_id, status, decided_at, reason, attempt, begun, data"
+_COLUMNS = "number, owner, approval_id, status, decided_at, reason, attempt, begun, voted, escalated, resumed_by, data"
 _QUESTION = f"SELECT {_COLUMNS} FROM approvals WHERE owner = ?"
 # Each half has an index of its own.
 _WAITING = f"{_QUESTION} AND status = 'pending' UNION ALL {_QUESTION} AND begun = 0 ORDER BY number"
@@ -20,6 +20,11 @@ _WAITING = f"{_QUESTION} AND status = 'pending' UNION ALL {_QUESTION} AND begun 
 _ASKED_AS = (
     f"{_QUESTION} AND target_request_id = ? "
     f"UNION ALL {_QUESTION} AND approval_id = ? AND target_request_id IS NULL ORDER BY number"
+)
+_SHARED = f"SELECT {_COLUMNS} FROM approvals WHERE approval_id = ? AND shared = 1"
+_TO_ESCALATE = (
+    f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND escalated = 0 AND escalate_at <= ? "
+    "ORDER BY escalate_at LIMIT ?"
 )
 _EXPIRED = f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
 
@@ -35,6 +40,10 @@ class SqlApprovals:
         approvals = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
         return approvals[0] if approvals else None
 
+    async def find(self, approval_id: str) -> PendingApproval | None:
+        approvals = await self._read(_SHARED, (key(approval_id),))
+        return approvals[0] if len(approvals) == 1 else None
+
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
 
@@ -47,6 +56,9 @@ class SqlApprovals:
 
     async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         return await self._read(_EXPIRED, (now, limit))
+
+    async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
+        return await self._read(_TO_ESCALATE, (now, limit))
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return await self._about("approval_votes", ("voter",), owner, approval_id)
@@ -67,13 +79,14 @@ class SqlApprovals:
     async def _read(self, sql: str, values: Sequence[Any]) -> list[PendingApproval]:
         approvals: list[PendingApproval] = []
         for _, owner, approval_id, *decision, data in await self._engine.read(sql, values):
-            status, decided_at, reason, attempt, begun = decision
+            status, decided_at, reason, attempt, begun, voted, escalated, resumed_by = decision
             place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
             approval: PendingApproval | None = await self._records.read("approvals", place, data)
             if approval is not None:
                 self._records.require_known(place, status, _STATUSES)
                 decided = {"status": status, "decided_at": decided_at, "reason": text(reason)}
-                approvals.append(approval.replace(**decided, attempt=attempt, begun=bool(begun)))
+                shared = {"voted": voted, "escalated": bool(escalated), "resumed_by": resumed_by}
+                approvals.append(approval.replace(**decided, **shared, attempt=attempt, begun=bool(begun)))
         return approvals
 
 
@@ -100,12 +113,15 @@ def added(approval: PendingApproval) -> Do:
     """Insert a question whose id is new."""
     target_id = None if approval.target_request_id is None else key(approval.target_request_id)
     names = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
-    asked = (key(approval.run_id), target_id)
+    asked, terms = (key(approval.run_id), target_id), approval.terms
+    times = (approval.expires_at, None if terms is None else terms.escalate_at)
     return Do(
-        "INSERT INTO approvals (owner, approval_id, session_id, status, run_id, target_request_id, expires_at, data) "
-        "SELECT ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ? WHERE NOT EXISTS ("
+        "INSERT INTO approvals (owner, approval_id, session_id, status, run_id, target_request_id, expires_at, "
+        "escalate_at, shared, data) "
+        "SELECT ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), CAST(? AS DOUBLE PRECISION), CAST(? AS SMALLINT), ? "
+        "WHERE NOT EXISTS ("
         "SELECT 1 FROM approvals WHERE owner = ? AND run_id = ? AND target_request_id = ?) ON CONFLICT DO NOTHING",
-        (*names, *asked, approval.expires_at, encode(approval), names[0], *asked),
+        (*names, *asked, *times, int(terms is not None), encode(approval), names[0], *asked),
         ApprovalExistsError(),
     )
 
@@ -118,12 +134,34 @@ def decided(
     reason: str | None,
     attempt: str | None,
     first: bool,
+    resumed_by: str | None = None,
 ) -> Do:
     """Record a decision, unless there is another one, or any if it has to be the first."""
-    values = (status, at, as_bytes(reason), attempt, int(attempt is None), key(owner), key(approval_id))
+    decision = (status, at, as_bytes(reason), attempt, int(attempt is None), resumed_by)
+    values = (*decision, key(owner), key(approval_id))
     free = "status = 'pending'" if first else "(status = 'pending' OR (status = ? AND begun = 0))"
     sql = f"{_DECIDED} AND {free}"
     return Do(sql, values if first else (*values, status), StoreError("the approval is not pending"))
+
+
+def counted(owner: str, approval_id: str, seen: int) -> Do:
+    """Count a vote, if the question has the number of them that was seen."""
+    return Do(
+        "UPDATE approvals SET voted = voted + 1 "
+        "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND voted = ?",
+        (key(owner), key(approval_id), seen),
+        StoreError("the votes have changed"),
+    )
+
+
+def escalated(owner: str, approval_id: str) -> Do:
+    """Note that others are asked."""
+    return Do(
+        "UPDATE approvals SET escalated = 1 "
+        "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND escalated = 0",
+        (key(owner), key(approval_id)),
+        StoreError("the approval is not to be escalated"),
+    )
 
 
 def begun(owner: str, approval_id: str, attempt: str) -> Do:
@@ -172,8 +210,8 @@ def audited(line: AuditLine) -> Do:
 
 
 _DECIDED = (
-    "UPDATE approvals SET status = ?, decided_at = ?, reason = ?, attempt = ?, begun = ? "
-    "WHERE owner = ? AND approval_id = ?"
+    "UPDATE approvals SET status = ?, decided_at = ?, reason = ?, attempt = ?, begun = ?, "
+    "resumed_by = COALESCE(?, resumed_by) WHERE owner = ? AND approval_id = ?"
 )
 _OF_ATTEMPT = "WHERE owner = ? AND approval_id = ? AND attempt = ?"
 _CANCELLED = (

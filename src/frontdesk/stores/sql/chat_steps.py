@@ -188,3 +188,17 @@ OPERATOR_LISTS = Step(
     ),
     min_reader=10,
 )
+
+# Questions that others than their requester decide. An earlier version can't read these rows, and leaves them alone.
+APPROVERS = Step(
+    (
+        "ALTER TABLE approvals ADD COLUMN shared SMALLINT NOT NULL DEFAULT 0",
+        "ALTER TABLE approvals ADD COLUMN voted INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE approvals ADD COLUMN escalate_at DOUBLE PRECISION",
+        "ALTER TABLE approvals ADD COLUMN escalated SMALLINT NOT NULL DEFAULT 0",
+        "ALTER TABLE approvals ADD COLUMN resumed_by TEXT",
+        """CREATE INDEX approvals_to_escalate ON approvals (escalate_at)
+            WHERE status = 'pending' AND escalated = 0 AND escalate_at IS NOT NULL""",
+    ),
+    min_reader=10,
+)

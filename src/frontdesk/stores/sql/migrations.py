@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from frontdesk.errors import StoreError
 from frontdesk.stores.sql.chat_steps import (
     APPROVALS_BY_OUR_IDS,
+    APPROVERS,
     CHANNELS,
     CONTROL_EVENTS,
     FILES,
@@ -313,6 +314,7 @@ STEPS: tuple[Sequence[str], ...] = (
     SESSION_TITLES,
     FILES,
     OPERATOR_LISTS,
+    APPROVERS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

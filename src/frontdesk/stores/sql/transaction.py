@@ -228,8 +228,15 @@ class SqlTransaction:
         reason: str | None = None,
         attempt: str | None = None,
         first: bool = False,
+        resumed_by: str | None = None,
     ) -> None:
-        self._ops.append(approvals.decided(owner, approval_id, status, at, reason, attempt, first))
+        self._ops.append(approvals.decided(owner, approval_id, status, at, reason, attempt, first, resumed_by))
+
+    def count_vote(self, owner: str, approval_id: str, *, seen: int) -> None:
+        self._ops.append(approvals.counted(owner, approval_id, seen))
+
+    def escalate_approval(self, owner: str, approval_id: str) -> None:
+        self._ops.append(approvals.escalated(owner, approval_id))
 
     def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
         self._ops.append(approvals.begun(owner, approval_id, attempt))

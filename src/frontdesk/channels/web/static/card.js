@@ -5,23 +5,24 @@ import { say, sayError } from "./i18n.js";
 
 export function questionCard(message, known, actions) {
   const { approval_id: id, tool, outcome } = message.question;
-  if (outcome) return settled(tool, outcome, message.question.reason);
+  if (outcome) return settled(tool, outcome, message.question);
   if (!known) actions.loadQuestion(id);
   const question = known?.question;
-  if (question && question.status !== "pending") return settled(tool, question.status, question.reason);
+  if (question && question.status !== "pending") return settled(tool, question.status, question);
   const title = `question-${message.number}`;
   const waits = !question || known.busy;
   return html`<section class="card" role="group" aria-labelledby=${title}>
     <h3 id=${title}>${say("asks", { tool })}</h3>
     ${known?.note ? html`<p class="note" role="alert">${known.note}</p>` : nothing}
+    ${question?.waits_for ? people(question) : nothing}
     ${question ? fields(question.arguments) : details(known)}
-    <div class="actions">
+    ${question?.may_answer === false ? nothing : html`<div class="actions">
       <button type="button" class="primary" ?disabled=${waits} @click=${() => actions.decide(id, true)}>
         ${say("approve")}
       </button>
       <button type="button" ?disabled=${waits} @click=${() => actions.decide(id, false)}>${say("reject")}</button>
       ${known?.error ? html`<button type="button" @click=${() => actions.loadQuestion(id)}>${say("retry")}</button>` : nothing}
-    </div>
+    </div>`}
   </section>`;
 }
 
@@ -29,9 +30,20 @@ function details(known) {
   return html`<p class="muted">${known?.error ? sayError(known.error) : say("loading")}</p>`;
 }
 
-function settled(tool, outcome, reason) {
+// Who asks, whom it waits for, and for how long.
+function people(question) {
+  const { asker, channel, votes, seconds_left: left } = question;
+  const said = question.may_answer
+    ? [say("asked_for", { asker, channel }), votes > 1 ? say("votes", { votes }) : ""]
+    : [say("waits_for", { people: question.waits_for.join(", ") })];
+  if (left !== null) said.push(say("until", { when: new Date(Date.now() + left * 1000).toLocaleString() }));
+  return html`<p class="muted">${said.filter(Boolean).join(" ")}</p>`;
+}
+
+function settled(tool, outcome, { reason, by, at }) {
   return html`<section class="card settled ${outcome}" role="group" aria-label=${tool}>
     <p><strong>${tool}</strong> <span class="outcome">${say(outcome)}</span></p>
+    ${by || at ? html`<p class="muted">${[by, at ? new Date(at * 1000).toLocaleString() : ""].filter(Boolean).join(", ")}</p>` : nothing}
     ${reason ? html`<p class="muted">${reason}</p>` : nothing}
   </section>`;
 }
