@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from frontdesk.errors.service import StoreUnavailableError, UnavailableError, UnsupportedError
     from frontdesk.errors.store import StoreError
+    from frontdesk.history.foundry.provider import FoundryHostedAgentHistoryProvider
     from frontdesk.host.host import AgentFrameworkHost
     from frontdesk.host.state.state import HostStatePaths
     from frontdesk.kit.auth.any_auth import AnyAuth
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from frontdesk.kit.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
     from frontdesk.kit.auth.provider import ProviderHttp
     from frontdesk.kit.auth.secrets import Secret
+    from frontdesk.kit.foundry.ids import foundry_response_id
     from frontdesk.kit.framework.isolation import (
         get_current_isolation_keys,
         reset_current_isolation_keys,
@@ -175,6 +177,7 @@ _HOME = {
     "FileTooLargeError": "frontdesk.errors.requests",
     "FilesFullError": "frontdesk.errors.requests",
     "ForbiddenError": "frontdesk.errors.requests",
+    "FoundryHostedAgentHistoryProvider": "frontdesk.history.foundry.provider",
     "FrontdeskError": "frontdesk.errors.base",
     "GitHub": "frontdesk.linkers.oauth.presets",
     "Google": "frontdesk.linkers.oauth.presets",
@@ -277,6 +280,7 @@ _HOME = {
     "UnsupportedError": "frontdesk.errors.service",
     "UnsupportedMediaError": "frontdesk.errors.requests",
     "Whoami": "frontdesk.data.link",
+    "foundry_response_id": "frontdesk.kit.foundry.ids",
     "get_current_isolation_keys": "frontdesk.kit.framework.isolation",
     "register": "frontdesk.data.codec",
     "register_dataclass": "frontdesk.data.codec",
@@ -340,6 +344,7 @@ __all__ = [
     "FileTooLargeError",
     "FilesFullError",
     "ForbiddenError",
+    "FoundryHostedAgentHistoryProvider",
     "FrontdeskError",
     "GitHub",
     "Google",
@@ -442,6 +447,7 @@ __all__ = [
     "UnsupportedError",
     "UnsupportedMediaError",
     "Whoami",
+    "foundry_response_id",
     "get_current_isolation_keys",
     "register",
     "register_dataclass",
