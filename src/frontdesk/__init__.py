@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     )
     from frontdesk.errors.service import StoreUnavailableError, UnavailableError, UnsupportedError
     from frontdesk.errors.store import StoreError
+    from frontdesk.history.foundry.provider import FoundryHostedAgentHistoryProvider
     from frontdesk.host.host import AgentFrameworkHost
     from frontdesk.host.operator_client import OperatorClient
     from frontdesk.host.state.state import HostStatePaths
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
     from frontdesk.kit.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
     from frontdesk.kit.auth.provider import ProviderHttp
     from frontdesk.kit.auth.secrets import Secret
+    from frontdesk.kit.foundry.ids import foundry_response_id
     from frontdesk.kit.framework.isolation import (
         get_current_isolation_keys,
         reset_current_isolation_keys,
@@ -198,6 +200,7 @@ _HOME = {
     "FileTooLargeError": "frontdesk.errors.requests",
     "FilesFullError": "frontdesk.errors.requests",
     "ForbiddenError": "frontdesk.errors.requests",
+    "FoundryHostedAgentHistoryProvider": "frontdesk.history.foundry.provider",
     "FrontdeskError": "frontdesk.errors.base",
     "GitHub": "frontdesk.linkers.oauth.presets",
     "Google": "frontdesk.linkers.oauth.presets",
@@ -308,6 +311,7 @@ _HOME = {
     "UnsupportedError": "frontdesk.errors.service",
     "UnsupportedMediaError": "frontdesk.errors.requests",
     "Whoami": "frontdesk.data.link",
+    "foundry_response_id": "frontdesk.kit.foundry.ids",
     "get_current_isolation_keys": "frontdesk.kit.framework.isolation",
     "register": "frontdesk.data.codec",
     "register_dataclass": "frontdesk.data.codec",
@@ -374,6 +378,7 @@ __all__ = [
     "FileTooLargeError",
     "FilesFullError",
     "ForbiddenError",
+    "FoundryHostedAgentHistoryProvider",
     "FrontdeskError",
     "GitHub",
     "Google",
@@ -484,6 +489,7 @@ __all__ = [
     "UnsupportedError",
     "UnsupportedMediaError",
     "Whoami",
+    "foundry_response_id",
     "get_current_isolation_keys",
     "register",
     "register_dataclass",

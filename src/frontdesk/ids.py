@@ -6,6 +6,7 @@ the operating system. Random bytes are read in blocks, because a system call for
 
 import os
 import re
+import string
 from collections.abc import Callable, Iterator
 from time import time_ns
 from typing import Protocol
@@ -14,6 +15,7 @@ from weakref import WeakMethod
 _BLOCK = 1024
 _RANDOM_DIGITS = 20
 _PIECE = re.compile("." * _RANDOM_DIGITS)
+_ALPHANUMERIC = string.digits + string.ascii_letters
 
 
 class Ids(Protocol):
@@ -68,3 +70,12 @@ def new_secret() -> str:
 def new_nonce() -> bytes:
     """Draw the 96 random bits with which AES-GCM seals one text."""
     return os.urandom(12)
+
+
+def new_alphanumerics(count: int) -> str:
+    """Return that many random digits and letters, for ids whose form another service sets."""
+    # A byte of 248 or more would favour the first few characters.
+    drawn = ""
+    while len(drawn) < count:
+        drawn += "".join(_ALPHANUMERIC[byte % 62] for byte in os.urandom(2 * count) if byte < 248)
+    return drawn[:count]

@@ -188,3 +188,22 @@ class BindsRequestContext(Protocol):
     ) -> AbstractContextManager[Any] | AbstractAsyncContextManager[Any]:
         """Return what is entered before the run and left when it ends in any way."""
         ...
+
+
+@runtime_checkable
+class FollowsResponses(Protocol):
+    """A history provider that may find a history by the response it ends with, so that a branch needs no copy of it."""
+
+    @property
+    def follows_responses(self) -> bool:
+        """Tell whether it does."""
+        ...
+
+
+@runtime_checkable
+class ChoosesLoading(Protocol):
+    """A history provider that loads the history only where the host does not keep it for every process."""
+
+    def choose_loading(self, *, kept_elsewhere: bool) -> None:
+        """Take whether the host keeps the history; called when the host is built."""
+        ...

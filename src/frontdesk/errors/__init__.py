@@ -6,6 +6,9 @@
     │   ├── BrokenRecordError          no version can read it; the record is set aside
     │   └── UnreadableRecordError      a newer version may read it; the record is kept, and it is a RequestError too
     │       └── UnknownVersionError
+    ├── HistoryStorageError            a service that stores responses did not do what it was asked for
+    │   ├── HistoryRefusedError        it has no such response for this person
+    │   └── ResponseTakenError         it has one with this id already
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
     ├── AdminSocketError               the socket for operators can't be opened
@@ -71,8 +74,11 @@ from frontdesk.errors.base import (
     ChannelConfigurationError,
     CodecError,
     FrontdeskError,
+    HistoryRefusedError,
+    HistoryStorageError,
     LeadershipLostError,
     OperatorError,
+    ResponseTakenError,
     SealError,
     StateDirectoryError,
     StateDirectoryInUseError,
@@ -152,6 +158,8 @@ __all__ = [
     "FilesFullError",
     "ForbiddenError",
     "FrontdeskError",
+    "HistoryRefusedError",
+    "HistoryStorageError",
     "HookError",
     "IdentityChangedError",
     "InternalError",
@@ -177,6 +185,7 @@ __all__ = [
     "PushRefusedError",
     "PushUnknownError",
     "RequestError",
+    "ResponseTakenError",
     "RunExistsError",
     "SealError",
     "SessionBusyError",

@@ -16,6 +16,18 @@ class ChannelConfigurationError(FrontdeskError):
         super().__init__("\n".join(f"- {finding}" for finding in self.findings))
 
 
+class HistoryStorageError(FrontdeskError):
+    """The service that stores responses did not do what it was asked for."""
+
+
+class HistoryRefusedError(HistoryStorageError):
+    """There is no such response for this person, or the service can't read its id."""
+
+
+class ResponseTakenError(HistoryStorageError):
+    """There is a response with this id already."""
+
+
 class CodecError(FrontdeskError):
     """A value has no JSON form, or a stored record can't be read back."""
 

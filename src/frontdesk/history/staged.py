@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, RawAgent, WorkflowAgent
 
-from frontdesk.abc.target import HistoryKeeper, TargetTurn
+from frontdesk.abc.target import ChoosesLoading, HistoryKeeper, TargetTurn
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.aio.current import current_turn
 
@@ -76,11 +76,17 @@ def _turn_of(session_id: str | None) -> TargetTurn | None:
 _OURS = {"source_id": InMemoryHistoryProvider.DEFAULT_SOURCE_ID, "source_type": HostedHistory.__name__}
 
 
-def install_history(agent: Any, chosen: HistoryChoice | None = None) -> HistoryKeeper:
-    """Decide who keeps an agent's history, so that no message is given twice, and install the provider if need be."""
+def install_history(agent: Any, chosen: HistoryChoice | None = None, *, is_shared: bool = False) -> HistoryKeeper:
+    """Decide who keeps an agent's history, so that no message is given twice, and install the provider if need be.
+
+    `is_shared` tells whether every process of the host's reaches its store.
+    """
     if not isinstance(agent, (RawAgent, WorkflowAgent)):
         return _keeper_without_providers(agent, chosen)
     providers: list[Any] = agent.context_providers
+    for provider in providers:
+        if isinstance(provider, ChoosesLoading):
+            provider.choose_loading(kept_elsewhere=chosen == "host" or (chosen is None and is_shared))
     if any(_is_own(provider) for provider in providers):
         if chosen == "host":
             raise ChannelConfigurationError(_TWO_KEEPERS)

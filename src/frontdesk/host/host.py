@@ -80,6 +80,7 @@ from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.kit.telemetry import telemetry_findings
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
+from frontdesk.targets.binding import providers_of
 from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
@@ -185,7 +186,10 @@ class AgentFrameworkHost:
         findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
         adapted: Target | None = None
         try:
-            adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
+            install = partial(
+                install_history, chosen=history, is_shared=store is not None and store.lease_seconds is not None
+            )
+            adapted = adapt(target, install, self._state.choose_checkpoints())
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
             findings += history_findings(history, adapted.info)
             findings += push_findings(usable, adapted.info)
@@ -205,7 +209,7 @@ class AgentFrameworkHost:
         clock: Clock,
         ids: Ids | None,
     ) -> Parts:
-        show_environment(channel.auth for channel in channels)
+        show_environment([*(channel.auth for channel in channels), *providers_of(self._target.native)])
         chosen = choose_store(store, self._state.database, clock)
         return Parts(
             target=self._target,

@@ -23,7 +23,7 @@ class Binding(NamedTuple):
 
 def binding(*agents: Any) -> list[Binding]:
     """Find the context providers of agents that can be bound, each once."""
-    providers = {id(provider): provider for agent in agents for provider in _providers(agent)}
+    providers = {id(provider): provider for agent in agents for provider in providers_of(agent)}
     return [Binding(bound, _names(bound)) for bound in providers.values() if isinstance(bound, BindsRequestContext)]
 
 
@@ -72,7 +72,8 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
             scope.enter_context(manager)
 
 
-def _providers(agent: Any) -> Sequence[Any]:
+def providers_of(agent: Any) -> Sequence[Any]:
+    """Return the context providers of an agent; nothing for anything else."""
     return getattr(agent, "context_providers", None) or ()
 
 

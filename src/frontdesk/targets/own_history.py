@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_framework import AgentResponse, AgentSession, HistoryProvider, Message
 
-from frontdesk.abc.target import TargetTurn
+from frontdesk.abc.target import FollowsResponses, TargetTurn
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.messages import stamped
 
@@ -34,6 +34,8 @@ async def find_fork(providers: Sequence[Any], turn: TargetTurn) -> None:
         return
     forks: dict[str, Sequence[Message]] = {}
     for provider in _loading(providers):
+        if isinstance(provider, FollowsResponses) and provider.follows_responses:
+            continue
         state = turn.session.state.setdefault(provider.source_id, {})
         if await provider.get_messages(turn.session.session_id, state=state):
             # It keeps them in the session, and the branch has a copy of that.

@@ -21,6 +21,7 @@ from frontdesk.channels.responses.config import (
     HostTools,
     Instructions,
     ResponsesConfig,
+    Runs,
     SocketLimits,
     StorePolicy,
 )
@@ -48,6 +49,7 @@ from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEnd
 from frontdesk.kit.http.idempotency import keyed
 from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.kit.http.payload import read_payload
+from frontdesk.kit.http.run_ids import RunIdFactory, identified
 from frontdesk.kit.http.sse import StreamTimes
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.openai.answers import encode
@@ -100,6 +102,7 @@ class ResponsesChannel(Channel):
         limits: Limits | None = ResponsesConfig.limits,
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
+        response_id_factory: RunIdFactory | None = None,
     ) -> None:
         self.name, self.path, self.auth = name, _before_api(path), as_auth(auth)
         self.session_mode, self.compactor = session_mode, compactor
@@ -111,11 +114,10 @@ class ResponsesChannel(Channel):
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             own=HostRules(host_tools, force_host_tools, instructions),
-            store_policy=store_policy,
             forward=frozenset(forward),
             fetching=Fetching(fetch_urls, fetch_from, fetch_http, max_fetched_bytes),
-            finish_abandoned=finish_abandoned,
             sockets=sockets,
+            runs=Runs(store_policy, finish_abandoned, response_id_factory),
         )
 
     def findings(self) -> list[str]:
@@ -182,6 +184,7 @@ class _Room:
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request, settle = await self._intake.request(call.caller, body, raw, protocol_request)
         request = keyed(request, call.headers, raw)
+        request = identified(request, call.caller, call.headers, self._config.response_ids)
         answer = Answer(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
@@ -221,7 +224,9 @@ class _Room:
             details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.conversations.compact(
-            keyed(request, call.headers, raw, b"compact"),
+            identified(
+                keyed(request, call.headers, raw, b"compact"), call.caller, call.headers, self._config.response_ids
+            ),
             call.caller,
             by=self._channel.compactor,
             protocol_request=await read_payload(raw, call.scope) if self._intake.shows_payload else None,

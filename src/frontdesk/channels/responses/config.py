@@ -6,6 +6,7 @@ from typing import Literal
 from frontdesk.kit.auth.verifier import origin_findings
 from frontdesk.kit.http.bodies import MAX_VALUES
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.http.run_ids import RunIdFactory
 from frontdesk.kit.http.server_limits import SEND_SECONDS
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 from frontdesk.kit.outbound.fetching import NO_FETCHING, Fetching
@@ -91,6 +92,15 @@ class HostRules:
     instructions: Instructions = "append"
 
 
+@dataclass(frozen=True)
+class Runs:
+    """The way of runs: whether they are stored, whether they end with their readers, and how they are named."""
+
+    store_policy: StorePolicy = "as_asked"
+    finish_abandoned: bool = False
+    ids: RunIdFactory | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResponsesConfig:
     """The settings of the channel; they check themselves."""
@@ -100,10 +110,9 @@ class ResponsesConfig:
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     own: HostRules = HostRules()
-    store_policy: StorePolicy = "as_asked"
+    runs: Runs = Runs()
     forward: frozenset[str] = FORWARDED
     fetching: Fetching = NO_FETCHING
-    finish_abandoned: bool = False
     sockets: SocketLimits = SocketLimits()
 
     @property
@@ -116,9 +125,26 @@ class ResponsesConfig:
         """Return what becomes of the instructions of a request."""
         return self.own.instructions
 
+    @property
+    def store_policy(self) -> StorePolicy:
+        """Return which responses are stored."""
+        return self.runs.store_policy
+
+    @property
+    def finish_abandoned(self) -> bool:
+        """Return whether runs go on when their readers have left."""
+        return self.runs.finish_abandoned
+
+    @property
+    def response_ids(self) -> RunIdFactory | None:
+        """Return the factory of the ids of responses; without one the host makes them."""
+        return self.runs.ids
+
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
         wrong: list[str] = []
+        if self.response_ids is not None and not callable(self.response_ids):
+            wrong.append("response_id_factory must be a function of the id of the response that is continued, or None")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")

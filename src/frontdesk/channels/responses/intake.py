@@ -42,6 +42,7 @@ class Intake:
         self._context = context
         self._renderer = renderer
         self._fetcher = config.fetching.fetcher()
+        self.response_ids = config.response_ids
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
         self.shows_payload = channel.run_hook is not None or context.target.reads_attributes
         """Whether anybody looks at what a body says beyond the API."""

@@ -17,6 +17,9 @@ from frontdesk.kit.openai.answers import encode
 
 Found = dict[str, Any]
 
+_PREFIXES = ("resp", "caresp")
+"""The beginnings of the ids of responses: of the host's own, and of those in Foundry's form."""
+
 
 class _Known:
     """An item that was found, and what it takes."""
@@ -59,7 +62,8 @@ class References:
         """Find an item that was said before."""
         known = None if self._inside is None else await self._in_conversation(self._inside, item_id, where)
         # An item's id holds that of its response, which is looked up as the caller's own like any other.
-        known = known or (await self._of_run(f"resp_{item_id.partition('_')[2][:-4]}", where)).get(item_id)
+        for prefix in _PREFIXES:
+            known = known or (await self._of_run(f"{prefix}_{item_id.partition('_')[2][:-4]}", where)).get(item_id)
         # That of a question is the target's own.
         known = known or await self._question(item_id, where)
         if known is None:

@@ -37,6 +37,7 @@ from frontdesk.kit.http.bodies import decode_as
 from frontdesk.kit.http.lanes import Lanes
 from frontdesk.kit.http.limits import Limiter
 from frontdesk.kit.http.payload import HttpPayload, read_payload
+from frontdesk.kit.http.run_ids import identified
 from frontdesk.kit.http.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
 from frontdesk.kit.http.sse import data_of
 from frontdesk.kit.names import plain_id
@@ -221,7 +222,8 @@ class _Connection:
         request = request.replace(attributes=attributes)
         if kept is not None:
             request = kept.continued(request, hears=self._context.target.messages)
-        return request, settle
+        # One connection has many responses, so that its headers name none of them.
+        return identified(request, self._socket.caller, {}, self._shared.intake.response_ids), settle
 
     async def _played(self, lane: str | None, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
         """Send what happens, but for the last event; return how it has ended."""

@@ -1,0 +1,201 @@
+"""From the items of Foundry's response service to framework messages, whoever has written them. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from agent_framework import Content, Message
+
+from frontdesk.history.foundry.writing import OWN
+from frontdesk.kit.framework.contents import refusal
+from frontdesk.kit.openai.tool_items import OUTPUTS, tool_contents
+
+_JOINING = frozenset({"function_call", "reasoning", "mcp_call", "custom_tool_call"})
+"""Items that others write beside the message that they belong to."""
+_ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+
+
+def read(items: Iterable[Mapping[str, Any] | None], *, is_cut: bool = False) -> list[Message]:
+    """Return the messages that items make; items that are gone, or of unknown types, are left out.
+
+    With `is_cut` there are earlier items, and what begins with the results of their calls begins behind those.
+    """
+    messages: list[Message] = []
+    calls: dict[str, Content] = {}
+    for item in items:
+        contents = None if item is None else _contents(item, calls)
+        if item is not None and contents:
+            _append(messages, item, contents)
+    while is_cut and messages and messages[0].role == "tool":
+        del messages[0]
+    return messages
+
+
+def _append(messages: list[Message], item: Mapping[str, Any], contents: Sequence[Content]) -> None:
+    own, role = _own(item), _role(item)
+    last = messages[-1] if messages else None
+    beside = last is not None and last.role == role and (item.get("type") in _JOINING or _only_thinks(last))
+    if last is not None and (own.get("joins") if own else beside):
+        last.contents.extend(contents)
+        return
+    messages.append(
+        Message(
+            role,
+            list(contents),
+            author_name=_text(own, "author_name"),
+            message_id=_text(own, "message_id") or _text(item, "id"),
+            additional_properties=dict(_mapping(own, "properties")),
+        )
+    )
+
+
+def _only_thinks(message: Message) -> bool:
+    return message.role == "assistant" and all(content.type == "text_reasoning" for content in message.contents)
+
+
+def _own(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(item, OWN)
+
+
+def _mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner: Any = value.get(name)
+    return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
+
+
+def _text(value: Mapping[str, Any], name: str) -> str | None:
+    inner = value.get(name)
+    return inner if isinstance(inner, str) else None
+
+
+def _role(item: Mapping[str, Any]) -> str:
+    own = _own(item).get("role")
+    if own in ("user", "assistant", "system", "tool"):
+        return str(own)
+    kind = item.get("type")
+    if kind in ("message", None):
+        return _ROLES.get(str(item.get("role")), "user")
+    if kind == "mcp_approval_response":
+        return "user"
+    return "tool" if kind in _OUTPUTS else "assistant"
+
+
+def _contents(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content] | None:
+    exact: Any = _own(item).get("contents")
+    if isinstance(exact, list) and exact:
+        contents = [Content.from_dict(content) for content in cast("list[Mapping[str, Any]]", exact)]
+    else:
+        kind = item.get("type") or "message"
+        reader = _READERS.get(kind) if isinstance(kind, str) else None
+        contents = tool_contents(item) if reader is None else reader(item, calls)
+    for content in contents or ():
+        content.raw_representation = item
+        asked = content.function_call if content.type == "function_approval_request" else None
+        if asked is not None:
+            calls[str(item.get("id"))] = calls[str(content.id)] = asked
+    return contents
+
+
+def _message(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    given: Any = item.get("content")
+    if isinstance(given, str):
+        return [Content.from_text(given)]
+    parts = cast("list[Any]", given) if isinstance(given, list) else []
+    read_parts = [_part(cast("Mapping[str, Any]", part)) for part in parts if isinstance(part, Mapping)]
+    return [part for part in read_parts if part is not None]
+
+
+def _part(part: Mapping[str, Any]) -> Content | None:
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return Content.from_text(_text(part, "text") or "")
+    if kind == "refusal":
+        return refusal(_text(part, "refusal") or "")
+    if kind == "input_image":
+        return _located(part, "image_url", "image/png")
+    if kind == "input_file":
+        return _located(part, "file_data", "application/octet-stream") or _located(
+            part, "file_url", "application/octet-stream"
+        )
+    return None
+
+
+def _located(part: Mapping[str, Any], name: str, otherwise: str) -> Content | None:
+    """Return a picture or file by its data, its address or its id at the service."""
+    uri, file_id = _text(part, name), _text(part, "file_id")
+    kept = {key: part[key] for key in ("filename", "detail") if part.get(key)}
+    if uri is None:
+        return None if file_id is None else Content.from_hosted_file(file_id, additional_properties=kept)
+    if name == "file_data" and not uri.startswith("data:"):
+        uri = f"data:{otherwise};base64,{uri}"
+    media_type = uri[5:].partition(";")[0] if uri.startswith("data:") else otherwise
+    return Content.from_uri(uri, media_type=media_type or otherwise, additional_properties=kept)
+
+
+def _call(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    arguments = item.get("arguments") if item.get("type") == "function_call" else item.get("input")
+    call_id = str(item.get("call_id") or item.get("id"))
+    return [Content.from_function_call(call_id, str(item.get("name")), arguments=str(arguments or "{}"))]
+
+
+def _output(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    given: Any = item.get("output")
+    call_id = str(item.get("call_id"))
+    if isinstance(given, list):
+        parts = (_part(cast("Mapping[str, Any]", part)) for part in cast("list[Any]", given))
+        given = [part for part in parts if part is not None]
+    if item.get("type") == "custom_tool_call_output" and call_id.startswith("mcp_"):
+        return [Content.from_mcp_server_tool_result(call_id, output=given)]
+    return [Content.from_function_result(call_id, result=given)]
+
+
+def _reasoning(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    parts = [
+        _text(cast("Mapping[str, Any]", part), "text") or ""
+        for part in cast("list[Any]", item.get("summary") or item.get("content") or [])
+        if isinstance(part, Mapping)
+    ]
+    sealed = _text(item, "encrypted_content")
+    return [Content.from_text_reasoning(id=_text(item, "id"), text="\n".join(parts), protected_data=sealed)]
+
+
+def _question(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    request_id = str(item.get("id"))
+    call = Content.from_function_call(request_id, str(item.get("name")), arguments=str(item.get("arguments") or "{}"))
+    return [Content.from_function_approval_request(request_id, call)]
+
+
+def _answer(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    request_id = str(item.get("approval_request_id"))
+    call = calls.get(request_id) or Content.from_function_call(request_id, "", arguments="{}")
+    return [Content.from_function_approval_response(item.get("approve") is True, request_id, call)]
+
+
+def _mcp_call(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    call_id, label = str(item.get("id")), _text(item, "server_label")
+    call = Content.from_mcp_server_tool_call(
+        call_id, str(item.get("name")), server_name=label, arguments=_text(item, "arguments")
+    )
+    output = item.get("output")
+    return [call] if output is None else [call, Content.from_mcp_server_tool_result(call_id, output=output)]
+
+
+def _image(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+    result = _text(item, "result")
+    outputs = None if not result else Content.from_uri(f"data:image/png;base64,{result}", media_type="image/png")
+    return [Content.from_image_generation_tool_result(image_id=_text(item, "id"), outputs=outputs)]
+
+
+_OUTPUTS = OUTPUTS | {"function_call_output", "custom_tool_call_output"}
+_READERS: dict[str, Callable[[Mapping[str, Any], dict[str, Content]], list[Content]]] = {
+    "message": _message,
+    "output_message": _message,
+    "function_call": _call,
+    "function_call_output": _output,
+    "custom_tool_call": _call,
+    "custom_tool_call_output": _output,
+    "reasoning": _reasoning,
+    "mcp_approval_request": _question,
+    "mcp_approval_response": _answer,
+    "mcp_call": _mcp_call,
+    "image_generation_call": _image,
+}

@@ -1,0 +1,1 @@
+"""The conventions of Foundry's hosted agents: ids, headers, settings of the environment."""
