@@ -179,6 +179,10 @@ judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `pyt
 providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the framework's client, over a local server
 	@if [ -e $(PROVIDERS) ]; then .venv-providers/bin/python -m tests.providers $(ARGS); fi
 
+.PHONY: clients
+clients: $(DEV) ## Try clients of others on a host, and write what works into the documents
+	@.venv/bin/python -m tests.clients $(ARGS)
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
@@ -199,10 +203,16 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
 			pyproject.toml requirements/$$name.in --output-file requirements/$$name.txt; \
+	done; \
+	for name in requirements/clients/*.in; do \
+		echo "Locking $${name%.in}.txt"; \
+		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
+			$$name --output-file $${name%.in}.txt; \
 	done
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-providers .venv-lock .bench build dist
+	@rm -rf .venv .venv-run .venv-providers .venv-clients .venv-lock .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -413,7 +413,7 @@ def unfinished(root: Path) -> list[str]:
 def locks(root: Path) -> list[str]:
     """The locked requirements name no host, and every one of them has a hash."""
     wrong: list[str] = []
-    for path in sorted((root / "requirements").glob("*.txt")):
+    for path in sorted((root / "requirements").rglob("*.txt")):
         text = path.read_text("utf-8")
         if "://" in text or "index-url" in text or "find-links" in text:
             wrong.append(f"{path.name} names a host")

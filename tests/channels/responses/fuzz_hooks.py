@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 
 import schemathesis
 
+_CALLS = ("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
 _ID = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
@@ -39,13 +40,14 @@ def _named(tool: dict[str, Any], place: int) -> dict[str, Any]:
 def _with_calls(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for place, item in enumerate(items):
         call_id = item.get("call_id")
-        if item.get("type") in ("function_call", "function_call_output") and isinstance(call_id, str):
+        if item.get("type") in _CALLS and isinstance(call_id, str):
             own = call_id[:50] + f"-{place}" if 1 <= len(call_id) <= 64 else call_id
             item = {**item, "call_id": own}
-            if item["type"] == "function_call_output":
+            is_output = item["type"].endswith("_output")
+            if is_output:
                 yield {"type": "function_call", "call_id": own, "name": "look", "arguments": "{}"}
             yield item
-            if item["type"] == "function_call":
+            if not is_output:
                 yield {"type": "function_call_output", "call_id": own, "output": "seen"}
             continue
         yield item

@@ -79,6 +79,7 @@ _OUTPUT = (
     wire.MessageItem,
     wire.ReasoningItem,
     wire.FunctionCallItem,
+    wire.CustomCallItem,
     wire.ApprovalItem,
     wire.HostCallItem,
     wire.ImageItem,
@@ -153,6 +154,8 @@ def _input_items() -> list[dict[str, Any]]:
         _object("type", type={"enum": ["message", None]}, role=role, content=content),
         _kind("function_call", call_id=_CALL_ID, name=_NAME, arguments=_TEXT),
         _kind("function_call_output", call_id=_CALL_ID, output=content),
+        _kind("custom_tool_call", call_id=_CALL_ID, name=_NAME, input=_TEXT),
+        _kind("custom_tool_call_output", call_id=_CALL_ID, output=content),
         _kind("reasoning", "encrypted_content", summary=summary, encrypted_content=_or_null(_TEXT)),
         _kind("item_reference", id=_ID),
         _kind("mcp_approval_response", "reason", **answer),
@@ -168,7 +171,7 @@ def _refine_input(parts: dict[str, Any]) -> None:
         "conversation": {"type": "null"},
         "previous_response_id": _or_null(_ID),
         "include": _or_null({"type": "array", "items": {"enum": ["reasoning.encrypted_content"]}}),
-        "tools": _or_null({"type": "array", "items": _function()}),
+        "tools": _or_null({"type": "array", "items": {"anyOf": [_function(), _kind("custom", name=_NAME)]}}),
         # What is required needs tools.
         "tool_choice": {"enum": [None, "auto", "none"]},
         "prompt": {"type": "null"},
@@ -177,7 +180,10 @@ def _refine_input(parts: dict[str, Any]) -> None:
     }
     parts["ModerationStep"]["properties"] |= {"mode": {"const": "score"}}
     parts["CacheOptions"]["properties"] |= {"prewarm": _MAYBE_FALSE}
-    parts["ReasoningIn"]["properties"] |= {"mode": {"enum": [None, "standard"]}, "context": {"enum": [None, "auto"]}}
+    parts["ReasoningIn"]["properties"] |= {
+        "mode": {"enum": [None, "standard"]},
+        "context": {"enum": [None, "auto", "all_turns"]},
+    }
     compact = parts["CompactBody"]
     compact["required"] = ["input", "model"]
     # The last kind is an answer, and what is only told has no answers in it.

@@ -125,7 +125,7 @@ BODIES: list[tuple[Any, str | None]] = [
     (part(type="input_audio", input_audio={"format": "ogg", "data": ""}), "input[1].content[1].input_audio.format"),
     (part(type="input_audio", input_audio={"format": "wav", "data": "?"}), "input[1].content[1].input_audio.data"),
     # Tools and structures.
-    ({"input": "hello", "tools": [{"type": "web_search"}]}, "tools[0].type"),
+    ({"input": "hello", "tools": [{"type": "file_search"}]}, "tools[0].type"),
     ({"input": "hello", "tools": [{"type": "function"}]}, "tools[0]"),
     ({"input": "hello", "tools": [FUNCTION, FUNCTION]}, "tools[1].name"),
     ({"input": "hello", "tools": [{**FUNCTION, "name": "a b"}]}, "tools[0].name"),

@@ -19,7 +19,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"generate": False}, "generate"),
     ({"context_management": [{"type": "compaction", "compact_threshold": 1000}]}, "context_management"),
     ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
-    ({"reasoning": {"context": "all_turns"}}, "reasoning.context"),
+    ({"reasoning": {"context": "current_turn"}}, "reasoning.context"),
     ({"tool_choice": {"type": "function", "name": "look"}}, "tool_choice"),
     ({"tools": [LOOK], "tool_choice": {"type": "function", "name": "add"}}, "tool_choice"),
     ({"tools": [LOOK], "tool_choice": {"type": "function", "name": "nothing"}}, "tool_choice"),

@@ -13,15 +13,13 @@ MAX_TOOLS = 128
 _LONGEST = 64
 _DIGITS = 8
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_IGNORED = frozenset(
-    {
-        "web_search",
-        "web_search_2025_08_26",
-        "web_search_preview",
-        "web_search_preview_2025_03_11",
-        "image_generation",
-        "tool_search",
-    }
+_IGNORED = (
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+    "image_generation",
+    "tool_search",
 )
 """The tools of OpenAI's own that clients send unasked, and that an answer can do without."""
 

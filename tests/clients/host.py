@@ -1,0 +1,42 @@
+"""The host that clients of others are tried on: one agent behind both of OpenAI's APIs, with a script for a model."""
+
+import json
+from typing import Any
+
+from agent_framework import Agent, Content
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.testing import ScriptedChatClient
+
+SHELL = "const said = await tools.exec_command({cmd: 'echo from the shell'}); text(said);"
+"""The program that the Codex CLI is asked to run."""
+
+
+def reply(messages: list[Any]) -> Any:
+    """Answer as the words of the last message ask."""
+    last = messages[-1]
+    results = [str(content.result) for content in last.contents if content.type == "function_result"]
+    if results:
+        return f"The tool said: {results[-1]}"
+    if "shell" in last.text:
+        return _call("functions__exec", input=SHELL)
+    if "lamp" in last.text:
+        return _call("switch_lamp", on=True)
+    if "room" in last.text:
+        return json.dumps({"number": 12, "view": "sea"})
+    if any(content.type in ("data", "uri") for content in last.contents):
+        return "I see a picture."
+    said = [message.text for message in messages if message.role == "user"]
+    return f"You said {said[-1]} after {len(said) - 1} others."
+
+
+def _call(name: str, **arguments: Any) -> list[Content]:
+    return [Content.from_function_call(f"call_{name}", name, arguments=json.dumps(arguments))]
+
+
+def build_host() -> AgentFrameworkHost:
+    """Build it; anyone on this machine may call it."""
+    agent = Agent(client=ScriptedChatClient(reply), name="Concierge")
+    return AgentFrameworkHost(agent, channels=[ResponsesChannel(), ChatCompletionsChannel()])

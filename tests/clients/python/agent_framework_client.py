@@ -1,0 +1,57 @@
+"""agent-framework-openai, on both APIs."""
+
+from agent_framework import Agent, Content, Message, tool
+from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from pydantic import BaseModel
+
+
+class Room(BaseModel):
+    """A room."""
+
+    number: int
+    view: str
+
+
+@tool(approval_mode="never_require")
+def switch_lamp(on: bool) -> str:
+    """Switch the lamp."""
+    return "The lamp is on." if on else "The lamp is off."
+
+
+for door, kind in (("Chat Completions", OpenAIChatCompletionClient), ("Responses", OpenAIChatClient)):
+    client = kind(model="Concierge", base_url=URL, api_key="any")
+
+    @check(door, "answer")
+    async def answer():
+        same((await Agent(client).run(QUESTION)).text, ANSWER)
+
+    @check(door, "stream")
+    async def stream():
+        pieces = [update.text async for update in Agent(client).run(QUESTION, stream=True)]
+        same("".join(pieces), ANSWER)
+        same(len(list(filter(None, pieces))) > 1, True)
+
+    @check(door, "history")
+    async def history():
+        agent = Agent(client)
+        session = agent.create_session()
+        await agent.run(QUESTION, session=session)
+        same((await agent.run("and", session=session)).text, LATER)
+
+    @check(door, "tools")
+    async def tools():
+        same((await Agent(client, tools=[switch_lamp]).run("the lamp, please")).text, LAMP)
+
+    @check(door, "structure")
+    async def structure():
+        made = await Agent(client).run("a room", options={"response_format": Room})
+        same(made.value.model_dump(), ROOM)
+
+    @check(door, "pictures")
+    async def pictures():
+        picture = Content.from_uri(PIXEL, media_type="image/png")
+        same((await Agent(client).run(Message("user", ["look", picture]))).text, PICTURE)
+
+
+tell()
