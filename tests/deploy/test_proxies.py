@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from websockets.asyncio.client import connect
 
 from frontdesk.testing import parse_sse
 from tests.cli.processes import Running
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 
 DEPLOY = ROOT / "deploy"
 HOST = """
@@ -173,6 +174,25 @@ def wait_for_port(port: int, running: subprocess.Popen[bytes], log: Path) -> Non
             assert running.poll() is None, log.read_text("utf-8")
             assert time.monotonic() < deadline
             time.sleep(0.02)
+
+
+async def test_a_host_can_have_the_certificate_itself(certificate: Path, tmp_path: Path) -> None:
+    """Run the program of the page, at a free port."""
+    page = ROOT / "docs/how-to/deploy.md"
+    (block,) = [block for block in blocks("python") if block.page == page and "ssl_certfile" in block.text]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = block.text.replace("8443", str(port)).replace('"0.0.0.0"', '"127.0.0.1"')
+    (tmp_path / "app.py").write_text(program, "utf-8")
+    for name in ("fullchain.pem", "privkey.pem"):
+        shutil.copy(certificate.with_name(name), tmp_path)
+    with Running("app.py", cwd=tmp_path, command=(sys.executable,)) as running:
+        wait_for_port(port, running.process, tmp_path / "app.py")
+        trust = ssl.create_default_context(cafile=str(certificate))
+        async with httpx.AsyncClient(verify=trust, trust_env=False) as client:
+            key = {"authorization": "Bearer a-key-of-16-or-more"}
+            answer = await client.post(f"https://127.0.0.1:{port}/v1/responses", json={"input": "hi"}, headers=key)
+        assert answer.json()["status"] == "completed"
 
 
 async def test_the_caller_is_known_by_their_own_address_and_a_made_up_one_is_dropped(site: Site) -> None:
