@@ -163,7 +163,7 @@ def site(
             running.wait(timeout=60)
 
 
-def wait_for_port(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for_port(port: int, running: subprocess.Popen[Any], log: Path) -> None:
     """Wait until a program listens; it does not tell, so that it is tried again and again."""
     deadline = time.monotonic() + 60
     while True:
