@@ -27,6 +27,7 @@ RUN := .venv-run/.installed
 PROVIDERS := .venv-providers/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
+PROXIES := .venv/.proxies
 
 # Most of the time of the tests is waiting for the disk: where memory has room for their files, they are kept there.
 SCRATCH ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4 * 1024 * 1024 { print "/dev/shm" }')
@@ -109,6 +110,14 @@ endef
 		} >/dev/null 2>&1; then touch $@; \
 	else echo "there is no chromium; the tests in a browser will be skipped" >&2; fi
 
+# The same for the servers that stand in front of hosts.
+.venv/.proxies: .venv/.locked
+	@if command -v nginx >/dev/null && command -v caddy >/dev/null; then touch $@; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing nginx and caddy" && \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends nginx-light caddy; \
+		} >/dev/null 2>&1; then touch $@; \
+	else echo "nginx or caddy is missing; the tests behind it will be skipped" >&2; fi
+
 .venv-lock/.installed: Makefile
 	$(call venv,.venv-lock)
 	@.venv-lock/bin/python -m pip install -qq $(UV)
@@ -127,7 +136,7 @@ screenshots: $(DEV) $(BROWSER) ## Make the pictures of the documents anew
 	@.venv/bin/python -m tests.screenshots
 
 .PHONY: test
-test: lint $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
+test: lint $(NODE) $(BROWSER) $(PROXIES) ## Run every check: lint, types and all the tests
 	@$(MAKE) -j2 types bytecode
 	@$(SPREAD) $(ARGS)
 

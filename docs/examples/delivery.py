@@ -1,4 +1,7 @@
-"""Answers that go elsewhere: a backend asks over HTTP, and the answer appears on a screen at the reception."""
+"""Answers that go elsewhere: a backend asks over HTTP, and the answer appears on a screen of the house.
+
+frontdesk serve docs/examples/delivery.py:host
+"""
 
 from frontdesk import (
     AgentFrameworkHost,
@@ -15,7 +18,7 @@ from frontdesk import (
 from frontdesk.channels.invocations import InvocationsChannel
 
 SCREENS: dict[str, list[str]] = {"reception": [], "bar": []}
-"""What each screen shows; a real channel would call a platform."""
+"""What each screen shows; it is printed too, where a real channel would call a platform."""
 
 
 class ScreenChannel(Channel):
@@ -46,6 +49,7 @@ class ScreenChannel(Channel):
         if part.idempotency_key not in self._shown:
             self._shown.add(part.idempotency_key)
             screen.append(part.content)
+            print(f"on the screen {part.identity.native_id}: {part.content}", flush=True)
         return f"line {len(screen)}"
 
 

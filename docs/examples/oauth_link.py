@@ -1,10 +1,16 @@
-"""People of a chat sign in at their identity provider; who is of the staff there may come in here."""
+"""People of a chat sign in at their identity provider; who is of the staff there may come in here.
+
+python -m frontdesk.testing.issuer
+frontdesk serve docs/examples/oauth_link.py:host
+
+The first line, in a terminal of its own, is a stand-in for the provider. Then write /link on http://127.0.0.1:8000/chat.
+"""
 
 import os
 
 from frontdesk import AgentFrameworkHost, AuthPolicy, OAuthIdentityLinker, Oidc
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.channels.web import WebChatChannel
 
 
 async def count(messages: list) -> str:
@@ -12,17 +18,11 @@ async def count(messages: list) -> str:
     return f"message {len(messages)}"
 
 
-# The chat app of the testing kit stands in for a real one: start it with `python -m frontdesk.testing.messages`.
-chat = MessageChannel(
-    name="chat",
-    platform_url=os.environ.get("CHAT_URL", "http://127.0.0.1:8901"),
-    token=os.environ.get("BOT_TOKEN", "the-token-of-the-bot"),
-    intake="polling",
-    allowlist=AuthPolicy.linked_claim_allowlist("groups", ["staff"]),
-)
+# A page stands in for a chat app: any chat channel can be linked in the same way.
+chat = WebChatChannel(name="chat", title="Chat", allowlist=AuthPolicy.linked_claim_allowlist("groups", ["staff"]))
 # Or Entra(tenants=["..."]), Google(domains=["example.com"]), GitHub().
 linker = OAuthIdentityLinker(
-    Oidc(os.environ.get("ISSUER", "https://login.example.com"), title="Example"),
+    Oidc(os.environ.get("ISSUER", "http://127.0.0.1:8901"), title="Example"),
     client_id=os.environ.get("CLIENT_ID", "concierge"),
     client_secret=os.environ.get("CLIENT_SECRET"),
     public_url=os.environ.get("PUBLIC_URL", "http://127.0.0.1:8000"),

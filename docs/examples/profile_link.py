@@ -1,10 +1,13 @@
-"""Profile 2, link first: on the chat, people come in once they have linked it with their account at work."""
+"""Profile 2, link first: on one page people come in once they have linked it with the page where they are known.
 
-import os
+frontdesk serve docs/examples/profile_link.py:host
+
+Open http://127.0.0.1:8000/work and http://127.0.0.1:8000/chat side by side, and write in both.
+"""
 
 from frontdesk import AgentFrameworkHost, AuthPolicy, OneTimeCodeIdentityLinker
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.channels.web import WebChatChannel
 
 
 async def count(messages: list) -> str:
@@ -12,20 +15,7 @@ async def count(messages: list) -> str:
     return f"message {len(messages)}"
 
 
-# The chat apps of the testing kit stand in for real ones: start each with `python -m frontdesk.testing.messages`.
-work = MessageChannel(
-    name="work",
-    path="/work",
-    platform_url=os.environ.get("WORK_URL", "http://127.0.0.1:8901"),
-    token=os.environ.get("BOT_TOKEN", "the-token-of-the-bot"),
-    intake="polling",
-)
-chat = MessageChannel(
-    name="chat",
-    path="/chat",
-    platform_url=os.environ.get("CHAT_URL", "http://127.0.0.1:8902"),
-    token=os.environ.get("BOT_TOKEN", "the-token-of-the-bot"),
-    intake="polling",
-    allowlist=AuthPolicy.require_link(),
-)
+# Two pages stand in for two chat apps, such as Teams and Telegram: any chat channel can be linked in the same way.
+work = WebChatChannel(name="work", path="/work", title="Work")
+chat = WebChatChannel(name="chat", path="/chat", title="Chat", allowlist=AuthPolicy.require_link())
 host = AgentFrameworkHost(target=count, channels=[InvocationsChannel(), work, chat], linker=OneTimeCodeIdentityLinker())

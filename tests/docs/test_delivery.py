@@ -1,21 +1,36 @@
 """What the page on delivery says is so."""
 
 import asyncio
+import shlex
 import sys
 
 import msgspec
+import pytest
 
 from frontdesk import errors
 from frontdesk.abc.push import PushTerms
 from frontdesk.data.delivery import DeliveryStatus
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.testing import serving
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.docs.running import example
 from tests.docs.test_reference import spans, tables
 from tests.scenarios.desk import until
 
 PAGE = ROOT / "docs/how-to/delivery.md"
+
+
+async def test_the_example_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    host = example(ROOT / "docs/examples/delivery.py")
+    screens = sys.modules["example_delivery"].SCREENS
+    curl = next(block.text for block in blocks("sh") if block.page == PAGE and "screen" in block.text).splitlines()[1]
+    async with serving(host) as client:
+        answer = await client.http.post("/invocations", content=shlex.split(curl)[-1])
+        assert answer.status_code == 202
+        async with asyncio.timeout(60):
+            await until(lambda: len(screens["bar"]) == 2)
+    (shown,) = [block.text for block in blocks("text") if block.page == PAGE and "on the screen" in block.text]
+    assert capsys.readouterr().out == shown
 
 
 async def test_the_example_shows_answers_on_a_screen() -> None:

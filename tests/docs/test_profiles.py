@@ -1,17 +1,14 @@
 """The page about profiles: each example lets in whom it says, and nobody else."""
 
 import re
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from frontdesk.testing import serving
-from frontdesk.testing.messages import MessagePlatform, Person
+from tests.channels.web.visiting import Visitor, visiting
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
-from tests.testing.messages.starting import forked_platform
 
 PAGE = ROOT / "docs/how-to/profiles.md"
 ALICE, BOB = {"x-api-key": "alice-key-for-the-laptop"}, {"x-api-key": "bob-key-for-everything"}
@@ -51,40 +48,32 @@ def _first() -> str:
     return next(iter(tables(PAGE)))
 
 
-class TwoPlatformUser:
-    """Somebody who writes on two platforms, and reads what is answered."""
+class Guest:
+    """Somebody on a page, who reads what is answered."""
 
-    def __init__(self, platform: MessagePlatform, who: Person) -> None:
-        self._platform = platform
-        self._who = who
-        self._read = 0
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor
+        self._shown = 0
 
     async def say(self, text: str) -> str:
         """What is answered to a message."""
-        await self._platform.say(self._who, text)
+        await self._visitor.say(text)
+        self._shown += 1
         return await self.hear()
 
     async def hear(self) -> str:
         """The next thing that is said."""
-        self._read += 1
-        return (await self._platform.wait_for_answers(self._who.chat_id, self._read))[self._read - 1].text
+        self._shown += 1
+        return (await self._visitor.heard(self._shown))[self._shown - 1]["text"]
 
 
-async def _desks(stack: AsyncExitStack, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("work", "chat"):
-        platform = await stack.enter_async_context(forked_platform(place / name, "--token", "the-token-of-the-bot"))
-        monkeypatch.setenv(f"{name.upper()}_URL", platform.url)
-        found[name] = TwoPlatformUser(platform, await platform.user("Ada"))
-    return found
-
-
-@pytest.mark.timeout(300)
-async def test_the_five_steps_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with AsyncExitStack() as stack:
-        desks = await _desks(stack, tmp_path, monkeypatch)
-        work, chat = desks["work"], desks["chat"]
-        await stack.enter_async_context(serving(example(ROOT / "docs/examples/profile_link.py")))
+async def test_the_five_steps_of_a_link() -> None:
+    async with (
+        serving(example(ROOT / "docs/examples/profile_link.py")) as client,
+        visiting(client.base_url, "/work") as at_work,
+        visiting(client.base_url, "/chat") as at_home,
+    ):
+        work, chat = Guest(at_work), Guest(at_home)
         assert "link" in (await chat.say("hello")).lower()
         assert await work.say("I am here") == "message 1"
         code = re.search(r"code is ([A-Z0-9-]+)", await work.say("/link"))

@@ -2,7 +2,8 @@
 
 import html
 import re
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -12,17 +13,19 @@ from frontdesk import BearerAuth, Entra, GitHub, Google, OAuthIdentityLinker, Oi
 from frontdesk.kit.auth.provider import LARGEST_ANSWER
 from frontdesk.kit.auth.tokens import LONGEST_TOKEN
 from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS
-from frontdesk.testing import serving
+from frontdesk.testing import serving, serving_app
+from frontdesk.testing.issuer import PORT, Issuer
+from tests.channels.web.visiting import Visitor, visiting
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_reference import parameters, shown, signature, spans
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, agreed, oidc_provider
-from tests.testing.messages.starting import forked_platform
 
 REFERENCE = ROOT / "docs/reference/signing-in.md"
 TOKENS = ROOT / "docs/how-to/bearer-tokens.md"
 LINKS = ROOT / "docs/how-to/link-with-oauth.md"
 PUBLIC = "http://127.0.0.1:8000"
+SignIn = Callable[[httpx.AsyncClient, str, str], Awaitable[httpx.Response]]
 
 
 @pytest.mark.parametrize("documented", [BearerAuth, OAuthIdentityLinker, Oidc, Google, Entra, GitHub, ProviderHttp])
@@ -63,44 +66,87 @@ async def test_the_example_takes_tokens_and_keys(monkeypatch: pytest.MonkeyPatch
 class Steps:
     """What a person does in a browser, of whose address bar the host's public name is on this machine."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
-        self.http, self.url = http, url
+    def __init__(self, http: httpx.AsyncClient, url: str, sign_in: SignIn) -> None:
+        self.http, self.url, self.sign_in = http, url, sign_in
 
     async def follow(self, link: str, person: str) -> str:
         here = link.replace(PUBLIC, self.url)
-        assert "Ada" in (await self.http.get(here)).text
+        assert "chat" in (await self.http.get(here)).text
         left = re.search(r'<a href="([^"]*)"', (await self.http.post(here)).text)
         assert left is not None
-        form = {"content-type": "application/x-www-form-urlencoded"}
-        back = await self.http.post(html.unescape(left.group(1)), content=agreed(person), headers=form)
+        back = await self.sign_in(self.http, html.unescape(left.group(1)), person)
         asked = await self.http.get(back.headers["location"].replace(PUBLIC, self.url))
         place = asked.headers["location"].replace(PUBLIC, self.url)
         assert "Are both of these you?" in (await self.http.get(place)).text
         return (await self.http.post(place)).text
 
 
-@pytest.mark.timeout(300)
+async def at_a_provider(http: httpx.AsyncClient, url: str, person: str) -> httpx.Response:
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    return await http.post(url, content=agreed(person), headers=form)
+
+
+async def at_the_stand_in(http: httpx.AsyncClient, url: str, person: str) -> httpx.Response:
+    """Click on a name."""
+    links = [html.unescape(link) for link in re.findall(r'<a href="([^"]*)"', (await http.get(url)).text)]
+    (chosen,) = [link for link in links if link.endswith(f"person={person}")]
+    return await http.get(urljoin(url, chosen))
+
+
+async def link_and_ask(person: str, sign_in: SignIn) -> str:
+    """Return what the example answers on its page to somebody who has signed in."""
+    host = example(ROOT / "docs/examples/oauth_link.py")
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        steps = Steps(client.http, client.base_url, sign_in)
+        await ada.say("hello")
+        assert "/link" in (await ada.heard(2))[1]["text"]
+        await ada.say("/link")
+        found = re.search(r"http[^\s)>]+", (await ada.heard(4))[3]["text"])
+        assert found is not None
+        assert "are linked" in await steps.follow(found.group(), person)
+        asked = await ada.post("conversations/main/messages", client_id="again", text="hello")
+        if asked.status_code == 403:
+            return asked.json()["error"]["message"]
+        return await ada.until(lambda: _last_answer(ada, after="hello"))
+
+
+async def _last_answer(visitor: Visitor, after: str) -> str | None:
+    """What was said after the last message of the visitor."""
+    messages = await visitor.messages()
+    asked = max(index for index, message in enumerate(messages) if message.get("role") == "user")
+    assert messages[asked]["text"] == after
+    done = [message["text"] for message in messages[asked + 1 :] if message.get("state", "done") != "live"]
+    return done[-1] if done else None
+
+
 @pytest.mark.parametrize(("person", "answer"), [("ada", "message 1"), ("bob", "You can't use this assistant.")])
-async def test_the_four_steps_of_signing_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, person: str, answer: str
-) -> None:
+async def test_the_four_steps_of_signing_in(monkeypatch: pytest.MonkeyPatch, person: str, answer: str) -> None:
     for name, value in (("CLIENT_ID", CLIENT_ID), ("CLIENT_SECRET", CLIENT_SECRET), ("PUBLIC_URL", PUBLIC)):
         monkeypatch.setenv(name, value)
-    platform_at = forked_platform(tmp_path / "chat", "--token", "the-token-of-the-bot")
-    async with oidc_provider() as provider, platform_at as platform:
+    async with oidc_provider() as provider:
         monkeypatch.setenv("ISSUER", provider.issuer)
-        monkeypatch.setenv("CHAT_URL", platform.url)
         provider.client.redirect_uris = {f"{PUBLIC}/link/callback"}
-        who = await platform.user("Ada")
-        async with serving(example(ROOT / "docs/examples/oauth_link.py")) as client:
-            steps = Steps(client.http, client.base_url)
-            told: list[str] = []
-            for text in ("hello", "/link"):
-                await platform.say(who, text)
-                told = [said.text for said in await platform.wait_for_answers(who.chat_id, len(told) + 1)]
-            found = re.search(r"http\S+", told[-1])
-            assert found is not None
-            assert "are linked" in await steps.follow(found.group(), person)
-            await platform.say(who, "hello")
-            told = [said.text for said in await platform.wait_for_answers(who.chat_id, len(told) + 1)]
-            assert told[-1].startswith(answer)
+        assert (await link_and_ask(person, at_a_provider)).startswith(answer)
+
+
+@pytest.mark.parametrize(("person", "answer"), [("ada", "message 1"), ("bob", "You can't use this assistant.")])
+async def test_the_stand_in_of_the_example_signs_people_in(
+    monkeypatch: pytest.MonkeyPatch, person: str, answer: str
+) -> None:
+    issuer = Issuer("")
+    async with serving_app(issuer.app) as served:
+        issuer.url = served.base_url
+        monkeypatch.setenv("ISSUER", issuer.url)
+        assert (await link_and_ask(person, at_the_stand_in)).startswith(answer)
+        elsewhere = (
+            "/authorize?redirect_uri=https://evil.example/&code_challenge=x&code_challenge_method=S256&person=ada"
+        )
+        assert (await served.http.get(elsewhere)).status_code == 400
+        assert (await served.http.post("/token", data={"code": "made-up"})).json() == {"error": "invalid_grant"}
+
+
+def test_the_example_names_the_stand_in_that_there_is() -> None:
+    text = (ROOT / "docs/examples/oauth_link.py").read_text("utf-8")
+    assert f"http://127.0.0.1:{PORT}" in text
+    assert "python -m frontdesk.testing.issuer" in text
+    assert "python -m frontdesk.testing.issuer" in LINKS.read_text("utf-8")

@@ -3,17 +3,16 @@
 import sys
 from argparse import Namespace
 from functools import partial
-from socket import socket
 
 import uvicorn
 from uvicorn.supervisors import ChangeReload
 
 from frontdesk.cli.mistakes import CommandError
-from frontdesk.cli.server import set_up_logs
+from frontdesk.cli.server import Listener, set_up_logs
 from frontdesk.kit.auth.secrets import redact
 
 
-def watch(arguments: Namespace, listener: socket) -> int:
+def watch(arguments: Namespace, listener: Listener) -> int:
     """Serve until a signal stops it. The port stays open in between, so that no caller is refused."""
     set_up_logs(arguments.log_level)
     config = uvicorn.Config("", log_config=None, reload=True)
@@ -21,7 +20,7 @@ def watch(arguments: Namespace, listener: socket) -> int:
     return 0
 
 
-def serve_once(arguments: Namespace, sockets: list[socket] | None = None) -> None:
+def serve_once(arguments: Namespace, sockets: list[Listener] | None = None) -> None:
     """Serve in the process that was started for it, until the code changes; a mistake in it is told, and waited out."""
     from frontdesk.cli.serve import serve_on
 

@@ -2,12 +2,11 @@
 
 import gc
 from argparse import Namespace
-from socket import socket
 
 from frontdesk.cli.load import load_host
 from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.report import describe
-from frontdesk.cli.server import base_url, listen, serve
+from frontdesk.cli.server import Listener, base_url, listen, serve
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.http.server_limits import ServerLimits
 
@@ -24,7 +23,7 @@ def run(arguments: Namespace) -> int:
     return serve_on(arguments)
 
 
-def serve_on(arguments: Namespace, listener: socket | None = None) -> int:
+def serve_on(arguments: Namespace, listener: Listener | None = None) -> int:
     """Load the host and serve it, on a socket that listens already or on a new one."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)

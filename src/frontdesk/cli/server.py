@@ -16,6 +16,7 @@ from frontdesk.host.server.server import Server
 from frontdesk.kit.auth.redaction import install
 from frontdesk.kit.http.server_limits import ServerLimits
 
+Listener = socket.socket
 BACKLOG = 2048
 GRACE_SECONDS = 10
 _LIMITS = ServerLimits()

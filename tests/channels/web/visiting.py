@@ -19,18 +19,18 @@ DEADLINE = 60.0
 class Visitor:
     """One visitor; each has a cookie of its own."""
 
-    def __init__(self, base_url: str, http: httpx.AsyncClient) -> None:
-        self.base_url, self.http = base_url, http
+    def __init__(self, base_url: str, http: httpx.AsyncClient, page: str = "/chat") -> None:
+        self.base_url, self.http, self.page = base_url, http, page
         self.count = 0
 
     async def get(self, path: str) -> Any:
         """What the page is answered to a question."""
-        response = await self.http.get(f"/chat/api/{path}")
+        response = await self.http.get(f"{self.page}/api/{path}")
         assert response.status_code == 200, response.text
         return response.json()
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
-        return await self.http.post(f"/chat/api/{path}", json=body)
+        return await self.http.post(f"{self.page}/api/{path}", json=body)
 
     async def say(self, text: str, chat: str = "main", **fields: Any) -> int:
         """Sends a message, and returns its number."""
@@ -70,7 +70,9 @@ class Visitor:
         cookie = "; ".join(f"{name}={value}" for name, value in self.http.cookies.items())
         url = self.base_url.replace("http", "ws", 1)
         headers = {"Cookie": cookie, "Origin": self.base_url}
-        async with connect(f"{url}/chat/api/feed?after={after}", additional_headers=headers, proxy=None) as socket:
+        async with connect(
+            f"{url}{self.page}/api/feed?after={after}", additional_headers=headers, proxy=None
+        ) as socket:
             yield Page(socket)
 
 
@@ -117,12 +119,12 @@ class Page:
 
 
 @asynccontextmanager
-async def visiting(base_url: str) -> AsyncIterator[Visitor]:
+async def visiting(base_url: str, page: str = "/chat") -> AsyncIterator[Visitor]:
     """A visitor who has loaded the page."""
     headers = {"origin": base_url}
     async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=60, trust_env=False) as http:
-        assert (await http.get("/chat")).status_code == 200
-        yield Visitor(base_url, http)
+        assert (await http.get(page)).status_code == 200
+        yield Visitor(base_url, http, page)
 
 
 @asynccontextmanager
