@@ -217,7 +217,7 @@ class TelegramChannel(
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
         """Return the messages of a reply; who has pressed the button that stops an answer sees it as a pop-up."""
-        if item.request.operation == "command" and CALLBACK in item.request.attributes:
+        if reply.to == "here" and item.request.operation == "command" and CALLBACK in item.request.attributes:
             reply = reply.replace(to="only_me")
         return super().reply_parts(item, reply)
 
