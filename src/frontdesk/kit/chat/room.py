@@ -14,6 +14,7 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import InvalidRequestError, PushError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
@@ -158,7 +159,8 @@ class Room:
 
     async def take(self, event: bytes) -> None:
         """Store an event that is meant for us."""
-        await self._take(self._channel.read(event, self._intake.known()), event)
+        inbound = await run_sized(len(event), self._channel.read, event, self._intake.known())
+        await self._take(inbound, event)
 
     async def _take(self, inbound: Inbound | None, event: bytes) -> None:
         match inbound:
