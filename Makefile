@@ -24,6 +24,7 @@ UV := uv==0.13.7
 
 DEV := .venv/.installed
 RUN := .venv-run/.installed
+TWINS := .venv-twins/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 
@@ -80,11 +81,19 @@ endef
 	@.venv-run/bin/python -m pip install -qq --require-hashes --requirement requirements/run.txt
 	@touch $@
 
+.venv-twins/.locked: requirements/twins.txt
+	$(call venv,.venv-twins)
+	@.venv-twins/bin/python -m pip install -qq --require-hashes --requirement requirements/twins.txt
+	@touch $@
+
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
 
 .venv-run/.installed: .venv-run/.locked pyproject.toml
 	$(call installed,.venv-run)
+
+.venv-twins/.installed: .venv-twins/.locked pyproject.toml
+	$(call installed,.venv-twins)
 
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
@@ -167,6 +176,10 @@ judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `pyt
 	@JUDGE_CASES=1 $(PYTEST) tests/judge
 	@.venv/bin/python -m tests.judge $(or $(ARGS),--rounds 5 --operations 6000 --seconds 600 --gap 30)
 
+.PHONY: twins
+twins: $(TWINS) ## Compare the calls of the Telegram channel with those of aiogram
+	@.venv-twins/bin/python -m tests.channels.telegram.aiogram_twins
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
@@ -182,7 +195,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev; do \
+	@set -eu; for name in run dev twins; do \
 		echo "Locking requirements/$$name.txt"; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
@@ -191,6 +204,6 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-lock .bench build dist
+	@rm -rf .venv .venv-run .venv-twins .venv-lock .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -145,6 +145,7 @@ def test_every_dependency_has_a_reason() -> None:
         "Extras": [one for extra in project["optional-dependencies"].values() for one in extra],
         "To build": (ROOT / "requirements/run.in").read_text("utf-8").splitlines(),
         "To work on it": (ROOT / "requirements/dev.in").read_text("utf-8").splitlines(),
+        "For twins": (ROOT / "requirements/twins.in").read_text("utf-8").splitlines(),
     }
     for title, lines in groups.items():
         wanted = {found.group() for line in lines if (found := re.match(r"[a-zA-Z][\w-]*", line))}
