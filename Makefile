@@ -25,6 +25,7 @@ UV := uv==0.13.7
 DEV := .venv/.installed
 RUN := .venv-run/.installed
 PROVIDERS := .venv-providers/.installed
+TWINS := .venv-twins/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 PROXIES := .venv/.proxies
@@ -89,11 +90,19 @@ endef
 		.venv-providers/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .; then touch $@; \
 	else echo "the clients of models can't be installed; what needs them is skipped" >&2; fi
 
+.venv-twins/.locked: requirements/twins.txt
+	$(call venv,.venv-twins)
+	@.venv-twins/bin/python -m pip install -qq --require-hashes --requirement requirements/twins.txt
+	@touch $@
+
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
 
 .venv-run/.installed: .venv-run/.locked pyproject.toml
 	$(call installed,.venv-run)
+
+.venv-twins/.installed: .venv-twins/.locked pyproject.toml
+	$(call installed,.venv-twins)
 
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
@@ -192,6 +201,10 @@ providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the
 clients: $(DEV) ## Try clients of others on a host, and write what works into the documents
 	@.venv/bin/python -m tests.clients $(ARGS)
 
+.PHONY: twins
+twins: $(TWINS) ## Compare the calls of the Telegram channel with those of aiogram
+	@.venv-twins/bin/python -m tests.channels.telegram.aiogram_twins
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
@@ -207,7 +220,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev providers; do \
+	@set -eu; for name in run dev providers twins; do \
 		echo "Locking requirements/$$name.txt"; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
@@ -222,6 +235,6 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-providers .venv-clients .venv-lock .bench build dist
+	@rm -rf .venv .venv-* .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

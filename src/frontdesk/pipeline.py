@@ -15,7 +15,7 @@ The pipeline has two halves, because a worker does the second half of a backgrou
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from frontdesk.abc.channel import Channel, SettleAnswers
@@ -45,6 +45,8 @@ from frontdesk.sessions.turns import Turns
 
 Result = HostedRunResult[Any]
 Stream = HostedStreamResult[Any]
+Acknowledge = Callable[[], Awaitable[None]]
+"""Tells the sender of an event that it is taken up."""
 
 
 class Pipeline:
@@ -119,22 +121,27 @@ class Pipeline:
         job: Job | None = None,
         event: InboxItem | None = None,
         live: LiveReply | None = None,
+        acknowledge: Acknowledge | None = None,
     ) -> Result:
         """Take a request from the gate to its answer: open session, run target, record, deliver."""
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
             run = await self._starter.open(admitted.traced(span.carry()), waits=waits, job=job, event=event)
-            result = await self._run_opened(run, live)
+            result = await self._run_opened(run, live, acknowledge)
         except BaseException as error:
             span.end(outcome_of(error))
             raise
         span.end(result.run.status)
         return result
 
-    async def _run_opened(self, run: ActiveRun, live: LiveReply | None) -> Result:
+    async def _run_opened(
+        self, run: ActiveRun, live: LiveReply | None, acknowledge: Acknowledge | None = None
+    ) -> Result:
         """Run the target in its session, record what it says, and deliver that."""
         try:
             try:
+                if acknowledge is not None:
+                    await acknowledge()
                 result = await (self._target.run(run.turn) if live is None else self._run_live(run, live))
             except InvalidRequestError:
                 # A request that the target refuses is not recorded.
@@ -195,8 +202,17 @@ class Pipeline:
         queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
-    async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
-        """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
+    async def answer(
+        self,
+        event: InboxItem,
+        request: ChannelRequest,
+        settle: SettleAnswers | None = None,
+        acknowledge: Acknowledge | None = None,
+    ) -> Result:
+        """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event.
+
+        `acknowledge` is called once the event is taken up, and not if it is refused.
+        """
         resumes = event.kind == "resume"
         shown = None if resumes else event.protocol_request
         admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace)
@@ -204,10 +220,12 @@ class Pipeline:
             admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         if queued is not None:
+            if acknowledge is not None:
+                await acknowledge()
             return queued
         live = await self.live.of(admitted, event)
         try:
-            return await self.run_admitted(admitted, waits=True, event=event, live=live)
+            return await self.run_admitted(admitted, waits=True, event=event, live=live, acknowledge=acknowledge)
         finally:
             if live is not None:
                 await live.stop_typing()

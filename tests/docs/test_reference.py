@@ -146,6 +146,7 @@ def test_every_dependency_has_a_reason() -> None:
         "To build": (ROOT / "requirements/run.in").read_text("utf-8").splitlines(),
         "To work on it": (ROOT / "requirements/dev.in").read_text("utf-8").splitlines(),
         "To ask models": (ROOT / "requirements/providers.in").read_text("utf-8").splitlines(),
+        "For twins": (ROOT / "requirements/twins.in").read_text("utf-8").splitlines(),
     }
     for title, lines in groups.items():
         wanted = {found.group() for line in lines if (found := re.match(r"[a-zA-Z][\w-]*", line))}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from frontdesk.kit.chat.markdown import Document, Entities, Mrkdwn, Plain, parse, render, split
+from frontdesk.kit.chat.markdown import Document, Entities, Mrkdwn, Plain, pack, parse, render, split, to_blocks
 from frontdesk.kit.chat.markdown.partial import close_open
 from tests.linear import test_loops
 from tests.linear.test_loops import lines_of
@@ -46,6 +46,7 @@ READERS: dict[str, Callable[[Document], Any]] = {
     "mrkdwn in short parts": lambda tree: split(tree, Mrkdwn(), 16),
     "mrkdwn in two parts": lambda tree: split(tree, Mrkdwn(), max(1, len(render(tree, Mrkdwn()).text) - 1)),
     "entities": lambda tree: split(tree, Entities(), 20, unit="utf16"),
+    "blocks": lambda tree: [to_blocks(part) for part in pack(tree, Entities(), 20, unit="utf16")],
 }
 
 TEXTS: list[Callable[[int], str]] = [*SHAPES.values(), *(unit.__mul__ for unit in UNITS)]

@@ -33,6 +33,11 @@ class Reply(Noun, frozen=True):
     that is shown to the sender alone."""
 
     @property
+    def only_acknowledges(self) -> bool:
+        """Tell whether it says nothing, and only tells the platform that a click has arrived."""
+        return self.to == "only_me" and not self.full_text and not self.media
+
+    @property
     def full_text(self) -> str:
         """Return all paragraphs, with an empty line between two."""
         return "\n\n".join(paragraph for paragraph in (self.text, *self.blocks) if paragraph)

@@ -12,7 +12,7 @@ _HOUR = 3600.0
 
 
 class Membership(ChatWire):
-    """What waits for a place that is closed, and what is said in a new one."""
+    """Deliveries to a place that is closed, and greetings in a new one."""
 
     async def test_what_waits_for_a_person_who_blocks_the_bot_ends_at_once(self) -> None:
         self._needs_membership()

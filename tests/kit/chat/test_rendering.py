@@ -13,6 +13,8 @@ from frontdesk.kit.chat.markdown import Dialect, Entities, Mrkdwn, Plain, Unit
 from frontdesk.kit.chat.markdown.units import length
 from frontdesk.kit.chat.questions import read_button, read_words
 from frontdesk.kit.chat.rendering import Renderer
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 
 DIALECTS: list[Dialect | None] = [None, Plain(), Entities(), Mrkdwn()]
 
@@ -86,3 +88,49 @@ def test_of_a_file_that_is_too_large_only_the_name_is_sent(size: int, sent: bool
     (message,) = Renderer(dialect=None, limit=100, max_sent_bytes=10).answer(response(content))
     assert bool(message.media) == sent
     assert sent or message.text == "a.txt is too large to be sent here."
+
+
+def cited(*annotations: Any, text: str = "So it is.") -> AgentResponse[Any]:
+    made: Any = [{"type": "citation", **annotation} for annotation in annotations]
+    return response(Content.from_text(text, annotations=made))
+
+
+PAGE = {"title": "A *page*\nof [ours]", "url": "https://a.example/b_c"}
+FILE = {"title": "rules.pdf", "file_id": "file_1"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expected"),
+    [
+        (None, "So it is.\n\nSources:\n1. A *page* of [ours] https://a.example/b_c\n2. rules.pdf"),
+        (Plain(), "So it is.\n\nSources:\n\n1. A *page* of [ours] (https://a.example/b_c)\n2. rules.pdf"),
+        (Entities(), "So it is.\n\nSources:\n\n1. A *page* of [ours]\n2. rules.pdf"),
+    ],
+)
+def test_sources_are_listed_under_an_answer(dialect: Dialect | None, expected: str) -> None:
+    (message,) = Renderer(dialect=dialect, limit=1_000).answer(cited(PAGE, FILE, PAGE))
+    assert message.text == expected
+    links = [entity.url for entity in message.entities if entity.type == "text_link"]
+    assert links == ([PAGE["url"]] if isinstance(dialect, Entities) else [])
+
+
+@pytest.mark.parametrize(
+    ("annotations", "text"),
+    [
+        ([], "So it is."),
+        ([{"url": "https://a.example"}], "See https://a.example for more."),
+        ([{"title": " "}, {"url": 5, "title": None}, {"url": "https://a b"}], "So it is."),
+    ],
+)
+def test_an_answer_without_other_sources_has_no_list(annotations: list[Any], text: str) -> None:
+    (message,) = Renderer(dialect=None, limit=1_000).answer(cited(*annotations, text=text))
+    assert message.text == text
+
+
+def test_sources_are_bounded_and_in_the_language_of_the_person() -> None:
+    many = [{"title": "x" * 500, "url": f"https://a.example/{number}"} for number in range(50)]
+    german = Wording(Texts(), "de")
+    (message,) = Renderer(dialect=Entities(), limit=9_000, wording=german).answer(cited(*many))
+    assert "Quellen:" in message.text
+    assert len(message.text.splitlines()) == 24
+    assert max(map(len, message.text.splitlines())) < 130

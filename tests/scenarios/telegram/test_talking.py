@@ -291,3 +291,17 @@ async def test_a_reply_to_a_rich_message_quotes_its_words() -> None:
         bot.fake.say(ada, "why?", reply_to=answer)
         await bot.answers(bot.fake.private(ada), 2)
         assert agent.seen[-1][-1].text == "> onetwo\n\nwhy?"
+
+
+async def test_an_album_that_addresses_nobody_in_a_group_is_not_answered() -> None:
+    agent = EchoAgent()
+    async with open_bot(agent, fake=FakeTelegram(privacy=False), album_seconds=0.01) as bot:
+        ada = bot.fake.user("Ada")
+        group = bot.fake.group("Team", ada)
+        files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two")]
+        bot.fake.send_album(ada, files, group, caption="our holidays")
+        await bot.until(lambda: not bot.fake.bot.updates.pending())
+        assert await bot.asked(ada, "@frontdesk_bot bye", group) == "bye"
+        assert [message.text for message in agent.seen[0]] == ["bye"]
+        assert (len(agent.seen), bot.fake.calls_of("getFile")) == (1, [])
+        assert bot.fake.shown(group).answers == ["bye"]

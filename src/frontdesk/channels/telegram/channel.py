@@ -50,6 +50,7 @@ from frontdesk.errors import (
     RequestError,
     UnauthenticatedError,
 )
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.chat.abilities import (
     AnswersClicks,
@@ -217,7 +218,7 @@ class TelegramChannel(
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
         """Return the messages of a reply; who has pressed the button that stops an answer sees it as a pop-up."""
-        if item.request.operation == "command" and CALLBACK in item.request.attributes:
+        if reply.to == "here" and item.request.operation == "command" and CALLBACK in item.request.attributes:
             reply = reply.replace(to="only_me")
         return super().reply_parts(item, reply)
 
@@ -251,7 +252,8 @@ class TelegramChannel(
 
     async def _send(self, message: OutboundMessage, destination: Destination) -> str:
         config = self._config
-        calls = send_calls(message, destination, link_previews=config.link_previews, stop=config.stop_button)
+        previews, stop = config.link_previews, config.stop_button
+        calls = await run_sized(_size(message), send_calls, message, destination, link_previews=previews, stop=stop)
         message_id = ""
         for number, call in enumerate(calls):
             try:
@@ -270,7 +272,7 @@ class TelegramChannel(
             if error.code != MEDIA_REFUSED or len(message.media) != 1 or call.method == "sendDocument":
                 raise
         # A picture that is too narrow, or a video in another format, is still a file.
-        (document,) = media_calls(message.media, as_documents=True)
+        (document,) = await run_sized(_size(message), media_calls, message.media, as_documents=True)
         shown = {name: value for name, value in call.params.items() if not str(value).startswith("attach://")}
         return await self.client.send(document.method, {**shown, **document.params}, document.files)
 
@@ -341,6 +343,11 @@ class TelegramChannel(
         """Show that an answer is being written, in its topic; it ends by itself."""
         if on:
             await self.client.call("sendChatAction", {**place_params(destination), "action": "typing"})
+
+
+def _size(message: OutboundMessage) -> int:
+    """Return how much there is to decode of a message."""
+    return sum(len(file.data) for file in message.media)
 
 
 def _kept(given: str | Secret) -> Secret | None:

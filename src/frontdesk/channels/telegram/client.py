@@ -10,6 +10,7 @@ import msgspec
 from frontdesk.channels.telegram.errors import read_answer
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES, RemoteFile, SentMessage, User
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.outbound.multipart import FormFile, encode_form
 from frontdesk.kit.outbound.platform import PlatformHttp
@@ -47,7 +48,8 @@ class BotClient:
         """Call a method; parameters that are `None` are left out."""
         given = {name: value for name, value in params.items() if value is not None}
         if files:
-            content_type, body = encode_form({name: _field(value) for name, value in given.items()}, files)
+            fields = {name: _field(value) for name, value in given.items()}
+            content_type, body = await run_sized(sum(len(file.data) for file in files), encode_form, fields, files)
             seconds = UPLOAD_SECONDS if seconds is None else seconds
         else:
             content_type, body = "application/json", msgspec.json.encode(given)
@@ -60,10 +62,10 @@ class BotClient:
             max_bytes=max_bytes,
         )
         try:
-            result = read_answer(response)
+            result = await run_sized(len(response.body), read_answer, response)
         except PushLimitedError as error:
             raise self._floods.noted(error, str(given.get("chat_id", ""))) from None
-        return _decoded(result, kind)
+        return await run_sized(len(response.body), _decoded, result, kind)
 
     async def get_me(self) -> User:
         """Return the bot's own account."""
@@ -94,7 +96,8 @@ class BotClient:
             seconds=seconds + self._timeout,
             max_bytes=_MOST_UPDATE_BYTES,
         )
-        return [(_decoded(update, _Numbered).update_id, bytes(update)) for update in updates]
+        size = sum(memoryview(update).nbytes for update in updates)
+        return await run_sized(size, lambda: [(_decoded(one, _Numbered).update_id, bytes(one)) for one in updates])
 
     async def set_webhook(self, url: str, secret: Secret, *, max_connections: int) -> None:
         """Have updates sent to a URL, with the secret in a header."""

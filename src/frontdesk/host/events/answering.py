@@ -1,6 +1,6 @@
 """Answers one event: it is authorized, prepared by its channel and run, or refused, or recorded as cancelled."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -22,9 +22,11 @@ from frontdesk.host.events.gathering import merged
 from frontdesk.host.events.held import HeldEvent, HeldEvents
 from frontdesk.host.events.replies import EventReplies
 from frontdesk.host.events.resumptions import Resumptions
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import runs as log
 
 MOST_TRIES = 3
+_PAUSE = 0.5
 
 
 class EventAnswering:
@@ -120,9 +122,9 @@ class EventAnswering:
         item = held.item
         if request is not None:
             request, shown = await self._aliases.inward_request(request), await self._aliases.outward(item)
-            await self._replies.write(item, held.take_replies())
+            acknowledge = await self._write_replies(held)
             settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
-            result = await self._pipeline.answer(item, request, settle)
+            result = await self._pipeline.answer(item, request, settle, acknowledge)
             return result.run.status != "cancelled"
         if held.finished:
             return True
@@ -133,6 +135,18 @@ class EventAnswering:
                 transaction.add_delivery(row)
         await self._outbox.wake(rows)
         return True
+
+    async def _write_replies(self, held: HeldEvent) -> Callable[[], Awaitable[None]] | None:
+        """Write what was said to an event; return what only acknowledges it, for when the target takes it up.
+
+        A platform takes one answer to a click: if the click is refused, that is the refusal.
+        """
+        item, replies = held.item, held.take_replies()
+        silent = {number: reply for number, reply in replies.items() if reply.only_acknowledges}
+        await self._replies.write(item, {number: reply for number, reply in replies.items() if number not in silent})
+        if not silent:
+            return None
+        return partial(until_available, partial(self._replies.write, item, silent), pause=_PAUSE)
 
     async def _request(self, held: HeldEvent, channel: AnswersEvents | None) -> ChannelRequest | None:
         """Return what an event asks of the target, together with those that are answered with it."""

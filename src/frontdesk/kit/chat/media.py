@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agent_framework import Content
 
 from frontdesk.errors import FileTooLargeError, InvalidRequestError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.chat.messages import InboundFile, OutboundFile
 from frontdesk.kit.framework.contents import file_name
 from frontdesk.kit.media_types import ANY_TYPE, is_media_type
@@ -63,11 +64,16 @@ async def fetch_contents(files: Sequence[InboundFile], fetch: FetchFile, limits:
         left -= len(body)
         if left < 0:
             raise FileTooLargeError(limits.max_bytes)
-        media_type = file.media_type if is_media_type(file.media_type) else ANY_TYPE
-        uri = f"data:{media_type};base64,{base64.b64encode(body).decode()}"
-        named = {"filename": file.name} if file.name else None
-        contents.append(Content.from_uri(uri, media_type=media_type, additional_properties=named))
+        contents.append(await run_sized(len(body), data_content, file, body))
     return contents
+
+
+def data_content(file: InboundFile, body: bytes) -> Content:
+    """Return a file that was fetched as a content. Pure."""
+    media_type = file.media_type if is_media_type(file.media_type) else ANY_TYPE
+    uri = f"data:{media_type};base64,{base64.b64encode(body).decode()}"
+    named = {"filename": file.name} if file.name else None
+    return Content.from_uri(uri, media_type=media_type, additional_properties=named)
 
 
 def is_too_large(content: Content, max_bytes: int | None) -> bool:

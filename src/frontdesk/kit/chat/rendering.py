@@ -10,6 +10,7 @@ from msgspec import structs
 from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
+from frontdesk.kit.chat.citations import Citation, citations_of, source_blocks, source_lines
 from frontdesk.kit.chat.markdown import Dialect, Document, Unit, pack, parse, split
 from frontdesk.kit.chat.markdown.nodes import Break, Inline, Paragraph, Text
 from frontdesk.kit.chat.media import is_too_large, outbound_file
@@ -64,11 +65,14 @@ class Renderer:
             parts[-1] = structs.replace(parts[-1], buttons=buttons)
         return parts + [part for content in reply.media for part in self._media(content)]
 
-    def markdown(self, text: str, *, partial: bool = False) -> list[OutboundMessage]:
-        """Return the messages of an agent's text; with `partial`, of one that still grows."""
+    def markdown(
+        self, text: str, *, partial: bool = False, citations: Sequence[Citation] = ()
+    ) -> list[OutboundMessage]:
+        """Return the messages of an agent's text, with its sources; with `partial`, of one that still grows."""
         if self.dialect is None:
-            return self._split(text)
+            return self._split("\n\n".join(filter(None, (text, source_lines(citations, self.wording)))))
         document = parse(text, partial=partial)
+        document = Document((*document.blocks, *source_blocks(citations, self.wording)))
         if self.to_blocks is None:
             return self._rendered(document, self.dialect)
         packed = pack(document, self.dialect, self.limit, unit=self.unit)
@@ -137,7 +141,7 @@ class Renderer:
             if message.role != role:
                 continue
             texts = (content.text or "" for content in message.contents if content.type == "text")
-            parts += self.markdown("".join(texts))
+            parts += self.markdown("".join(texts), citations=citations_of(message.contents))
             for content in message.contents:
                 parts += self._media(content)
         return parts

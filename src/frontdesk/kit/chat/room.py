@@ -1,6 +1,7 @@
 """The way of events into the inbox: from the webhook, a poll, or a connection."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -12,9 +13,10 @@ from starlette.types import Scope
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.errors import InvalidRequestError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.errors import InvalidRequestError, PushError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
+from frontdesk.kit.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
 from frontdesk.kit.chat.membership import give_up, greeting
@@ -157,7 +159,8 @@ class Room:
 
     async def take(self, event: bytes) -> None:
         """Store an event that is meant for us."""
-        await self._take(self._channel.read(event, self._intake.known()), event)
+        inbound = await run_sized(len(event), self._channel.read, event, self._intake.known())
+        await self._take(inbound, event)
 
     async def _take(self, inbound: Inbound | None, event: bytes) -> None:
         match inbound:
@@ -202,8 +205,13 @@ class Room:
             raise UnavailableError("Nothing is known of the message yet.", retry_after=_RETRY_AFTER)
 
     async def _accept(self, item: InboxItem | None) -> None:
-        if item is not None:
-            await self._context.accept(item)
+        if item is None or await self._context.accept(item):
+            return
+        clicked, channel = item.request.attributes.get("callback_id"), self._channel
+        if clicked and isinstance(channel, AnswersClicks):
+            # What is beyond the limits of a person is not kept, and their button stops to wait all the same.
+            with suppress(PushError):
+                await channel.answer_click(clicked, "")
 
     def _item(self, message: InboundMessage, event: bytes) -> InboxItem | None:
         item = to_item(

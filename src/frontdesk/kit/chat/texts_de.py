@@ -98,6 +98,7 @@ GERMAN: Mapping[str, str] = {
     "reason.expired": "abgelaufen",
     "reason.linked": "Das Konto wurde mit einem anderen verbunden.",
     "reason.unlinked": "Ein Konto, das dieses Gespräch geteilt hat, wurde getrennt.",
+    "citations.sources": "Quellen:",
     "media.too_large": "{name} ist zu groß, um hier gesendet zu werden.",
     "media.unnamed": "Eine Datei",
     "question.please": "Bitte antworte mit: {answer}.",

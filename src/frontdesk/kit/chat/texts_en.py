@@ -97,6 +97,7 @@ ENGLISH: Mapping[str, str] = {
     "reason.expired": "expired",
     "reason.linked": "The account was linked to another one.",
     "reason.unlinked": "An account that shared this conversation was unlinked.",
+    "citations.sources": "Sources:",
     "media.too_large": "{name} is too large to be sent here.",
     "media.unnamed": "A file",
     "question.please": "Please answer with {answer}.",

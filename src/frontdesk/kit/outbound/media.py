@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from agent_framework import Content
 
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.media_types import ANY_TYPE
 from frontdesk.kit.outbound.client import GuardedClient
 
@@ -41,5 +42,6 @@ class MediaFetcher:
         media_type = fetched.media_type or content.media_type or ANY_TYPE
         content.type = "data"
         content.media_type = media_type
-        content.uri = f"data:{media_type};base64,{base64.b64encode(fetched.body).decode()}"
+        encoded = await run_sized(len(fetched.body), base64.b64encode, fetched.body)
+        content.uri = f"data:{media_type};base64,{encoded.decode()}"
         return len(fetched.body)
