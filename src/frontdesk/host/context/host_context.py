@@ -24,6 +24,7 @@ from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
+from frontdesk.kit.lineage import continued_by
 
 T = TypeVar("T")
 
@@ -146,7 +147,7 @@ class HostContext(CommandCalls, FileCalls):
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))
         if record is None:
             raise NotFoundError("There is no such run.")
-        return await self._shown(record, caller)
+        return await self._shown(record.replace(continued_by=await continued_by(self._store, record)), caller)
 
     async def _run(self, owner: str, run_id: str) -> RunRecord | None:
         active = self._parts.active
