@@ -300,6 +300,12 @@ class Decisions:
         await self._settling.settle_rest(cancelled, None, rows)
         return True
 
+    async def close(self, questions: Sequence[PendingApproval], *, reason: str) -> None:
+        """Cancel questions that wait, because what they belong to has ended; others stay as they are."""
+        for question in questions:
+            if question.status == "pending":
+                await self._cancel(question, reason, line_of(question, "cancelled", self._clock.now(), reason=reason))
+
     async def note_cancelled(
         self, owner: str, at: float, reason: str
     ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
