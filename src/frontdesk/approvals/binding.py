@@ -1,7 +1,7 @@
 """Binds questions to the people who decide them, when they are asked."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from frontdesk.approvals.policy import ApprovalOptions, ApproverRole, ApproverRule
 from frontdesk.data.approval import ApproverClaim, ApproverTerms, PendingApproval
@@ -70,7 +70,7 @@ async def _people(approvers: Sequence[Any], question: PendingApproval) -> list[C
         if isinstance(approver, ApproverRole):
             given = approver.people
             found: Any = await call_approvers(question.tool, given, question) if callable(given) else given
-            people += list[ChannelIdentity](found) if isinstance(found, Iterable) else [found]
+            people += cast("Iterable[ChannelIdentity]", found) if isinstance(found, Iterable) else [found]
         elif approver != "requester":
             people.append(approver)
     for person in people:

@@ -77,4 +77,6 @@ def admin_parts(parts: Parts) -> AdminParts:
         links=links,
         stop_run=parts.background.cancel,
         look_for_cancelled=parts.events.look_for_cancelled,
+        new_run_id=parts.gate.new_run_id,
+        resume=parts.events.intake.wake,
     )

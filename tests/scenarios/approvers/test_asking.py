@@ -12,11 +12,13 @@ from frontdesk import (
     ApproverRule,
     ChannelConfigurationError,
 )
+from frontdesk.admin.desk import AdminDesk
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.host.operators import admin_parts
 from frontdesk.testing import FakeClock
 from frontdesk.testing.telegram import FakeTelegram
 from tests.scenarios.cast import call
@@ -268,6 +270,26 @@ async def test_a_conversation_that_is_deleted_closes_its_questions_everywhere() 
         assert (await bot.http.delete(f"/v1/conversations/{conversation}")).status_code == 200
         await bot.until(lambda: "deleted" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
     assert team.bank.paid == []
+
+
+async def test_an_operator_answers_and_every_place_is_told() -> None:
+    team = Team()
+    options = ApprovalOptions(default=team.rule(team.bob, team.eve, votes=2))
+    async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
+        await asked_all(bot, team, team.bob, team.eve)
+        await bot.ended(3)
+        (question,) = await bot.host._parts.store.approvals.expired(9e12)
+        desk, name = AdminDesk(admin_parts(bot.host._parts)), {"id": question.approval_id}
+        shown = await desk.call("show", {"kind": "approvals", "name": name, "content": True, "by": "kim"})
+        assert (len(shown["shown_to"]), shown["votes_needed"]) == (3, 2)
+        act = {"kind": "approvals", "action": "approve", "name": name, "seen": shown["seen"], "by": "kim"}
+        assert (await desk.call("act", act))["status"] == "approved"
+        assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
+        for person in (team.bob, team.eve):
+            await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
+        lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
+        assert lines[1:] == [("read", "operator:kim"), ("approved", "operator:kim")]
+    assert team.bank.paid == [5]
 
 
 async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
