@@ -8,6 +8,7 @@ import pytest
 from frontdesk.abc.store import HostStateStore
 from frontdesk.admin.actions import ACTIONS, AdminActions, AdminParts
 from frontdesk.admin.queries import AdminQueries
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.ids import RandomIds
 from frontdesk.testing import FakeClock
@@ -97,16 +98,30 @@ async def test_an_event_that_waits_is_finished_and_one_that_is_worked_on_is_mark
         await operator.act("inbox", "cancel", id=str(rows["evt_3"]["number"]))
 
 
-async def test_a_question_is_cancelled_and_can_not_be_answered_for_somebody_else(operator: Desk) -> None:
+async def test_a_question_is_answered_by_an_operator_which_is_audited(operator: Desk) -> None:
+    asked = question(requester=Caller(identity=ChannelIdentity(channel="web", native_id="1")))
+    await write(operator.store, add_approval=asked)
+    with pytest.raises(ConflictError, match="has changed"):
+        # The stored digest is not that of the call.
+        await operator.act("approvals", "approve", id="apr_1")
+    after = await operator.act("approvals", "reject", id="apr_1")
+    assert after["status"] == "rejected"
+    assert await operator.audited() == [("rejected", "apr_1", "operator:ann")]
+    (vote,) = await operator.store.approvals.votes(asked.owner, "apr_1")
+    assert (vote.voter, vote.seat, vote.approved) == ("operator:ann", "operator", False)
+    with pytest.raises(ConflictError, match="that is rejected can't be answered"):
+        await operator.act("approvals", "approve", id="apr_1")
+
+
+async def test_a_question_is_cancelled_once(operator: Desk) -> None:
     await write(operator.store, add_approval=question())
     after = await operator.act("approvals", "cancel", id="apr_1")
     assert after["status"] == "cancelled"
     assert await operator.audited() == [("cancelled", "apr_1", "operator:ann")]
     with pytest.raises(ConflictError, match="that is cancelled can't be cancelled"):
         await operator.act("approvals", "cancel", id="apr_1")
-    for action in ("approve", "reject", "answer"):
-        with pytest.raises(InvalidRequestError, match="no action"):
-            await operator.act("approvals", action, id="apr_1")
+    with pytest.raises(InvalidRequestError, match="no action"):
+        await operator.act("approvals", "answer", id="apr_1")
 
 
 async def test_a_link_is_revoked_with_those_that_came_through_it(operator: Desk) -> None:

@@ -196,6 +196,25 @@ def test_an_approval_and_an_event_are_cancelled_without_a_host(place: str, capsy
     assert lines == [["event_cancelled", "event", number], ["cancelled", "apr_1", by]]
 
 
+def test_an_approval_is_answered_shown_and_exported_and_each_is_audited(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = ["approvals", "answer", "apr_1", "--no", "--reason", "too much", "--by", "ann", "--state", place]
+    assert main(answer) == 0
+    assert capsys.readouterr().out.startswith("apr_1 is rejected. ")
+    assert main(["approvals", "show", "apr_1", "--content", "--state", place]) == 0
+    assert "too much" in capsys.readouterr().out
+    assert main(["approvals", "export", "--by", "bob", "--status", "rejected", "--state", place]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    exported = json.loads(line)
+    assert (exported["approval_id"], exported["reason"]) == ("apr_1", "too much")
+    assert [vote["by"] for vote in exported["votes"]] == ["operator:ann"]
+    assert main(["audit", "list", "--since", "1h", "--json", "--state", place]) == 0
+    lines = [(row["action"], row["by"]) for row in json.loads(capsys.readouterr().out)["audit"]]
+    me = f"operator:{getpass.getuser()}"
+    assert lines == [("exported", "operator:bob"), ("read", me), ("rejected", "operator:ann")]
+
+
 @pytest.mark.parametrize(
     "line",
     ["list", "list --state x --status lost", "list --state x --limit 0", "show --state x", "burn 1 --state x"],
@@ -219,5 +238,7 @@ def test_the_command_line_offers_what_there_is() -> None:
     assert KINDS.keys() == FILTERS.keys() == COLUMNS.keys()
     for name, kind in KINDS.items():
         assert {*kind.filters, "id"} == set(FILTERS[name]), name  # type: ignore[index]
-        assert tuple(kind.actions) == ACTIONS.get(name, ()), name  # type: ignore[arg-type]
+        # A question is approved or rejected by `answer --yes` and `--no`.
+        worded = ("approve", "reject") if name == "approvals" else ()
+        assert (*kind.actions, *worded) == ACTIONS.get(name, ()), name  # type: ignore[arg-type]
     assert {(kind, action) for kind, actions in ACTIONS.items() for action in actions} == set(_OUTCOMES)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_framework import Agent, tool
 
-from frontdesk import InMemoryStateStore
+from frontdesk import ApprovalOptions, InMemoryStateStore
 from frontdesk.abc.allowlist import Denied
 from frontdesk.clock import SystemClock
 from frontdesk.data.approval import ApprovalAnswer, Decision
@@ -200,7 +200,11 @@ async def test_a_requester_who_is_denied_by_now() -> None:
 async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
     shop, clock = Shop(), FakeClock(SystemClock().now())
     begin = clock.now()
-    async with asked(shop, store=store, approval_seconds=60, clock=clock) as (context, ledger, approval_id):
+    async with asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
+        context,
+        ledger,
+        approval_id,
+    ):
         clock.advance(59)
         assert (await context.get_approval(caller(), approval_id)).expires_at == begin + 60
         clock.advance(2)
@@ -212,7 +216,7 @@ async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
 
 async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
-    async with asked(shop, approval_seconds=60, clock=clock) as (context, ledger, approval_id):
+    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
         clock.advance(61)
         request = await context.approval_request(caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)])
         with pytest.raises(ConflictError) as caught:
@@ -223,7 +227,7 @@ async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
 
 async def test_a_question_that_nobody_looks_at_expires_by_itself() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
-    async with asked(shop, approval_seconds=60, clock=clock) as (_, ledger, approval_id):
+    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (_, ledger, approval_id):
         clock.advance(61)
 
         async def is_expired() -> bool:

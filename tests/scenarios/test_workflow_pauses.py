@@ -82,6 +82,18 @@ class TestQuestions:
             assert (again.status_code, again.json()["error"]["code"], till.paid) == (409, "approval_answered", [5])
 
 
+async def test_the_reason_of_a_no_reaches_an_agent_inside_a_workflow() -> None:
+    till = Till()
+    async with open_desk(till) as desk:
+        (question,) = (await desk.ask("pay 5", session_id="s")).json()["approvals"]
+        answer = {"id": question["id"], "approved": False, "reason": "too much for flowers"}
+        assert (await desk.post({"approval": answer})).json()["text"] == "done"
+        assert till.paid == []
+        heard = [content for message in till.agent.client.seen[-1] for content in message.contents]
+        (result,) = [content.result for content in heard if content.type == "function_result"]
+        assert "rejected by user: too much for flowers" in str(result)
+
+
 async def test_some_of_several_requests_can_be_answered_and_the_rest_still_wait() -> None:
     inn = Inn()
     async with open_desk(inn) as desk:

@@ -13,8 +13,9 @@ from frontdesk.admin.rows import Row, summary
 from frontdesk.admin.speaking import Speaking
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.places import NoPlaces
+from frontdesk.approvals.records import NewRunId, Resume
 from frontdesk.clock import Clock
-from frontdesk.data.approval import AuditLine
+from frontdesk.data.approval import ApprovalAnswer, AuditLine, PendingApproval
 from frontdesk.data.codec import from_json
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
@@ -35,7 +36,7 @@ from frontdesk.loggers import audit
 ACTIONS: Mapping[LedgerKind, tuple[str, ...]] = {
     "deliveries": ("retry", "drop"),
     "runs": ("cancel",),
-    "approvals": ("cancel",),
+    "approvals": ("cancel", "approve", "reject"),
     "links": ("revoke",),
     "inbox": ("cancel",),
 }
@@ -53,6 +54,10 @@ async def _no_events() -> None:
     pass
 
 
+async def _no_event(event: InboxItem) -> None:
+    """Leave an event to the next host that looks for one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AdminParts:
     """The parts that an action needs. A host has those that reach its channels and its own work."""
@@ -66,6 +71,10 @@ class AdminParts:
     """Ends a background run that was cancelled, if this process works on it."""
     look_for_cancelled: Callable[[], Awaitable[None]] = _no_events
     """Ends the events that were cancelled while this process works on them."""
+    new_run_id: NewRunId
+    """Makes the id of the run that goes on after an answer."""
+    resume: Resume = _no_event
+    """Takes up the event that goes on with a run, in a process that can."""
     speaking: Speaking | None = None
     """The way to speak to people, and to run the target; only a host has it."""
 
@@ -73,8 +82,15 @@ class AdminParts:
     def of_store(cls, store: HostStateStore, clock: Clock, ids: Ids) -> "AdminParts":
         """Make the parts for a process that has the store alone."""
         links = Links(store, IdentityKeys(store, ids, clock), ids, clock)
-        decisions = Decisions(store, clock, None, NoPlaces())
-        return cls(store=store, clock=clock, deliveries=Deliveries(store, clock), decisions=decisions, links=links)
+        decisions = Decisions(store, clock, None, NoPlaces(), sees_tools=False)
+        return cls(
+            store=store,
+            clock=clock,
+            deliveries=Deliveries(store, clock),
+            decisions=decisions,
+            links=links,
+            new_run_id=lambda channel: ids.new("run"),
+        )
 
 
 def operator_name(by: str) -> str:
@@ -92,6 +108,7 @@ class AdminActions:
         self._parts = parts
         self._by = operator_name(by)
         self._queries = AdminQueries(parts.store)
+        self._reason: str | None = None
         self._work: Mapping[LedgerKind, Callable[[LedgerRow, str], Awaitable[None]]] = {
             "deliveries": self._on_delivery,
             "runs": self._on_run,
@@ -100,8 +117,11 @@ class AdminActions:
             "inbox": self._on_event,
         }
 
-    async def act(self, kind: str, action: str, name: Mapping[str, str], *, seen: str) -> Row:
-        """Act on a row; return it as it is then."""
+    async def act(
+        self, kind: str, action: str, name: Mapping[str, str], *, seen: str, reason: str | None = None
+    ) -> Row:
+        """Act on a row; return it as it is then. A `reason` is that of an answer to a question."""
+        self._reason = reason
         known = known_kind(kind)
         if action not in ACTIONS.get(known, ()):
             raise InvalidRequestError(f"There is no action {action!r} on {kind}.", param="action")
@@ -150,10 +170,27 @@ class AdminActions:
         if question is None:
             raise NotFoundError("There is no such approval.")
         if question.status != "pending":
-            raise ConflictError(f"An approval that is {question.status} can't be cancelled.", code="not_pending")
+            done = "cancelled" if action == "cancel" else "answered"
+            raise ConflictError(f"An approval that is {question.status} can't be {done}.", code="not_pending")
+        if action != "cancel":
+            return await self._answer(question, approved=action == "approve")
         if not await self._parts.decisions.cancel(question, by=self._by):
             raise ConflictError(_CHANGED, code="changed")
         audit.info("approval %s: cancelled by %s", approval_id, self._by)
+
+    async def _answer(self, question: PendingApproval, *, approved: bool) -> None:
+        answer = ApprovalAnswer(approval_id=question.approval_id, approved=approved, reason=self._reason)
+        parts = self._parts
+        decision = await parts.decisions.decide_as_operator(question, answer, self._by, parts.new_run_id, parts.resume)
+        if decision.outcome != "recorded":
+            raise ConflictError(_CHANGED, code="changed")
+        audit.info("approval %s: %s by %s", question.approval_id, "approved" if approved else "rejected", self._by)
+
+    async def note_read(self, shown: Row, action: str) -> None:
+        """Add a line to the audit log about an operator who has read what a question shows."""
+        line = self._line(str(shown["person"]), str(shown["approval_id"]), action)
+        async with self._parts.store.transaction() as transaction:
+            transaction.add_audit(line)
 
     async def _on_link(self, row: LedgerRow, action: str) -> None:
         identity: ChannelIdentity = _noun(_read(row, "identity"))

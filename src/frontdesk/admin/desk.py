@@ -26,7 +26,7 @@ class AdminDesk:
             return page._asdict()
         if name == "show":
             named = _texts(given, "name")
-            return await self._queries.show(_text(given, "kind"), named, content=given.get("content") is True)
+            return await self._show(_text(given, "kind"), named, given)
         if name == "counts":
             return dict(await self._parts.deliveries.counts())
         if name == "state":
@@ -35,10 +35,20 @@ class AdminDesk:
         if name == "act":
             actions = AdminActions(self._parts, _text(given, "by"))
             kind, action = _text(given, "kind"), _text(given, "action")
-            return await actions.act(kind, action, _texts(given, "name"), seen=_text(given, "seen"))
+            seen, reason = _text(given, "seen"), _optional(given, "reason")
+            return await actions.act(kind, action, _texts(given, "name"), seen=seen, reason=reason)
         if name in ("deliver", "run"):
             return await self._speak(name, given)
         raise InvalidRequestError(f"There is no call {name!r}.", param="call")
+
+    async def _show(self, kind: str, named: Mapping[str, str], given: Mapping[str, Any]) -> Any:
+        """Show a row; who has read what a question asks for is noted before it is shown."""
+        content = given.get("content") is True
+        shown = await self._queries.show(kind, named, content=content)
+        if content and kind == "approvals":
+            action = "exported" if given.get("export") is True else "read"
+            await AdminActions(self._parts, _optional(given, "by") or "unknown").note_read(shown, action)
+        return shown
 
     async def _speak(self, name: str, given: Mapping[str, Any]) -> Any:
         speaker = Speaker(need_speaking(self._parts.speaking), operator_name(_text(given, "by")))

@@ -7,6 +7,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.admin.cursors import read_cursor, write_cursor
 from frontdesk.admin.rows import Row, details, summary
 from frontdesk.data.codec import to_json
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.ledger import COMMON, INDEXED, PLACES, LedgerKind, LedgerRow
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 
@@ -118,9 +119,28 @@ class AdminQueries:
         if known == "people":
             seen = await self._store.identities.last_seen(str(shown["person"]))
             shown |= {"last_seen_on": seen and seen.identity.channel, "last_seen_at": seen and seen.at}
+        if known == "approvals":
+            shown |= await self._about_approval(str(shown["person"]), str(shown["approval_id"]), content=content)
         if known == "sessions" and content:
             shown |= await self._session_content(str(shown["person"]), str(shown["session_id"]))
         return shown
+
+    async def _about_approval(self, owner: str, approval_id: str, *, content: bool) -> Row:
+        """Return where a question was shown, who has voted, and what the audit log says of it."""
+        votes = await self._store.approvals.votes(owner, approval_id)
+        places = await self._store.approvals.places(owner, approval_id)
+        lines = await self._store.audit.lines(subject=approval_id)
+        return {
+            "shown_to": [
+                {"at": place.at, "to": place.identity.native_id, "channel": place.channel} for place in places
+            ],
+            "votes": [
+                {"at": vote.at, "by": vote.voter, "approved": vote.approved, "account": _account(vote.identity)}
+                | ({"reason": vote.reason} if content else {})
+                for vote in votes
+            ],
+            "audit": [{"at": line.at, "what": line.action, "by": line.by} for line in lines],
+        }
 
     async def _session_content(self, owner: str, session_id: str) -> Row:
         titles = await self._store.sessions.titles(owner, [session_id])
@@ -187,6 +207,10 @@ def _is_past(kind: LedgerKind, item: Row, since: float) -> bool:
     """Tell whether no row behind this one can be new enough."""
     at = item[_TIMES[kind]]
     return at is not None and at < since - (0.0 if kind in _BY_TIME else _SLACK)
+
+
+def _account(identity: ChannelIdentity | None) -> str | None:
+    return None if identity is None else f"{identity.native_id} on {identity.channel}"
 
 
 def _message(message: Any) -> Row:

@@ -136,10 +136,27 @@ def _approval(columns: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
 def _approval_details(columns: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
     requester = _tree(_tree(record.get("requester")).get("identity"))
     return {
-        "rule": record.get("rule", "requester"),
+        **_rule(record.get("rule", "requester")),
         "requester": requester.get("native_id"),
         "digest": record.get("digest"),
     }
+
+
+def _rule(rule: Any) -> Row:
+    """Return who decides a question, and how many of them have to agree."""
+    if not isinstance(rule, dict):
+        return {"rule": rule}
+    terms = _tree(cast("Any", rule))
+    people = [_tree(person) for person in _items(terms.get("approvers"))]
+    named = [f"{person.get('native_id')} on {person.get('channel')}" for person in people]
+    return {"rule": "approvers", "approvers": named, "votes_needed": terms.get("votes", 1)}
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the items of a list or tuple in a record."""
+    tree = _tree(value)
+    given: Any = tree.get("items") if tree else value
+    return cast("list[Any]", given) if isinstance(given, list) else []
 
 
 def _approval_content(columns: Mapping[str, Any], record: Mapping[str, Any]) -> Row:

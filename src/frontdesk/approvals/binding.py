@@ -1,13 +1,13 @@
 """Binds questions to the people who decide them, when they are asked."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from frontdesk.approvals.policy import ApprovalOptions, ApproverRole, ApproverRule
 from frontdesk.data.approval import ApproverClaim, ApproverTerms, PendingApproval
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import NobodyToAskError
-from frontdesk.kit.aio.calls import maybe_await
+from frontdesk.kit.hooks import call_approvers
 from frontdesk.loggers import runs as log
 
 
@@ -25,28 +25,23 @@ class RuleBinder:
         if self._options is None:
             return None
         hidden = group and not self._options.show_arguments_in_groups
-        try:
-            rule = await self._rule(self._options, question, requester)
-            if rule.is_requester_alone:
-                # In a group nobody else may see the arguments, so that the requester is asked in the direct chat.
-                direct = ApproverTerms(approvers=(requester.identity,), shows_arguments=False, names=_names(requester))
-                return direct if hidden else None
-            return await self._bound(rule, question, requester, hidden)
-        except NobodyToAskError:
-            raise
-        except Exception as error:
-            log.error("the approvers of %s could not be found", question.tool, exc_info=error)
-            raise NobodyToAskError from error
+        rule = await self._rule(self._options, question, requester)
+        if rule.is_requester_alone:
+            # In a group nobody else may see the arguments, so that the requester is asked in the direct chat.
+            direct = ApproverTerms(approvers=(requester.identity,), shows_arguments=False, names=_names(requester))
+            return direct if hidden else None
+        return await self._bound(rule, question, requester, hidden)
 
     async def _rule(self, options: ApprovalOptions, question: PendingApproval, requester: Caller) -> ApproverRule:
         if question.tool in options.tools:
             return options.tools[question.tool]
-        chosen: Any = None if options.rule is None else await maybe_await(options.rule(question, requester))
-        if chosen is None:
+        if options.rule is None:
             return options.default
-        if not isinstance(chosen, ApproverRule):
-            raise TypeError(f"the rule of an approval is an ApproverRule, not {type(chosen).__name__}")
-        return chosen
+        chosen: Any = await call_approvers(question.tool, options.rule, question, requester)
+        if chosen is not None and not isinstance(chosen, ApproverRule):
+            log.error("the rule of an approval is an ApproverRule, not %s", type(chosen).__name__)
+            raise NobodyToAskError
+        return options.default if chosen is None else chosen
 
     async def _bound(
         self, rule: ApproverRule, question: PendingApproval, requester: Caller, hidden: bool
@@ -74,13 +69,14 @@ async def _people(approvers: Sequence[Any], question: PendingApproval) -> list[C
     for approver in approvers:
         if isinstance(approver, ApproverRole):
             given = approver.people
-            found: Any = await maybe_await(given(question)) if callable(given) else given
-            people += list[ChannelIdentity](found)
+            found: Any = await call_approvers(question.tool, given, question) if callable(given) else given
+            people += cast("Iterable[ChannelIdentity]", found) if isinstance(found, Iterable) else [found]
         elif approver != "requester":
             people.append(approver)
     for person in people:
         if not isinstance(person, ChannelIdentity):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"an approver is a ChannelIdentity, not {type(person).__name__}")
+            log.error("an approver is a ChannelIdentity, not %s", type(person).__name__)
+            raise NobodyToAskError
     return people
 
 

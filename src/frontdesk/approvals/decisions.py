@@ -49,8 +49,14 @@ class Decisions:
         settling: SettlesPlaces,
         spans: Spans = NO_SPANS,
         find_key: FindKey | None = None,
+        *,
+        sees_tools: bool = True,
     ) -> None:
-        """Take the target as `schemas`, if its tools can be seen; `find_key` knows which accounts are linked."""
+        """Take the target as `schemas`, if its tools can be seen; `find_key` knows which accounts are linked.
+
+        Without `sees_tools` there is no target here, and the run that goes on compares the tool.
+        """
+        self._sees_tools = sees_tools
         self._find_key = find_key or self._stored_key
         self._spans = spans
         self._store = store
@@ -224,7 +230,7 @@ class Decisions:
         if not compare_digest(question.digest, digest(question.request)):
             return True
         shown = question.schema_digest
-        return shown is not None and not compare_digest(shown, self._schema(question.tool) or "")
+        return self._sees_tools and shown is not None and not compare_digest(shown, self._schema(question.tool) or "")
 
     def _schema(self, tool: str) -> str | None:
         return None if self._schemas is None else self._schemas.tool_schema(tool)
@@ -299,6 +305,12 @@ class Decisions:
         await self._settling.wake(rows)
         await self._settling.settle_rest(cancelled, None, rows)
         return True
+
+    async def close(self, questions: Sequence[PendingApproval], *, reason: str) -> None:
+        """Cancel questions that wait, because what they belong to has ended; others stay as they are."""
+        for question in questions:
+            if question.status == "pending":
+                await self._cancel(question, reason, line_of(question, "cancelled", self._clock.now(), reason=reason))
 
     async def note_cancelled(
         self, owner: str, at: float, reason: str

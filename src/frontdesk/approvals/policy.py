@@ -124,8 +124,8 @@ class ApprovalOptions:
     """The rules of some tools, by name."""
     rule: ChooseRule | None = None
     """A function that chooses the rule of a question, by the question and its requester."""
-    seconds: float = DAY
-    """For how long a question waits; then the answer is no."""
+    seconds: float | None = DAY
+    """For how long a question waits; then the answer is no. `None` for as long as its session lasts."""
     show_arguments_in_groups: bool = False
     """Whether a group sees the arguments of a call; otherwise they are shown in direct chats alone."""
 
@@ -138,13 +138,18 @@ class ApprovalOptions:
             wrong += [f"tool {name!r}: {finding}" for finding in _rule_findings(rule, asking, known)]
         if self.rule is not None and not callable(self.rule):
             wrong.append("rule is not a function")
-        if not self.seconds > 0:
-            wrong.append("seconds must be more than 0")
-        rules = (self.default, *self.tools.values())
-        late = [rule for rule in rules if isinstance(rule, ApproverRule) and (rule.escalate_after or 0) >= self.seconds]  # pyright: ignore[reportUnnecessaryIsInstance]
-        if late and self.seconds > 0:
-            wrong.append("escalate_after must be less than seconds, or nobody is asked before the answer is no")
+        wrong += self._time_findings()
         return [f"approvals: {finding}" for finding in wrong]
+
+    def _time_findings(self) -> Iterator[str]:
+        if self.seconds is None:
+            return
+        if not self.seconds > 0:
+            yield "seconds must be more than 0, or None"
+            return
+        rules: tuple[Any, ...] = (self.default, *self.tools.values())
+        if any(isinstance(rule, ApproverRule) and (rule.escalate_after or 0) >= self.seconds for rule in rules):
+            yield "escalate_after must be less than seconds, or nobody is asked before the answer is no"
 
 
 def _rule_findings(rule: Any, asking: Collection[str], known: Collection[str]) -> Sequence[str]:

@@ -48,6 +48,8 @@ def run(arguments: Namespace) -> int:
             return _list(desk, arguments)
         if arguments.action == "show":
             return _show(desk, arguments)
+        if arguments.action == "export":
+            return _export(desk, arguments)
         return _act(desk, arguments)
 
 
@@ -101,16 +103,32 @@ def _value(name: str, value: Any) -> Any:
     return time_of(value) if is_time else value
 
 
-_LINES = ("history", "linked_with", "last_messages")
+_LINES = ("history", "linked_with", "last_messages", "shown_to", "votes", "audit")
+
+
+def _export(desk: Desk, arguments: Namespace) -> int:
+    """Print a line of JSON for each question: what was asked, who was shown it, the votes, and the audit log."""
+    filters = {} if arguments.status is None else {"status": arguments.status}
+    if arguments.since is not None:
+        filters["since"] = repr(_since(arguments.since))
+    cursor, by = None, arguments.by or user_name()
+    while True:
+        page = desk.call("page", {"kind": "approvals", "filters": filters, "after": cursor, "limit": _PAGE})
+        for row in page["items"]:
+            asked = {"kind": "approvals", "name": {"id": row["approval_id"], "person": row["person"]}}
+            print(json.dumps(_readable(desk.call("show", {**asked, "content": True, "export": True, "by": by}))))
+        cursor = page["next"]
+        if cursor is None:
+            return 0
 
 
 def _show(desk: Desk, arguments: Namespace) -> int:
-    asked = {"kind": arguments.command, "name": _name(arguments), "content": arguments.content}
+    asked = {"kind": arguments.command, "name": _name(arguments), "content": arguments.content, "by": user_name()}
     shown = _readable(desk.call("show", asked))
     if arguments.json:
         print(json.dumps(shown, indent=2))
         return 0
-    lines = [name for name in ("history", "last_messages") if name in shown]
+    lines = [name for name in _LINES if name in shown and name != "linked_with"]
     width = max(len(name) for name in shown) + 2
     for name, value in shown.items():
         if name not in lines:
@@ -141,7 +159,10 @@ def _act(desk: Desk, arguments: Namespace) -> int:
     kind, name = arguments.command, _name(arguments)
     before = desk.call("show", {"kind": kind, "name": name})
     seen = arguments.seen or before["seen"]
-    asked = {"kind": kind, "action": arguments.action, "name": name, "seen": seen, "by": arguments.by or user_name()}
+    action = ("approve" if arguments.yes else "reject") if arguments.action == "answer" else arguments.action
+    asked = {"kind": kind, "action": action, "name": name, "seen": seen, "by": arguments.by or user_name()}
+    if arguments.action == "answer":
+        asked["reason"] = arguments.reason
     after = desk.call("act", asked)
     print(_OUTCOMES[kind, arguments.action](before, after, desk))
     return 0
@@ -173,6 +194,11 @@ def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], des
     return f"{visible(str(before['approval_id']))} is cancelled.{left}"
 
 
+def _answered(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+    return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[desk.where]}{left}"
+
+
 def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
     lines = [f"{_account(before)} is no longer linked. {_TOLD[desk.where]}"]
     rest = desk.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
@@ -195,5 +221,6 @@ _OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, An
     ("runs", "cancel"): _cancelled_run,
     ("inbox", "cancel"): _cancelled_event,
     ("approvals", "cancel"): _cancelled_approval,
+    ("approvals", "answer"): _answered,
     ("links", "revoke"): _revoked,
 }

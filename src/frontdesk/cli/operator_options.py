@@ -87,6 +87,11 @@ def add_operator_commands(commands: Any) -> None:
         _add_place(show)
         for action, hint in kind.actions.items():
             _add_action(actions.add_parser(action, help=hint, description=told), kind)
+        if name == "approvals":
+            answer = actions.add_parser("answer", help="answer one, whoever else would have to", description=told)
+            _add_answer(answer, kind)
+            export = actions.add_parser("export", help="print all of them, with what was asked", description=told)
+            _add_export(export, kind)
 
 
 def add_speaking_commands(commands: Any) -> None:
@@ -136,6 +141,22 @@ def _add_name(parser: ArgumentParser, kind: Kind) -> None:
 def _add_action(parser: ArgumentParser, kind: Kind) -> None:
     _add_name(parser, kind)
     parser.add_argument("--seen", metavar="SEEN", help="act only if the row still is what list or show said it is")
+    parser.add_argument("--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given")
+    _add_place(parser)
+
+
+def _add_answer(parser: ArgumentParser, kind: Kind) -> None:
+    word = parser.add_mutually_exclusive_group(required=True)
+    word.add_argument("--yes", action="store_true", help="the tool runs")
+    word.add_argument("--no", action="store_true", help="it does not")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for the agent and for the audit log")
+    _add_action(parser, kind)
+
+
+def _add_export(parser: ArgumentParser, kind: Kind) -> None:
+    parser.add_argument("--status", choices=kind.statuses, help="only those; all, if not given")
+    metavar, hint = _HINTS["since"]
+    parser.add_argument("--since", metavar=metavar, help=hint)
     parser.add_argument("--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given")
     _add_place(parser)
 

@@ -56,6 +56,8 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """The tool calls of earlier runs that answers resume in this one, each as it was asked about."""
     request_hash: str | None = None
     """A hash of its request, if it came with an idempotency key."""
+    continued_by: str | None = None
+    """The run of the host's own that went on after somebody decided a question of this one; set when it is read."""
 
 
 class RunEvent(Noun, frozen=True, kw_only=True):

@@ -64,11 +64,9 @@ class HostConfig:
     runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
-    approval_seconds: float | None = None
-    """For how long a question waits for its answer before it is cancelled; `None` for as long as its session lasts."""
-    admin_socket: AdminSocketPlace = None
     approvals: ApprovalOptions | None = None
-    """The rules of who approves which tools; without them the requester does."""
+    """The rules of who approves which tools; without them the requester does, for as long as the session lasts."""
+    admin_socket: AdminSocketPlace = None
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -76,10 +74,6 @@ class HostConfig:
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
         wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
-        if self.approval_seconds is not None and self.approval_seconds <= 0:
-            wrong.append("approval_seconds must be more than 0, or None")
-        if self.approval_seconds is not None and self.approvals is not None:
-            wrong.append("approval_seconds has no effect beside approvals=: give ApprovalOptions(seconds=...)")
         if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
         if self.on_interrupt not in get_args(OnInterrupt):

@@ -125,7 +125,6 @@ class AgentFrameworkHost:
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
         active_window_seconds: float = Seconds.active_window,
-        approval_seconds: float | None = None,
         approvals: ApprovalOptions | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
@@ -139,8 +138,7 @@ class AgentFrameworkHost:
         mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        rest = (on_interrupt, max_session_bytes, approval_seconds, admin_socket, approvals)
-        self._config = HostConfig(*mode, seconds, runs, *rest)
+        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approvals, admin_socket)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         linker, self._sealer, self._given = self._spelling.linker, Sealer(seal_keys(seal_key)), tuple(contributions)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)

@@ -83,6 +83,8 @@ def admin_parts(parts: Parts) -> AdminParts:
         links=links,
         stop_run=parts.background.cancel,
         look_for_cancelled=parts.events.look_for_cancelled,
+        new_run_id=parts.gate.new_run_id,
+        resume=parts.events.intake.wake,
         speaking=Speaking(
             store=parts.store,
             clock=parts.clock,

@@ -99,25 +99,8 @@ class Parts:
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
-        schemas = target if isinstance(target, ShowsToolSchemas) else None
-        places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
-        self.outbox.settle_shown = places.rows_at
-        self.key_of = self._finds_keys(access)
-        self.decisions = Decisions(store, clock, schemas, places, self.spans, self.key_of)
+        self._approve(access, config, planner)
         self.links = self._linked(self.keys, access)
-        repeats, options = target.info.checkpoints, config.approvals
-        lifetime = config.approval_seconds if options is None else options.seconds
-        self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
-        self.asking = Asking(
-            store=store,
-            channels=channels,
-            gate=self.gate,
-            planner=planner,
-            answers=self.answers,
-            binder=RuleBinder(options),
-            find_key=self.key_of,
-            may_deliver=self._may_deliver,
-        )
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
@@ -125,6 +108,28 @@ class Parts:
         self.outbox.register(runner)
         self.events.register(runner)
         ApprovalExpiry(store, self.decisions, clock, self.asking, self.outbox).register(runner)
+
+    def _approve(self, access: Access, config: HostConfig, planner: Planner) -> None:
+        """Make the parts that ask questions and decide them."""
+        store, clock, target, options = self.store, self.clock, self.target, config.approvals
+        schemas = target if isinstance(target, ShowsToolSchemas) else None
+        places = PlaceSettler(store, self.channels, clock, self.outbox, planner, self.aliases)
+        self.outbox.settle_shown = places.rows_at
+        find_key = self._finds_keys(access)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans, find_key)
+        repeats = target.info.checkpoints
+        lifetime = None if options is None else options.seconds
+        self.answers = Answers(store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
+        self.asking = Asking(
+            store=store,
+            channels=self.channels,
+            gate=self.gate,
+            planner=planner,
+            answers=self.answers,
+            binder=RuleBinder(options),
+            find_key=find_key,
+            may_deliver=self._may_deliver,
+        )
 
     def _answering(self, planner: Planner, presence: Presence) -> Events:
         given = EventDependencies(

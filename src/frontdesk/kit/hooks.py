@@ -11,7 +11,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import FrontdeskError, HookError, RequestError, UnavailableError
+from frontdesk.errors import FrontdeskError, HookError, NobodyToAskError, RequestError, UnavailableError
 from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
@@ -123,6 +123,15 @@ async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arg
     except Exception as error:
         access_log.error("%s failed", name, exc_info=error)
         raise UnavailableError("Who may come in can't be found out at the moment.", retry_after=1.0) from error
+
+
+async def call_approvers(tool: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:
+    """Ask a function who approves a call; if it fails there is nobody to ask, and nothing runs."""
+    try:
+        return await maybe_await(function(*arguments))
+    except Exception as error:
+        log.error("the approvers of %s could not be found", tool, exc_info=error)
+        raise NobodyToAskError from error
 
 
 def _failed(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:

@@ -1,8 +1,10 @@
-"""The sessions that a session has branched from."""
+"""The sessions that a session has branched from, and the runs that went on with a run."""
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
+from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionRecord
+from frontdesk.kit.framework.approval_ids import requests_in
 
 
 async def descends_from(store: HostStateStore, session: SessionRecord, session_id: str) -> bool:
@@ -22,3 +24,12 @@ async def asked_as(
         return []
     questions = await store.approvals.asked_as(owner, target_request_id)
     return [question for question in questions if await descends_from(store, session, question.session_id)]
+
+
+async def continued_by(store: HostStateStore, run: RunRecord) -> str | None:
+    """Return the run of the host's own that went on with a run once its question was decided, if there is one."""
+    if run.session_id is None or not requests_in(run.result):
+        return None
+    asked = await store.approvals.of_session(run.owner, run.session_id)
+    later = [question.resumed_by for question in asked if question.run_id == run.run_id and question.resumed_by]
+    return later[-1] if later else None

@@ -1,6 +1,7 @@
 """Asks people about the tool calls of others: finds who decides, and makes the deliveries of the question."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import AsksApprovers
@@ -15,6 +16,7 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NobodyToAskError
 from frontdesk.kit.chat.commands import locale_of_person
+from frontdesk.kit.framework.approval_ids import note_waiting
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.turn import Turn
@@ -43,9 +45,12 @@ class Asking:
         self._asking = {name for name, channel in channels.items() if isinstance(channel, AsksApprovers)}
 
     async def bind(
-        self, turn: Turn, asked: Sequence[PendingApproval]
+        self, turn: Turn, asked: Sequence[PendingApproval], result: Any
     ) -> tuple[Sequence[PendingApproval], Sequence[PendingApproval]]:
-        """Return the questions of a result that are new, and all of them that others than the requester decide."""
+        """Return the questions of a result that are new, and all of them that others than the requester decide.
+
+        The requests of the result get the names of those whom they wait for.
+        """
         ids = turn.approval_ids or {}
         fresh = self._answers.complete(await self._answers.new(turn.record, asked, ids))
         new = [await self._bound(question) for question in fresh]
@@ -56,6 +61,7 @@ class Asking:
             stored = known.get(name) or await self._store.approvals.get(question.owner, name)
             if stored is not None and stored.terms is not None:
                 shared.append(stored)
+        note_waiting(result, {question.approval_id: question.terms.names for question in shared if question.terms})
         return new, shared
 
     async def _bound(self, question: PendingApproval) -> PendingApproval:

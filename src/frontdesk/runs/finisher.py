@@ -125,7 +125,7 @@ class RunFinisher:
             raise SessionRequiredError(_NOWHERE_TO_WAIT)
         if asked or turn.approval_ids:
             result = await self.show(turn, result)
-        new, shared = await self._asking.bind(turn, asked) if asked else ((), ())
+        new, shared = await self._asking.bind(turn, asked, result) if asked else ((), ())
         route = ORIGINATING
         if admitted.is_delivered:
             route = await self._routes.of(turn)

@@ -15,6 +15,7 @@ from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredErr
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.large import off_loop
 from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.lineage import continued_by
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import find_conversation
 from frontdesk.sessions.locks import SessionLocks
@@ -28,6 +29,7 @@ RebuildHistory = Callable[[str, str], Awaitable[tuple[Sequence[Message], tuple[C
 _NO_RUN = "There is no such run to continue."
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.25
+_MOST_CONTINUATIONS = 100
 
 
 class Turns:
@@ -274,6 +276,8 @@ class Turns:
 
     async def _run_to_continue(self, admitted: AdmittedRequest, run_id: str) -> tuple[RunRecord, SessionRecord]:
         run = await self._store.runs.get(admitted.owner, run_id)
+        if run is not None and not admitted.request.approvals:
+            run = await self._latest(run)
         record = None if run is None or run.session_id is None else await self._of_run(run)
         if run is None or record is None:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
@@ -294,6 +298,16 @@ class Turns:
                 return turn
             self._locks.release(record.session_id)
         return self._take(admitted, self._branch(admitted, run, record))
+
+    async def _latest(self, run: RunRecord) -> RunRecord:
+        """Return the run that went on with a run after others decided its question, once it has ended; or the run."""
+        for _ in range(_MOST_CONTINUATIONS):
+            later = await continued_by(self._store, run)
+            ended = None if later is None else await self._store.runs.get(run.owner, later)
+            if ended is None or ended.status != "completed":
+                break
+            run = ended
+        return run
 
     async def _go_on(self, admitted: AdmittedRequest, run: RunRecord, record: SessionRecord) -> Turn | None:
         """Open the next turn of a run's own session, unless the session has had other turns since."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hmac import compare_digest
 from typing import Any
 
-from agent_framework import Content, Message, WorkflowCheckpoint
+from agent_framework import AgentExecutor, Content, Message, WorkflowCheckpoint
 
 from frontdesk.abc.target import GivenUp, TargetTurn
 from frontdesk.approvals.pending import digest
@@ -75,15 +75,35 @@ class Plan:
         self._last = None if any(checkpoint.messages.values()) else ref
         self.pending = dict(checkpoint.pending_request_info_events)
 
-    def answers(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def answers(self, messages: Sequence[Message], workflow: Any) -> dict[str, Any]:
         """Return the answers with which the run resumes; approvals come from its messages."""
-        contents = (content for message in messages for content in message.contents)
-        given = (content for content in contents if content.type == "function_approval_response")
-        approvals = {self.approvals[str(content.id)]: content for content in given}
+        approvals: dict[str, Any] = {}
+        for message in messages:
+            for content in message.contents:
+                if content.type == "function_approval_response":
+                    request_id = self.approvals[str(content.id)]
+                    reason = "" if content.approved or not self._asks_agent(request_id, workflow) else message.text
+                    approvals[request_id] = _rejected(content, reason) if reason else content
         answers = {**(self.earlier or {}), **self.responses, **approvals}
         if self.earlier is not None and isinstance(self.storage, RunStorage):
             self.storage.answers = answers
         return answers
+
+    def _asks_agent(self, request_id: str, workflow: Any) -> bool:
+        """Tell whether a request is that of an agent; an executor of another kind takes a yes or a no."""
+        pending = {} if self.checkpoint is None else self.checkpoint.pending_request_info_events
+        executors: Any = getattr(workflow, "executors", None) or {}
+        asked = pending.get(request_id)
+        return asked is not None and isinstance(executors.get(asked.source_executor_id), AgentExecutor)
+
+
+def _rejected(answer: Content, reason: str) -> Content:
+    """Return a no with its reason as the result of the call, because the framework's own has no room for one."""
+    call = answer.function_call
+    return Content.from_function_result(
+        call_id=str((answer if call is None else call).call_id),
+        result=f"Error: Tool call invocation was rejected by user: {reason}",
+    )
 
 
 class Resumption:

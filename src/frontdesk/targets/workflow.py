@@ -94,8 +94,9 @@ class WorkflowTarget:
         arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
         if plan.resumes:
             arguments["checkpoint_id"] = plan.checkpoint_id
-            answers = plan.answers(turn.messages)
-            return self._make(), {**arguments, "responses": answers} if answers else arguments
+            workflow = self._make()
+            answers = plan.answers(turn.messages, workflow)
+            return workflow, {**arguments, "responses": answers} if answers else arguments
         self.check(turn.admitted.request)
         arguments["message"] = fit(turn.admitted.request.input, turn.messages, self._input_types)
         return await self._restored(turn, plan), arguments

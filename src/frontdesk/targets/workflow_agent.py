@@ -133,7 +133,8 @@ class WorkflowAgentTarget:
             arguments["session"] = turn.session
         if plan.resumes:
             agent.context_providers[:] = [_AfterRun(provider) for provider in agent.context_providers]
-            answers = [_answer(name, value) for name, value in plan.answers(turn.messages).items()]
+            given, approvals = plan.answers(turn.messages, agent.workflow), set(plan.approvals.values())
+            answers = [_answer(name, value, decides=name in approvals) for name, value in given.items()]
             return agent, {
                 **arguments,
                 "checkpoint_id": plan.checkpoint_id,
@@ -187,9 +188,9 @@ class _AfterRun(HistoryProvider):
         return
 
 
-def _answer(request_id: str, value: Any) -> Content:
+def _answer(request_id: str, value: Any, *, decides: bool) -> Content:
     """Wrap the answer to a request in the only content whose value the framework does not convert."""
-    if isinstance(value, Content) and value.type == "function_result":
+    if isinstance(value, Content) and value.type == "function_result" and not decides:
         # It answers a function call of an agent inside, and is found by the id of the call.
         return value
     carrier = Content.from_function_result(request_id, result="")

@@ -15,6 +15,7 @@ from frontdesk.testing.store_samples import (
     inbox_item,
     question,
     shown_at,
+    terms,
     vote,
 )
 
@@ -141,3 +142,55 @@ class Decisions:
             item = await store.inbox.claim(waiting.channel, waiting.conversation_id, "host", kind=kind)
             assert item is not None
             assert (item.event_id, item.kind) == (kind, kind)
+
+    async def test_only_a_question_with_terms_is_found_by_its_id_alone(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.add_approval(question("apr_1"))
+            transaction.add_approval(question("apr_2", rule=terms()))
+        assert await store.approvals.find("apr_1") is None
+        assert await store.approvals.find("apr_3") is None
+        assert encode(await store.approvals.find("apr_2")) == encode(question("apr_2", rule=terms()))
+
+    async def test_a_vote_is_counted_after_those_that_were_seen(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.add_approval(question(rule=terms()))
+        for seen, counts in ((0, True), (0, False), (1, True)):
+            try:
+                async with store.transaction() as transaction:
+                    transaction.count_vote(OWNER, "apr_1", seen=seen)
+                    transaction.add_vote(vote(f"key_{seen}"))
+            except StoreError:
+                assert not counts
+            else:
+                assert counts
+        asked = await store.approvals.find("apr_1")
+        assert asked is not None
+        assert (asked.voted, len(await store.approvals.votes(OWNER, "apr_1"))) == (2, 2)
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW, attempt="att_1", resumed_by="run_2")
+        with pytest.raises(StoreError):
+            async with store.transaction() as transaction:
+                transaction.count_vote(OWNER, "apr_1", seen=2)
+        decided = await store.approvals.get(OWNER, "apr_1")
+        assert decided is not None
+        assert (decided.voted, decided.resumed_by) == (2, "run_2")
+
+    async def test_a_question_escalates_once_when_it_is_time(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            for name, at in (("apr_1", NOW + 5), ("apr_2", NOW + 50), ("apr_3", NOW + 1), ("apr_4", None)):
+                transaction.add_approval(question(name, rule=terms(escalate_at=at)))
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_3", "rejected", at=NOW)
+        assert await store.approvals.to_escalate(NOW) == []
+        due = await store.approvals.to_escalate(NOW + 9)
+        assert [asked.approval_id for asked in due] == ["apr_1"]
+        async with store.transaction() as transaction:
+            transaction.escalate_approval(OWNER, "apr_1")
+        assert await store.approvals.to_escalate(NOW + 9) == []
+        for name in ("apr_1", "apr_3"):
+            with pytest.raises(StoreError):
+                async with store.transaction() as transaction:
+                    transaction.escalate_approval(OWNER, name)
+        escalated = await store.approvals.get(OWNER, "apr_1")
+        assert escalated is not None
+        assert (escalated.escalated, escalated.status) == (True, "pending")

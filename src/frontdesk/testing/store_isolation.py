@@ -86,6 +86,8 @@ WRITES: dict[str, Write] = {
     "cancel_approvals": lambda transaction, owner: transaction.cancel_approvals(owner, at=NOW),
     "begin_approval": lambda transaction, owner: transaction.begin_approval(owner, "apr_2", "att_1"),
     "release_approval": lambda transaction, owner: transaction.release_approval(owner, "apr_2", "att_1"),
+    "count_vote": lambda transaction, owner: transaction.count_vote(owner, "apr_1", seen=0),
+    "escalate_approval": lambda transaction, owner: transaction.escalate_approval(owner, "apr_1"),
     "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
     "title_session": lambda transaction, owner: transaction.title_session(owner, "ses_1", "another"),
 }
@@ -147,7 +149,7 @@ class Isolation:
                 async with store.transaction() as transaction:
                     WRITES[name](transaction, stranger)
             except StoreError:
-                assert name in ("decide_approval", "begin_approval")
+                assert name in ("decide_approval", "begin_approval", "count_vote", "escalate_approval")
             assert await seen_by(store, OWNER) == before
             assert NOTHING.issuperset((await seen_by(store, stranger)).values())
         async with store.transaction() as transaction:

@@ -8,7 +8,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.data.approval import ApprovalPlace, ApprovalVote, AuditLine, PendingApproval
+from frontdesk.data.approval import ApprovalPlace, ApprovalVote, ApproverTerms, AuditLine, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.codec import from_json, to_json
@@ -174,6 +174,12 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
         created_at=at,
     )
     return record.replace(**fields)
+
+
+def terms(**changes: Any) -> ApproverTerms:
+    """Make the terms of a question that others decide."""
+    bob = ChannelIdentity(channel="telegram", native_id="42", attributes={"name": "Bob"})
+    return ApproverTerms(approvers=(bob,), votes=2, names=("Bob",)).replace(**changes)
 
 
 def vote(voter: str = OWNER, approval_id: str = "apr_1", *, approved: bool = True, at: float = NOW) -> ApprovalVote:

@@ -12,9 +12,13 @@ from frontdesk import (
     ApproverRule,
     ChannelConfigurationError,
 )
+from frontdesk.admin.desk import AdminDesk
+from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.host.operators import admin_parts
 from frontdesk.testing import FakeClock
 from frontdesk.testing.telegram import FakeTelegram
 from tests.scenarios.cast import call
@@ -227,6 +231,64 @@ async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
         await bot.until(lambda: question.markup is None)
         lines = [line.action for line in await bot.host._parts.store.audit.lines()]
         assert lines == ["asked", "escalated", "approved"]
+    assert team.bank.paid == [5]
+
+
+@pytest.mark.parametrize("how", ["cancel", "delete"])
+async def test_a_run_that_is_cancelled_or_deleted_closes_its_questions_everywhere(how: str) -> None:
+    team = Team()
+    options, door = ApprovalOptions(default=team.rule(team.bob, team.eve)), ResponsesChannel()
+    async with open_bot(team.agent(), fake=team.fake, approvals=options, channels=[door]) as bot:
+        asked = (await bot.http.post("/v1/responses", json={"model": "any", "input": "pay"})).json()
+        for person in (team.bob, team.eve):
+            await bot.answers(team.chat(person))
+        path = f"/v1/responses/{asked['id']}"
+        if how == "cancel":
+            await bot.host._context_of("responses").cancel_run(*await _owner(bot), asked["id"])
+        else:
+            assert (await bot.http.delete(path)).status_code == 200
+        for person in (team.bob, team.eve):
+            await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
+            assert "The run was cancelled." in bot.fake.shown(team.chat(person)).messages[0].text
+    assert team.bank.paid == []
+
+
+async def _owner(bot: TelegramHost) -> tuple[Any]:
+    (question,) = await bot.host._parts.store.approvals.expired(9e12)
+    return (question.requester,)
+
+
+async def test_a_conversation_that_is_deleted_closes_its_questions_everywhere() -> None:
+    team = Team()
+    options = ApprovalOptions(default=team.rule(team.bob))
+    doors = [ResponsesChannel(), ConversationsChannel()]
+    async with open_bot(team.agent(), fake=team.fake, approvals=options, channels=doors) as bot:
+        conversation = (await bot.http.post("/v1/conversations", json={})).json()["id"]
+        body = {"model": "any", "input": "pay", "conversation": conversation}
+        assert (await bot.http.post("/v1/responses", json=body)).status_code == 200
+        await bot.answers(team.chat(team.bob))
+        assert (await bot.http.delete(f"/v1/conversations/{conversation}")).status_code == 200
+        await bot.until(lambda: "deleted" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
+    assert team.bank.paid == []
+
+
+async def test_an_operator_answers_and_every_place_is_told() -> None:
+    team = Team()
+    options = ApprovalOptions(default=team.rule(team.bob, team.eve, votes=2))
+    async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
+        await asked_all(bot, team, team.bob, team.eve)
+        await bot.ended(3)
+        (question,) = await bot.host._parts.store.approvals.expired(9e12)
+        desk, name = AdminDesk(admin_parts(bot.host._parts)), {"id": question.approval_id}
+        shown = await desk.call("show", {"kind": "approvals", "name": name, "content": True, "by": "kim"})
+        assert (len(shown["shown_to"]), shown["votes_needed"]) == (3, 2)
+        act = {"kind": "approvals", "action": "approve", "name": name, "seen": shown["seen"], "by": "kim"}
+        assert (await desk.call("act", act))["status"] == "approved"
+        assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
+        for person in (team.bob, team.eve):
+            await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
+        lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
+        assert lines[1:] == [("read", "operator:kim"), ("approved", "operator:kim")]
     assert team.bank.paid == [5]
 
 

@@ -27,11 +27,14 @@ class Mind:
 
     heard: list[list[str]] = field(default_factory=list[list[str]])
     paid: list[int] = field(default_factory=list[int])
+    results: list[str] = field(default_factory=list[str])
+    """What the tools have answered, as the model was told."""
 
     def reply(self, messages: Sequence[Message]) -> str | list[Content]:
         """Repeats the last words; `pay 5` calls the tool, and its result is told."""
         self.heard.append([text for text in map(_text, messages) if text])
         said = _text(messages[-1])
+        self.results += [str(one.result) for one in messages[-1].contents if one.type == "function_result"]
         if messages[-1].role == "tool":
             return "it is paid"
         if said.startswith("pay"):

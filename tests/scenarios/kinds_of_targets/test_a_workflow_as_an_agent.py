@@ -195,6 +195,7 @@ async def test_a_no_with_a_reason_goes_on_without_the_tool() -> None:
         assert (answer.status_code, mind.paid) == (200, [])
         assert (await _say(desk, "so be it"))["text"] == "you said so be it"
         assert "too much" in str([message.to_dict() for message in desk.history("s")])
+        assert any("rejected by user: too much" in words for words in mind.results)
 
 
 async def test_a_run_in_the_background_pauses_and_is_answered() -> None:

@@ -24,13 +24,16 @@ class Bank:
         self.paid: list[int] = []
 
     def agent(self, *turns: Any) -> Any:
+        return scripted(list(turns), tools=[self.tool()])
+
+    def tool(self) -> Any:
         @tool(approval_mode="always_require")
         def pay(amount: int, note: str = "") -> str:
             """Pays."""
             self.paid.append(amount)
             return f"paid {amount}"
 
-        return scripted(list(turns), tools=[pay])
+        return pay
 
 
 async def toast(chat: MessagesHost, event: Any) -> str:

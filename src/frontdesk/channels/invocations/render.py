@@ -21,6 +21,7 @@ from frontdesk.channels.invocations.wire import (
 )
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
+from frontdesk.kit.framework.approval_ids import waits_for
 from frontdesk.kit.framework.types import is_event, is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import (
     Request,
@@ -111,6 +112,8 @@ class Renderer:
             finished_at=run.finished_at,
             metadata=dict(run.metadata),
         )
+        if run.continued_by is not None:
+            out.continued_by = run.continued_by
         if run.failure is not None:
             out.error = ErrorOut(code=run.failure.code, message=run.failure.message, id=run.run_id)
         stands_at = run.stopped_at or run.checkpoint
@@ -227,7 +230,10 @@ def _content(content: Content) -> Any:
 def _approval(request: Content) -> ApprovalOut:
     call = request.function_call
     arguments = None if call is None else call.parse_arguments()
-    return ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
+    out = ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
+    if (people := waits_for(request)) is not None:
+        out.waits_for = people
+    return out
 
 
 def _asked(request: Content) -> RequestOut:

@@ -151,6 +151,8 @@ class ApprovalOut(msgspec.Struct, kw_only=True):
     id: str
     tool: str
     arguments: Any
+    waits_for: list[str] | UnsetType = UNSET
+    """The names of the people who decide, if that is not the caller alone."""
 
 
 class RequestOut(msgspec.Struct, kw_only=True):
@@ -195,6 +197,7 @@ class InvocationOut(msgspec.Struct, kw_only=True):
     usage: dict[str, Any] | None = None
     error: ErrorOut | None = None
     metadata: dict[str, Any] = {}
+    continued_by: str | UnsetType = UNSET
 
 
 class Started(msgspec.Struct):

@@ -15,6 +15,7 @@ from frontdesk.channels.responses.wire import (
     ReasoningText,
     SummaryText,
 )
+from frontdesk.kit.framework.approval_ids import waits_for
 from frontdesk.kit.framework.contents import asked_for, is_reasoning_text
 from frontdesk.kit.openai.answers import piece
 
@@ -63,7 +64,10 @@ class Call:
 def question(asked: Content, label: str) -> ApprovalItem:
     """Draw a question about a call that waits for a human."""
     name, arguments = asked_for(asked)
-    return ApprovalItem(id=str(asked.id), name=name, arguments=arguments, server_label=label)
+    item = ApprovalItem(id=str(asked.id), name=name, arguments=arguments, server_label=label)
+    if (people := waits_for(asked)) is not None:
+        item.waits_for = people
+    return item
 
 
 def call_of(asked: Content) -> str:

@@ -181,6 +181,8 @@ class Renderer:
             text=_TEXT,
         )
         self._echo(out, run)
+        if run.continued_by is not None:
+            out.continued_by = run.continued_by
         if said:
             out.usage = _usage(said)
             reason = _cut_off(said)

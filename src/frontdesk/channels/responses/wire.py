@@ -260,6 +260,8 @@ class ApprovalItem(msgspec.Struct, kw_only=True):
     name: str
     arguments: str
     server_label: str
+    waits_for: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """The names of the people who decide, if that is not the caller alone; not of the published schema."""
 
 
 class HostCallItem(msgspec.Struct, kw_only=True):
@@ -338,6 +340,8 @@ class ResponseOut(msgspec.Struct, kw_only=True):
     metadata: Any = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    continued_by: str | msgspec.UnsetType = msgspec.UNSET
+    """The response that goes on after somebody else has decided a question of this one; not of the published schema."""
 
 
 class CompactionOut(msgspec.Struct, kw_only=True):

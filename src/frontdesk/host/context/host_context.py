@@ -22,8 +22,11 @@ from frontdesk.host.context.command_calls import CommandCalls
 from frontdesk.host.context.file_calls import FileCalls
 from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
+from frontdesk.kit.chat.texts_en import ENGLISH
+from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
+from frontdesk.kit.lineage import continued_by
 
 T = TypeVar("T")
 
@@ -146,7 +149,7 @@ class HostContext(CommandCalls, FileCalls):
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))
         if record is None:
             raise NotFoundError("There is no such run.")
-        return await self._shown(record, caller)
+        return await self._shown(record.replace(continued_by=await continued_by(self._store, record)), caller)
 
     async def _run(self, owner: str, run_id: str) -> RunRecord | None:
         active = self._parts.active
@@ -188,6 +191,10 @@ class HostContext(CommandCalls, FileCalls):
         record = await self._run(owner, run_id)
         if record is None:
             raise NotFoundError("There is no such run.")
+        if record.session_id is not None and requests_in(record.result):
+            asked = await self._store.approvals.of_session(owner, record.session_id)
+            own = [question for question in asked if question.run_id == run_id]
+            await self._parts.decisions.close(own, reason=ENGLISH["reason.run_cancelled"])
         return await self._shown(record, caller)
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:

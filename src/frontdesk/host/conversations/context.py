@@ -12,6 +12,7 @@ from frontdesk.host.context.scoped_calls import ScopedCalls
 from frontdesk.host.conversations.compact import compact
 from frontdesk.host.conversations.editor import ConversationEditor, check_first
 from frontdesk.host.parts import Parts
+from frontdesk.kit.chat.texts_en import ENGLISH
 from frontdesk.kit.framework.messages import as_messages
 from frontdesk.kit.openai.forms import as_items, complete_item
 from frontdesk.kit.openai.items import to_messages
@@ -106,6 +107,8 @@ class HostConversations(ScopedCalls):
         conversation = await self._own(caller, conversation_id)
         async with self._store.transaction() as transaction:
             transaction.delete_conversation(conversation.owner, conversation_id)
+        asked = await self._store.approvals.of_session(conversation.owner, conversation.session_id)
+        await self._parts.decisions.close(asked, reason=ENGLISH["reason.session_deleted"])
 
     async def add_items(
         self,

@@ -1,6 +1,6 @@
 """Shows the approval requests of a target under the host's own ids; the target's objects stay as they are. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeVar, cast
 
@@ -11,6 +11,7 @@ from frontdesk.kit.framework.types import is_event, is_messages, is_response
 T = TypeVar("T")
 
 _REQUEST = "function_approval_request"
+_WAITS_FOR = "waits_for"
 _SHOWN = "approval_id"
 """The property of an approval response that has the id of ours; its own id is the target's."""
 
@@ -63,6 +64,19 @@ def with_id(request: Content, approval_id: str) -> Content:
     changed = copy(request)
     changed.id = approval_id
     return changed
+
+
+def note_waiting(value: Any, people: Mapping[str, Sequence[str]]) -> None:
+    """Note in the approval requests of a result, which are copies, the names of those whom they wait for, by id."""
+    for request in requests_in(value):
+        if request.id in people:
+            request.additional_properties = {**request.additional_properties, _WAITS_FOR: list(people[request.id])}
+
+
+def waits_for(request: Content) -> list[str] | None:
+    """Return the names of those whom an approval request waits for; `None` if that is the requester alone."""
+    names: Any = request.additional_properties.get(_WAITS_FOR)
+    return [str(name) for name in names] if isinstance(names, list) else None
 
 
 def mark_shown(response: Content, approval_id: str) -> None:
