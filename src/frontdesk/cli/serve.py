@@ -8,6 +8,7 @@ from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.report import describe
 from frontdesk.cli.server import base_url, listen, serve
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host.config import bind_address
 from frontdesk.kit.http.server_limits import ServerLimits
 
 YOUNG_OBJECTS = 50_000
@@ -17,11 +18,12 @@ def run(arguments: Namespace) -> int:
     """Serve the host."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
-        host.check_bind(arguments.host)
+        address, port = bind_address(arguments.host, arguments.port)
+        host.check_bind(address)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings(str(arguments.reference), error.findings)) from None
     limits = _limits(arguments)
-    listener = listen(arguments.host, arguments.port)
+    listener = listen(address, port)
     base = base_url(listener)
 
     def ready() -> None:
