@@ -86,8 +86,8 @@ def test_a_channel_can_not_take_the_path_of_a_probe() -> None:
         ((None, 7000), {HOSTED: "1", "PORT": "nonsense"}, ("0.0.0.0", 7000)),
     ],
 )
-def test_where_it_listens(given: Any, environment: dict[str, str], bound: tuple[str, int]) -> None:
-    assert bind_address(*given, environment) == bound
+def test_where_it_listens(given: tuple[Any, Any], environment: dict[str, str], bound: tuple[str, int]) -> None:
+    assert bind_address(given[0], given[1], environment) == bound
 
 
 @pytest.mark.parametrize("port", ["x", "-1", "70000", "٣", "9" * 5000])
