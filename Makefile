@@ -24,6 +24,7 @@ UV := uv==0.13.7
 
 DEV := .venv/.installed
 RUN := .venv-run/.installed
+FOUNDRY := .venv-foundry/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 
@@ -80,11 +81,19 @@ endef
 	@.venv-run/bin/python -m pip install -qq --require-hashes --requirement requirements/run.txt
 	@touch $@
 
+.venv-foundry/.locked: requirements/foundry.txt
+	$(call venv,.venv-foundry)
+	@.venv-foundry/bin/python -m pip install -qq --require-hashes --requirement requirements/foundry.txt
+	@touch $@
+
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
 
 .venv-run/.installed: .venv-run/.locked pyproject.toml
 	$(call installed,.venv-run)
+
+.venv-foundry/.installed: .venv-foundry/.locked pyproject.toml
+	$(call installed,.venv-foundry)
 
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
@@ -151,6 +160,10 @@ scenarios: $(NODE) ## Run the tests of whole conversations from end to end
 $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
 
+.PHONY: foundry
+foundry: $(FOUNDRY) ## Ask the SDK of Foundry about the history that is kept there, in an environment of its own
+	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-foundry/bin/python -m pytest -q tests/foundry $(ARGS)
+
 .PHONY: thorough
 thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with twenty times the examples
 	@$(SPREAD) tests/scenarios --store memory $(ARGS)
@@ -182,7 +195,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev; do \
+	@set -eu; for name in run dev foundry; do \
 		echo "Locking requirements/$$name.txt"; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
@@ -191,6 +204,6 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-lock .bench build dist
+	@rm -rf .venv .venv-run .venv-foundry .venv-lock .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
