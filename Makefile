@@ -26,6 +26,7 @@ DEV := .venv/.installed
 RUN := .venv-run/.installed
 PROVIDERS := .venv-providers/.installed
 TWINS := .venv-twins/.installed
+FOUNDRY := .venv-foundry/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 PROXIES := .venv/.proxies
@@ -95,6 +96,11 @@ endef
 	@.venv-twins/bin/python -m pip install -qq --require-hashes --requirement requirements/twins.txt
 	@touch $@
 
+.venv-foundry/.locked: requirements/foundry.txt
+	$(call venv,.venv-foundry)
+	@.venv-foundry/bin/python -m pip install -qq --require-hashes --requirement requirements/foundry.txt
+	@touch $@
+
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
 
@@ -103,6 +109,9 @@ endef
 
 .venv-twins/.installed: .venv-twins/.locked pyproject.toml
 	$(call installed,.venv-twins)
+
+.venv-foundry/.installed: .venv-foundry/.locked pyproject.toml
+	$(call installed,.venv-foundry)
 
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
@@ -177,6 +186,10 @@ scenarios: $(NODE) ## Run the tests of whole conversations from end to end
 $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
 
+.PHONY: foundry
+foundry: $(FOUNDRY) ## Ask the SDK of Foundry about the history that is kept there, in an environment of its own
+	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-foundry/bin/python -m pytest -q tests/foundry $(ARGS)
+
 .PHONY: thorough
 thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with twenty times the examples
 	@$(SPREAD) tests/scenarios --store memory $(ARGS)
@@ -220,7 +233,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev providers twins; do \
+	@set -eu; for name in run dev providers twins foundry; do \
 		echo "Locking requirements/$$name.txt"; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \

@@ -30,6 +30,8 @@ class Purpose(NamedTuple):
 PURPOSES: dict[str, Purpose] = {
     "GET /healthz": Purpose("open"),
     "GET /readyz": Purpose("open"),
+    "GET /liveness": Purpose("open"),
+    "GET /readiness": Purpose("open"),
     "POST /responses": Purpose(
         "make",
         {"input": "hello"},

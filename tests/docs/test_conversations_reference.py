@@ -8,6 +8,7 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.conversations import ConversationsChannel, wire
 from frontdesk.channels.conversations.render import error_out
+from frontdesk.host.checks.channels import HOST_PATHS
 from frontdesk.kit.openai import items as openai_items
 from frontdesk.testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
@@ -31,7 +32,7 @@ async def test_every_route_is_documented() -> None:
     host = AgentFrameworkHost(EchoAgent(), channels=[ConversationsChannel(callers_of="conversations")])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
     paths = {base + path for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/conversations/{}", "/v1/conversations/{}", "/healthz", "/readyz"}
+    assert served == paths | {"/conversations/{}", "/v1/conversations/{}", *HOST_PATHS}
     async with serving(host) as client:
         for path, methods in documented.items():
             for base in ("", "/v1"):
@@ -53,7 +54,7 @@ def test_every_field_of_a_body_is_documented() -> None:
 
 
 def test_every_kind_of_item_is_documented() -> None:
-    assert {spans(kind)[0] for kind, _ in tables(PAGE)["Items"]} == set(openai_items._READERS)
+    assert {kind for kinds, _ in tables(PAGE)["Items"] for kind in spans(kinds)} == set(openai_items._READERS)
 
 
 def test_every_field_of_an_answer_is_documented() -> None:

@@ -12,6 +12,7 @@ from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.responses import ResponsesChannel, wire
 from frontdesk.channels.responses.config import FORWARDABLE, FORWARDED
 from frontdesk.channels.responses.render import error_out, status_of
+from frontdesk.host.checks.channels import HOST_PATHS
 from frontdesk.kit.openai import items as openai_items
 from frontdesk.kit.outbound import media
 from frontdesk.kit.outbound.client import GuardedClient
@@ -41,7 +42,7 @@ async def test_every_route_is_documented() -> None:
     host = AgentFrameworkHost(EchoAgent(), channels=[ResponsesChannel()])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
     paths = {base + re.sub(r"\{\w+\}", "{}", path) for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/v1/{}", "/healthz", "/readyz"}
+    assert served == paths | {"/v1/{}", *HOST_PATHS}
     async with serving(host) as client:
         for path, methods in documented.items():
             for base in ("", "/v1"):
@@ -62,7 +63,7 @@ def test_what_reaches_the_target_is_documented() -> None:
 
 
 def test_every_kind_of_item_is_documented() -> None:
-    taken = {spans(kind)[0] for kind, _ in tables(PAGE)["Input items"]}
+    taken = {kind for kinds, _ in tables(PAGE)["Input items"] for kind in spans(kinds.partition(" (")[0])}
     # References and compactions are put in their places before the others are read.
     assert taken == {*openai_items._READERS, "compaction", "item_reference"}
     made = {spans(kind)[0] for kind, _ in tables(PAGE)["What comes out"]}

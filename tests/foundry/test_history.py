@@ -388,7 +388,7 @@ def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
 
 def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frontdesk.history.foundry.opening._has_sdk", lambda: False)
-    with pytest.raises(ChannelConfigurationError, match=r"install frontdesk\[foundry\]"):
+    with pytest.raises(ChannelConfigurationError, match=r"install \"\.\[foundry\]\""):
         FoundryHostedAgentHistoryProvider()
 
 

@@ -117,6 +117,9 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
     target: TargetInfo
     anonymous_allowed: bool
     """Whether callers without credentials are let in from other machines too."""
+    adopts_ids: bool
+    """Whether an id that the host does not know may be one of the platform's: of a response or a conversation that
+    only the platform has kept."""
     allows_origin: AllowsOrigin | None
     """The check of the host's CORS middleware, if it has one; a channel may let in other pages besides."""
 

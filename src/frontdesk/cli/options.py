@@ -43,7 +43,7 @@ def build_parser() -> ArgumentParser:
 
     serve = commands.add_parser("serve", help="serve a host", description="Serves a host until Ctrl-C.")
     _add_reference(serve)
-    _add_address(serve, PORT)
+    _add_address(serve, "in Foundry what it expects", default=None)
     _add_log_level(serve, "info if not given; debug logs each request too")
     _add_deployment(serve)
     _add_server_limits(serve)
@@ -55,7 +55,7 @@ def build_parser() -> ArgumentParser:
         help="serve a hotel's concierge to try",
         description="Serves an agent to try, with no key and no network; with OPENAI_API_KEY set, over a real model.",
     )
-    _add_address(demo, None)
+    _add_address(demo, "or the next free one")
     _add_state_dir(demo, "where to keep conversations; without it they are gone when the demo stops")
     demo.add_argument(
         "--telegram", action="store_true", help="start a fake Telegram too, with a page on which you write to the bot"
@@ -197,10 +197,9 @@ def _add_state_dir(parser: ArgumentParser, hint: str) -> None:
     parser.add_argument("--state-dir", metavar="DIR", type=directory, help=hint)
 
 
-def _add_address(parser: ArgumentParser, port_if_none: int | None) -> None:
-    hint = f"{PORT} if not given" if port_if_none else f"{PORT} if not given, or the next free one"
-    parser.add_argument("--host", default=HOST, help=f"the address to bind to, {HOST} if not given")
-    parser.add_argument("--port", type=port, default=port_if_none, help=f"{hint}; 0 is any free one")
+def _add_address(parser: ArgumentParser, otherwise: str, default: str | None = HOST) -> None:
+    parser.add_argument("--host", default=default, help=f"the address to bind to, {HOST} if not given")
+    parser.add_argument("--port", type=port, help=f"{PORT} if not given, {otherwise}; 0 is any free one")
 
 
 def reference(text: str) -> Reference:

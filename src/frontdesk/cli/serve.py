@@ -8,6 +8,7 @@ from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.report import describe
 from frontdesk.cli.server import Listener, base_url, listen, serve
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host.config import bind_address
 from frontdesk.kit.http.server_limits import ServerLimits
 
 YOUNG_OBJECTS = 50_000
@@ -19,7 +20,7 @@ def run(arguments: Namespace) -> int:
         # Each process loads the host anew; this one only watches the files.
         from frontdesk.cli.reload import watch
 
-        return watch(arguments, listen(arguments.host, arguments.port))
+        return watch(arguments, listen(*bind_address(arguments.host, arguments.port)))
     return serve_on(arguments)
 
 
@@ -27,11 +28,12 @@ def serve_on(arguments: Namespace, listener: Listener | None = None) -> int:
     """Load the host and serve it, on a socket that listens already or on a new one."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
-        host.check_bind(arguments.host)
+        address, port = bind_address(arguments.host, arguments.port)
+        host.check_bind(address)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings(str(arguments.reference), error.findings)) from None
     limits = _limits(arguments)
-    listener = listener or listen(arguments.host, arguments.port)
+    listener = listener or listen(address, port)
     base = base_url(listener)
 
     def ready() -> None:

@@ -18,12 +18,15 @@ from frontdesk.abc.channel import Channel, ChannelContribution
 from frontdesk.abc.host import HostContribution
 from frontdesk.errors import RequestError
 from frontdesk.host.readiness import Readiness
+from frontdesk.kit.foundry.answers import FoundryAnswers
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpEndpoint
 from frontdesk.kit.http.sockets import POLICY
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
-_HEALTH = ("/healthz", "/readyz")
+_LIVE = ("/healthz", "/liveness")
+_READY = ("/readyz", "/readiness")
+_HEALTH = (*_LIVE, *_READY)
 
 
 def build_app(
@@ -34,18 +37,19 @@ def build_app(
     lifespan: Lifespan,
     readiness: Readiness,
     channels_ready: Callable[[], Mapping[str, bool]] = dict,
+    answers: FoundryAnswers | None = None,
 ) -> Starlette:
-    """Build the app for any ASGI server."""
+    """Build the app for any ASGI server; `answers` adds the headers of the platform that it runs on."""
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
     for other in others:
         routes.extend(_placed(other.path, route, ()) for route in other.routes)
-    routes.append(Route("/healthz", endpoint=_Health(_lives)))
-    routes.append(Route("/readyz", endpoint=_Health(readiness.is_ready, channels_ready)))
+    routes += [Route(path, endpoint=_Health(_lives)) for path in _LIVE]
+    routes += [Route(path, endpoint=_Health(readiness.is_ready, channels_ready)) for path in _READY]
     # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
-    return HostApp(routes, middleware, lifespan, readiness)
+    return HostApp(routes, middleware, lifespan, readiness, answers)
 
 
 class HostApp(Starlette):
@@ -56,11 +60,17 @@ class HostApp(Starlette):
     """
 
     def __init__(
-        self, routes: list[BaseRoute], middleware: Sequence[Middleware], lifespan: Lifespan, readiness: Readiness
+        self,
+        routes: list[BaseRoute],
+        middleware: Sequence[Middleware],
+        lifespan: Lifespan,
+        readiness: Readiness,
+        answers: FoundryAnswers | None = None,
     ) -> None:
         handlers: dict[Any, Any] = {RequestError: _show_error}
         super().__init__(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=lifespan)
         self._readiness = readiness
+        self._answers = answers
         self.router.redirect_slashes = False
         self.router.default = _not_found
         # Routes of other kinds need the error layers.
@@ -72,6 +82,8 @@ class HostApp(Starlette):
         self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in reversed(fixed)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._answers is not None and scope["type"] == "http":
+            send = self._answers.adding(scope, send)
         if not self._readiness.was_started and scope["type"] != "lifespan" and not scope["path"].endswith(_HEALTH):
             # What it would accept, nobody would ever do.
             return await self._readiness.refuse(scope, receive, send)

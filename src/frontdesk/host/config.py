@@ -11,7 +11,10 @@ from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.data.request import OnInterrupt
 from frontdesk.delivery.plan import ACTIVE_WINDOW
+from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.foundry.answers import FoundryAnswers
+from frontdesk.kit.foundry.settings import HOSTED, SESSION
 from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
@@ -23,7 +26,10 @@ AdminSocketPlace = bool | str | Path | None
 `None` is the directory of the store if it has one to itself.
 """
 
-_EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8000
+FOUNDRY_PORT = 8088
+_EPHEMERAL = (HOSTED, "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
 
 class Mode(NamedTuple):
@@ -96,6 +102,27 @@ def detect_runtime_mode(
         if environment.get(name):
             return "ephemeral", f"{name} is set"
     return "long_running", "no sign of anything else"
+
+
+def bind_address(host: str | None, port: int | None, environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
+    """Return the address to bind to: as given, and otherwise for this machine only, or in Foundry what it expects."""
+    if not is_in_foundry(environment):
+        return host or LOOPBACK, DEFAULT_PORT if port is None else port
+    given = environment.get("PORT") or str(FOUNDRY_PORT)
+    if port is None and not (given.isascii() and given.isdigit() and int(given[:6]) < 65536):
+        raise ChannelConfigurationError(f"PORT: {given!r} is not the number of a port")
+    # The platform reaches it by the network of its sandbox.
+    return host or "0.0.0.0", int(given[:6]) if port is None else port  # noqa: S104
+
+
+def foundry_answers(environment: Mapping[str, str] = os.environ) -> FoundryAnswers | None:
+    """Return what adds the headers of Foundry to answers; `None` elsewhere."""
+    return FoundryAnswers(environment.get(SESSION)) if is_in_foundry(environment) else None
+
+
+def is_in_foundry(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether Foundry hosts this process."""
+    return bool(environment.get(HOSTED))
 
 
 def is_public(address: str) -> bool:

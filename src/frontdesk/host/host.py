@@ -60,7 +60,10 @@ from frontdesk.host.config import (
     RuntimeMode,
     SealKeys,
     Seconds,
+    bind_address,
     detect_runtime_mode,
+    foundry_answers,
+    is_in_foundry,
     seal_keys,
     show_environment,
 )
@@ -255,6 +258,7 @@ class AgentFrameworkHost:
             lifespan=self.lifespan,
             readiness=self._readiness,
             channels_ready=self._channels_ready,
+            answers=foundry_answers(),
         )
 
     def _channels_ready(self) -> dict[str, bool]:
@@ -271,6 +275,7 @@ class AgentFrameworkHost:
             self._target.info,
             self._parts,
             anonymous_allowed=self._config.allow_anonymous,
+            adopts_ids=is_in_foundry() and self._parts.store.lease_seconds is None,
             allows_origin=self._allows_origin,
         )
 
@@ -350,15 +355,16 @@ class AgentFrameworkHost:
 
     def serve(
         self,
-        host: str = "127.0.0.1",
-        port: int = 8000,
+        host: str | None = None,
+        port: int | None = None,
         *,
         limits: ServerLimits | None = _LIMITS,
         **uvicorn_options: Any,
     ) -> None:
-        """Start the server, and return when it has stopped."""
+        """Start the server, and return when it has stopped; without an address it is that of `bind_address`."""
         from frontdesk.host.server.server import run
 
+        host, port = bind_address(host, port)
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
         uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.seconds.shutdown_grace))

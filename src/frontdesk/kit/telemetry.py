@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from frontdesk.abc.telemetry import Span, SpanKind, Telemetry
 from frontdesk.errors import PushError, RequestError
+from frontdesk.kit.aio.current import incoming_trace
 from frontdesk.loggers import host as log
 
 LONGEST_CARRIED = 1024
@@ -38,6 +39,8 @@ class Spans:
         """Begin a span of a channel."""
         if self._telemetry is None:
             return _NO_SPAN
+        if parent is None and kind == "request":
+            parent = incoming_trace.get()
         return self._telemetry.begin(kind, parent, self._labels.get(channel) or {"channel": channel})
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from frontdesk.abc.target import BindsRequestContext, TargetTurn
 from frontdesk.data.isolation import IsolationKeys
+from frontdesk.data.request import ChannelRequest
+from frontdesk.kit.foundry.ids import is_response_id
 from frontdesk.targets.blueprint import agents_in
 
 Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
@@ -59,7 +61,7 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
         chat = turn.home.session_id
     arguments: Mapping[str, Any] = {
         "response_id": admitted.run_id,
-        "previous_response_id": admitted.request.previous_run_id,
+        "previous_response_id": admitted.request.previous_run_id or _adopted(admitted.request),
         "isolation": admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
         "attributes": admitted.request.attributes,
     }
@@ -70,6 +72,12 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
             await scope.enter_async_context(manager)
         else:
             scope.enter_context(manager)
+
+
+def _adopted(request: ChannelRequest) -> str | None:
+    """Return the response that a session is named after, because only the platform has kept it."""
+    key = None if request.session is None else request.session.key
+    return key if is_response_id(key) else None
 
 
 def providers_of(agent: Any) -> Sequence[Any]:

@@ -84,7 +84,7 @@ BODIES: list[tuple[Any, str | None]] = [
     (item(), "input[1].type"),
     (item(type="massage"), "input[1].type"),
     (item(type=7), "input[1].type"),
-    (item(type="web_search_call", id="ws_1", status="completed"), "input[1].type"),
+    (item(type="telepathy_call", id="tp_1", status="completed"), "input[1].type"),
     (item(role="ghost", content="boo"), "input[1].role"),
     (item(role="user"), "input[1].content"),
     (item(role="user", content=7), "input[1].content"),

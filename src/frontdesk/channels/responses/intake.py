@@ -21,6 +21,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, weight_of
+from frontdesk.kit.foundry.adopted import adopted
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
@@ -62,6 +63,8 @@ class Intake:
             request = self._parser.request(body, items, caller.identity)
         else:
             request = await off_loop(self._parsed, body, items, caller)
+        if self._context.adopts_ids and caller.isolation is not None:
+            request = await adopted(self._context, caller, request)
         if request.session is not None and request.session.openai_conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
             await self._context.conversations.get(caller, request.session.openai_conversation_id)

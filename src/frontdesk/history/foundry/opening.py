@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.errors.extras import install_hint
 from frontdesk.history.foundry.storage import ResponseStorage
 from frontdesk.kit.foundry.settings import FoundrySettings
 from frontdesk.loggers import host as log
 
 _NAME = "FoundryHostedAgentHistoryProvider"
-_NO_SDK = f"{_NAME}: the SDK is not installed: install frontdesk[foundry], or name a local_storage_root for development"
+_NO_SDK = f"{_NAME}: the SDK is missing: {install_hint('foundry')}; or name a local_storage_root, for development"
 
 
 class Opened(NamedTuple):

@@ -11,7 +11,7 @@ from frontdesk.data.response_target import ORIGINATING_NAME
 from frontdesk.host.checks.chats import chat_findings
 from frontdesk.kit.auth.any_auth import rename_warnings
 
-HOST_PATHS = ("/healthz", "/readyz")
+HOST_PATHS = ("/healthz", "/readyz", "/liveness", "/readiness")
 _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
     "run_hook": (1, ("target", "protocol_request"), "(request, *, target, protocol_request)"),
     "response_hook": (1, ("context",), "(result, *, context)"),

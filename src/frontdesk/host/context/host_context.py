@@ -46,12 +46,14 @@ class HostContext(CommandCalls, FileCalls):
         parts: Parts,
         *,
         anonymous_allowed: bool,
+        adopts_ids: bool = False,
         allows_origin: AllowsOrigin | None = None,
     ) -> None:
         super().__init__(channel, parts)
         self.conversations = HostConversations(channel, parts)
         self.target, self.texts = target, parts.texts
         self.anonymous_allowed = anonymous_allowed
+        self.adopts_ids = adopts_ids
         self.allows_origin = allows_origin
 
     def new_id(self, prefix: str) -> str:

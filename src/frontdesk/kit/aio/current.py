@@ -11,5 +11,8 @@ current_turn: ContextVar[TargetTurn | None] = ContextVar("frontdesk_turn", defau
 current_caller: ContextVar[tuple[str, str] | None] = ContextVar("frontdesk_caller", default=None)
 """The key of the caller, so that callers share evenly what exists once; `None` for work of the host's own."""
 
+incoming_trace: ContextVar[str | None] = ContextVar("frontdesk_trace", default=None)
+"""The trace that a trusted platform has begun with the present request, as its header `traceparent` has it."""
+
 cancelled_run: ContextVar[RunRecord | None] = ContextVar("frontdesk_cancelled_run", default=None)
 """The run that was cancelled together with the present task, for the code that still answers its caller."""

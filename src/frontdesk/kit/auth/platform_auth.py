@@ -17,12 +17,16 @@ from frontdesk.data.identity import ANONYMOUS
 from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.auth.secrets import Secret, revealed
+from frontdesk.kit.foundry.settings import HOSTED
 from frontdesk.kit.http.asgi import Headers
 
-FOUNDRY: Final = "FOUNDRY_HOSTING_ENVIRONMENT"
 SHORTEST_SECRET: Final = 16
 _LONGEST = 512
 _DESCRIBED = "Set by the platform that this host runs on; from anyone else it has no effect."
+_OLDER = (
+    "This agent needs protocol 2.0 of the platform, and the request is of 1.0. Declare version 2.0.0 of the protocol "
+    'in agent.yaml, or have the host say PlatformAuth(protocol="1.0").'
+)
 _PLAIN = re.compile(rb"[\x21-\x7e]+")
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
 _USER = (b"x-agent-user-id", ISOLATION_HEADER_USER.encode())
@@ -35,7 +39,7 @@ _ALL = frozenset((*_USER, _CHAT, _CALL))
 class TrustedEnvironment:
     """Trusts every connection, if an environment variable says that the process runs on the platform."""
 
-    def __init__(self, variable: str = FOUNDRY) -> None:
+    def __init__(self, variable: str = HOSTED) -> None:
         if not variable:
             raise ValueError("TrustedEnvironment: the name of a variable is needed")
         self.variable = variable
@@ -99,6 +103,7 @@ class _Anyone:
         return True
 
 
+Protocol = Literal["1.0", "2.0"]
 UserHeader = Literal["x-agent-user-id", "x-agent-user-isolation-key"]
 Trusted = TrustedEnvironment | TrustedPeers | TrustedSecret | Literal["anyone_who_can_connect"]
 
@@ -108,7 +113,8 @@ class PlatformAuth:
 
     `trusted` says how requests of the platform are recognised. With `"anyone_who_can_connect"` headers are believed:
     only for a host that nobody but the platform can reach. A request whose two headers name different users is refused,
-    unless `user_header` says which one counts.
+    unless `user_header` says which one counts. `protocol` says which headers a request must have; in Foundry that is
+    2.0 if nothing else is said.
     """
 
     name = "platform"
@@ -117,7 +123,11 @@ class PlatformAuth:
         "platform": {"type": "apiKey", "in": "header", "name": ISOLATION_HEADER_USER, "description": _DESCRIBED}
     }
 
-    def __init__(self, *, trusted: Trusted, user_header: UserHeader | None = None) -> None:
+    def __init__(
+        self, *, trusted: Trusted, user_header: UserHeader | None = None, protocol: Protocol | None = None
+    ) -> None:
+        if protocol not in (None, "1.0", "2.0"):
+            raise ValueError(f"PlatformAuth: protocol={protocol!r} is not '1.0' or '2.0'")
         if user_header is not None and user_header.encode() not in _USER:
             raise ValueError(f"PlatformAuth: user_header={user_header!r} is not one that names the user")
         self._user = _USER if user_header is None else (user_header.encode(),)
@@ -127,6 +137,9 @@ class PlatformAuth:
             self._trusted: TrustedEnvironment | TrustedPeers | TrustedSecret | _Anyone = _Anyone()
         else:
             self._trusted = trusted
+        in_foundry = isinstance(trusted, TrustedEnvironment) and trusted.variable == HOSTED
+        is_older = protocol == "1.0" or user_header == ISOLATION_HEADER_USER
+        self._needs_call = protocol == "2.0" or (protocol is None and in_foundry and not is_older)
 
     def look(self, variable: Callable[[str], str | None]) -> None:
         """Take what reads a variable of the environment; called by the host when it is built."""
@@ -138,6 +151,8 @@ class PlatformAuth:
         if not self._trusted.trusts(scope, headers):
             return None
         _need_single(scope)
+        if self._needs_call and _CALL not in headers:
+            raise UnauthenticatedError(_OLDER, code="platform_protocol")
         user = _user(headers, self._user)
         if user is None or user == ANONYMOUS:
             return None

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from frontdesk.errors import (
     UnsupportedMediaError,
 )
 from frontdesk.ids import RandomIds
-from frontdesk.kit.aio.current import cancelled_run, current_caller
+from frontdesk.kit.aio.current import cancelled_run, current_caller, incoming_trace
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
@@ -31,6 +32,7 @@ from frontdesk.loggers import http as log
 
 _WATCH_AFTER = 0.05
 """The seconds after which a request's client is watched, to see whether it is still there."""
+_TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _DIGITS = 5
 """The number of digits in the length of a large body."""
 CONNECTION = "frontdesk.connection"
@@ -271,6 +273,8 @@ class HttpEndpoint:
                 need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
             current_caller.set(caller.identity.key)
+            if caller.isolation is not None:
+                incoming_trace.set(_trace(call.headers))
             method = scope["method"]
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
@@ -307,6 +311,12 @@ class HttpEndpoint:
             log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)
+
+
+def _trace(headers: Headers) -> str | None:
+    """Return the trace that a request is part of; it counts from callers whom a trusted platform has named."""
+    given = headers.get(b"traceparent")
+    return None if given is None or not _TRACE.fullmatch(given) else given.decode("ascii")
 
 
 def _is_small(headers: Headers) -> bool:

@@ -7,6 +7,7 @@ from agent_framework import Content, Message
 
 from frontdesk.kit.framework.approval_ids import shown_id
 from frontdesk.kit.framework.contents import call_arguments, call_outcome, file_name
+from frontdesk.kit.openai.tool_items import original_item
 
 INCLUDES = frozenset(
     {
@@ -121,6 +122,8 @@ def _message_items(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any
 
 def _item_of(content: Content) -> dict[str, Any] | None:
     """Return the item that a content alone makes, if it makes one."""
+    if (item := original_item(content)) is not None:
+        return item
     if content.type == "function_approval_response":
         answer = {"approval_request_id": shown_id(content), "approve": bool(content.approved)}
         return {"type": "mcp_approval_response", **answer}

@@ -16,6 +16,7 @@ from frontdesk.kit.framework.contents import reasoning_text
 from frontdesk.kit.names import is_named
 from frontdesk.kit.openai.custom_tools import input_arguments
 from frontdesk.kit.openai.parts import Item, Urls, read_parts
+from frontdesk.kit.openai.tool_items import OUTPUTS, TOOL_KINDS, tool_contents
 from frontdesk.kit.openai.tool_names import MAX_TOOLS, flat, function_name
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -246,7 +247,34 @@ def _host_call(item: Item, parsed: Items) -> None:
     """Skip a call that the host has made and shown: the host knows it better than the wire does."""
 
 
-_ANSWERS = frozenset({"function_call", "custom_tool_call", "reasoning", "mcp_call", "image_generation_call"})
+def _tool_item(item: Item, parsed: Items) -> None:
+    """Read a call that a model's service has made, or its outcome: history, of which nothing is run again."""
+    kind = item.text("type")
+    _check_ids(item)
+    contents = tool_contents(item.body)
+    if not contents:
+        return
+    if kind in OUTPUTS:
+        parsed.messages.append(Message("tool", contents))
+    elif parsed.messages and parsed.messages[-1].role == "assistant":
+        parsed.messages[-1].contents += contents
+    else:
+        parsed.messages.append(Message("assistant", contents))
+
+
+def _check_ids(item: Item) -> None:
+    """Refuse an item whose call has no name that an outcome could have too."""
+    if item.body.get("call_id") is not None or item.body.get("type") in OUTPUTS:
+        item.call_id()
+
+
+_ANSWERS = TOOL_KINDS - OUTPUTS | {
+    "function_call",
+    "custom_tool_call",
+    "reasoning",
+    "mcp_call",
+    "image_generation_call",
+}
 _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,
@@ -259,4 +287,5 @@ _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "mcp_approval_response": _approval_response,
     "mcp_call": _host_call,
     "image_generation_call": _host_call,
+    **dict.fromkeys(TOOL_KINDS, _tool_item),
 }

@@ -4,13 +4,19 @@ They are history: nothing of them is run again, whoever sends them. A content ke
 that it becomes the same item again.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from agent_framework import Content
+from agent_framework.exceptions import ContentError
 
 Contents = list[Content]
 _ITEM = "openai_item"
+_PICTURE = re.compile(r"https?://[^\s]+\Z|data:image/[\w.+-]+;base64,", re.ASCII)
+
+_MOST = 10_000
+"""The number of entries of an item's lists that are read; the item itself keeps all."""
 
 OUTPUTS = frozenset({"shell_call_output", "local_shell_call_output", "computer_call_output", "apply_patch_call_output"})
 """The types of items that are the outcomes of calls in other items."""
@@ -45,7 +51,7 @@ def _status(item: Mapping[str, Any]) -> str | None:
 
 def _entries(value: Any) -> Sequence[Mapping[str, Any]]:
     """Return the objects of a list, and nothing for anything else."""
-    given = cast("list[Any]", value) if isinstance(value, list) else []
+    given = cast("list[Any]", value)[:_MOST] if isinstance(value, list) else []
     return [cast("Mapping[str, Any]", entry) for entry in given if isinstance(entry, Mapping)]
 
 
@@ -69,22 +75,33 @@ def _file_search(item: Mapping[str, Any]) -> Contents:
 def _code_interpreter(item: Mapping[str, Any]) -> Contents:
     code = [Content.from_text(str(item.get("code") or ""))]
     contents = [Content.from_code_interpreter_tool_call(call_id=_id(item), inputs=code, status=_status(item))]
-    outputs = [
-        Content.from_text(str(output.get("logs")))
-        if output.get("logs") is not None
-        else Content.from_uri(str(output.get("url") or ""), media_type="image/png")
-        for output in _entries(item.get("outputs"))
-        if output.get("logs") is not None or output.get("url")
-    ]
-    if outputs:
-        contents.append(Content.from_code_interpreter_tool_result(call_id=_id(item), outputs=outputs))
+    outputs = [_code_output(output) for output in _entries(item.get("outputs"))]
+    shown = [output for output in outputs if output is not None]
+    if shown:
+        contents.append(Content.from_code_interpreter_tool_result(call_id=_id(item), outputs=shown))
     return contents
+
+
+def _code_output(output: Mapping[str, Any]) -> Content | None:
+    logs = output.get("logs")
+    return _picture(output.get("url")) if logs is None else Content.from_text(str(logs))
+
+
+def _picture(url: Any) -> Content | None:
+    """Return a picture by its address or its data; nothing for what is neither."""
+    if not isinstance(url, str) or not _PICTURE.match(url):
+        return None
+    try:
+        return Content.from_uri(url, media_type="image/png")
+    except (ContentError, ValueError):
+        return None
 
 
 def _shell(item: Mapping[str, Any]) -> Contents:
     action = _object(item.get("action")) or {}
     given: Any = action.get("commands") or action.get("command") or []
-    commands = [given] if isinstance(given, str) else [str(command) for command in cast("Sequence[Any]", given)]
+    listed = cast("list[Any]", given)[:_MOST] if isinstance(given, list) else []
+    commands = [given] if isinstance(given, str) else [str(command) for command in listed]
     return [Content.from_shell_tool_call(call_id=_id(item), commands=commands, status=_status(item))]
 
 
@@ -111,14 +128,15 @@ def _command_output(output: Mapping[str, Any]) -> Content:
 def _computer(item: Mapping[str, Any]) -> Contents:
     action = _object(item.get("action"))
     actions = [dict(entry) for entry in _entries(item.get("actions"))] or ([dict(action)] if action else [])
-    # Made by hand: one that asks for the user's word would be run by the framework.
-    return [Content("computer_tool_call", id=_id(item), call_id=_id(item), actions=actions, status=_status(item))]
+    call = Content("computer_tool_call", id=_id(item), call_id=_id(item), actions=actions, status=_status(item))
+    # One that asks for the user's word would be run by the framework.
+    call.informational_only = True
+    return [call]
 
 
 def _computer_output(item: Mapping[str, Any]) -> Contents:
     output = _object(item.get("output")) or {}
-    url: Any = output.get("image_url")
-    screenshot = Content.from_uri(url, media_type="image/png") if isinstance(url, str) and url else None
+    screenshot = _picture(output.get("image_url"))
     return [Content("computer_tool_result", call_id=_id(item), screenshot=screenshot, status=_status(item))]
 
 
@@ -145,3 +163,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Contents]] = {
     "apply_patch_call": _nothing,
     "apply_patch_call_output": _nothing,
 }
+
+TOOL_KINDS = frozenset(_READERS)
+"""The types of the items that are read here."""
