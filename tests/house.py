@@ -19,11 +19,24 @@ OPTIONAL = {"verify"}
 # speaks over WebSockets with a memory of their own, and compacts. Telegram has codes in the texts of its errors alone,
 # dozens of kinds of contents, and the command with which every chat begins. Each of these is a subject, and none fits
 # one of the seven. The web chat is its own platform: it serves a page and its files, keeps what was said and tells
-# pages what is new.
+# pages what is new, links accounts, is embedded in other sites and has a theme.
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
-    "web": {"account", "api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {
+        "account",
+        "api",
+        "embedding",
+        "feed",
+        "files",
+        "head",
+        "live",
+        "pages",
+        "replies",
+        "site",
+        "stream",
+        "theme",
+    },
 }
 
 NO_VERBS = {

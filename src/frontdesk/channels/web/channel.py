@@ -15,11 +15,12 @@ from frontdesk.abc.push import PushPart
 from frontdesk.channels.web import replies
 from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
-from frontdesk.channels.web.config import FeedLimits, WebChatConfig
+from frontdesk.channels.web.config import FeedLimits, WebChatConfig, WebLook
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import content_of_reply, contents_of, settled, storable, stored
+from frontdesk.channels.web.theme import WebTheme
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import InboxItem
@@ -57,6 +58,8 @@ class WebChatChannel(Channel):
     push_edits = True
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
+    _context: ChannelContext | None = None
+    _mailbox: Mailbox | None = None
 
     def __init__(
         self,
@@ -66,6 +69,8 @@ class WebChatChannel(Channel):
         title: str = "Chat",
         greeting: str = "",
         prompts: Sequence[str] = (),
+        theme: WebTheme | None = None,
+        embed_origins: Sequence[str] = (),
         allowlist: Allowlist | Inherit | None = "inherit",
         confidentiality_tier: str | None = None,
         link_commands: Mapping[str, str | None] | None = None,
@@ -86,13 +91,13 @@ class WebChatChannel(Channel):
         limits: Limits | None = DEFAULT_LIMITS,
         feed: FeedLimits | None = None,
     ) -> None:
-        self.name, self.path = name, path
-        self.allowlist, self.confidentiality_tier = allowlist, confidentiality_tier
+        self.name, self.path, self.allowlist, self.confidentiality_tier = name, path, allowlist, confidentiality_tier
         self.link_commands, self.commands = link_commands or {}, tuple(commands)
         self.on_busy, self.event_limits, self.live = on_busy, event_limits, live
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.live_terms = live_terms or WebChatConfig.live_terms
         self._config = WebChatConfig(
+            look=WebLook(theme=theme or WebTheme(), embed_origins=tuple(embed_origins)),
             title=title,
             greeting=greeting,
             prompts=tuple(prompts),
@@ -106,8 +111,6 @@ class WebChatChannel(Channel):
             feed=feed or FeedLimits(),
             live_terms=self.live_terms,
         )
-        self._context: ChannelContext | None = None
-        self._mailbox: Mailbox | None = None
 
     def findings(self) -> list[str]:
         return self._config.findings()

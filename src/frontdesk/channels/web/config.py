@@ -1,8 +1,10 @@
 """The settings of the channel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frontdesk.abc.live import LiveTerms
+from frontdesk.channels.web.embedding import origin_findings
+from frontdesk.channels.web.theme import WebTheme
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
@@ -38,6 +40,19 @@ class FeedLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebLook:
+    """The look of the page, and the sites in which it is shown."""
+
+    theme: WebTheme = field(default_factory=WebTheme)
+    embed_origins: tuple[str, ...] = ()
+    """The origins of the sites that may show the page in a frame."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        return self.theme.findings() + origin_findings(self.embed_origins)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebChatConfig:
     """The settings of the channel; they check themselves."""
 
@@ -47,6 +62,7 @@ class WebChatConfig:
     """A sentence above an empty conversation."""
     prompts: tuple[str, ...] = ()
     """Things to ask first, each a button in an empty conversation."""
+    look: WebLook = WebLook()
     keep_days: float = 90.0
     """The days for which a message is kept on the page after it was last changed."""
     max_text: int = 32_000
@@ -74,6 +90,7 @@ class WebChatConfig:
         if not self.title.strip():
             wrong.append("title must not be empty")
         wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]
+        wrong += self.look.findings()
         wrong += self.streams.findings() + self.feed.findings()
         return wrong + self.live_terms.findings() + limit_findings(self.limits)
 

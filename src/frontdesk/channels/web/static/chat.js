@@ -5,6 +5,7 @@ import { get, newId, post, remove } from "./api.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
 import { loadCatalogue, say } from "./i18n.js";
+import { inBrowser, inTab } from "./kept.js";
 import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
 import { app } from "./view.js";
 
@@ -43,15 +44,15 @@ function keepUnsent() {
   // Files are too large to be kept in the tab.
   const small = state.pending.filter((message) => !message.files.length);
   const kept = small.map(({ client_id, text, choice }) => ({ client_id, text, choice, files: [] }));
-  if (kept.length) sessionStorage.setItem(stored(), JSON.stringify(kept));
-  else sessionStorage.removeItem(stored());
+  if (kept.length) inTab.set(stored(), JSON.stringify(kept));
+  else inTab.remove(stored());
 }
 
 async function openChat(id) {
   state.current = state.chats.has(id) ? id : "main";
   state.messages.clear();
   state.finished = null;
-  state.pending = JSON.parse(sessionStorage.getItem(stored()) ?? "[]");
+  state.pending = JSON.parse(inTab.get(stored()) ?? "[]");
   atEnd = true;
   await loadMessages();
   for (const message of [...state.pending]) deliver(message);
@@ -264,7 +265,7 @@ function openDialog(kind) {
 function setTheme(theme) {
   if (theme) {
     document.documentElement.dataset.theme = theme;
-    localStorage.setItem("frontdesk-theme", theme);
+    inBrowser.set("frontdesk-theme", theme);
   }
 }
 
@@ -283,7 +284,7 @@ function listen() {
 }
 
 async function start() {
-  setTheme(localStorage.getItem("frontdesk-theme"));
+  setTheme(inBrowser.get("frontdesk-theme"));
   await loadCatalogue(document.body.dataset.files, ["en", "de"]);
   try {
     const me = await loadAll();

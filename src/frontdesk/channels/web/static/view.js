@@ -4,6 +4,7 @@ import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { accountButton } from "./account.js";
 import { questionCard } from "./card.js";
+import { openOutside } from "./embedded.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
 import { blocks, read } from "./markdown.js";
@@ -24,6 +25,7 @@ function failure(error) {
   return html`<main class="failure">
     <h1>${say("error_loading")}</h1>
     <p>${sayError(error)}</p>
+    ${openOutside(error)}
     <button type="button" class="primary" @click=${() => location.reload()}>${say("reload")}</button>
   </main>`;
 }
@@ -69,6 +71,7 @@ function header(state, actions) {
     >
       ${icon("menu")}
     </button>
+    ${state.me.logo ? html`<img class="logo" src=${state.me.logo} alt="" />` : nothing}
     <div class="titles">
       <h1>${state.me.title}</h1>
       ${isOwn ? html`<p><bdi>${nameOf(chat)}</bdi></p>` : nothing}
