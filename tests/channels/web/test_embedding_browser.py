@@ -131,11 +131,8 @@ async def test_a_site_that_was_not_named_can_t_show_the_page(new_tab: Any) -> No
 async def test_where_no_cookie_is_kept_the_chat_can_be_opened_in_a_tab(new_tab: Any) -> None:
     async with two_sites() as (url, shop, _):
         tab = await new_tab()
-        devtools = await tab.page.context.new_cdp_session(tab.page)
         # As a browser that keeps nothing for frames of other sites.
-        await devtools.send("Network.enable")
-        await devtools.send("Network.setCookieControls", {"enableThirdPartyCookieRestriction": True})
-        await tab.page.route("**/chat/frame", lambda route: _without_cookie(route))
+        await tab.page.route("**/chat/frame", _without_cookie)
         await tab.page.add_init_script(
             "if (top !== self) for (const name of ['localStorage', 'sessionStorage'])"
             " Object.defineProperty(window, name, { get() { throw new DOMException('refused', 'SecurityError') } })"

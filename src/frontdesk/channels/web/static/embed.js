@@ -25,7 +25,6 @@
     const panel = make("section", root, { id: "panel", hidden: true });
     panel.setAttribute("aria-label", label);
     const bar = make("div", panel, { className: "bar" });
-    make("span", bar, { textContent: label });
     const leave = make("button", bar, { type: "button", onclick: () => show(false) });
     leave.setAttribute("aria-label", close);
     icon("M6 6l12 12M18 6L6 18", leave);
@@ -66,8 +65,7 @@
       block-size: min(40rem, calc(100dvh - 7rem)); border-radius: ${page.radius}; overflow: hidden; display: flex;
       flex-direction: column; background: Canvas; box-shadow: 0 8px 40px rgb(0 0 0 / .35); }
     iframe { border: 0; flex: 1; inline-size: 100%; }
-    .bar { display: none; align-items: center; justify-content: space-between; padding-inline: 1rem .25rem;
-      font: 600 1rem/1.5 system-ui, sans-serif; color: CanvasText; }
+    .bar { display: none; align-items: center; justify-content: end; padding-inline: .25rem; color: CanvasText; }
     .bar button { inline-size: 2.75rem; block-size: 2.75rem; background: none; color: inherit; }
     @media (max-width: 30rem) {
       section { inset: 0; inline-size: auto; block-size: auto; border-radius: 0; }
