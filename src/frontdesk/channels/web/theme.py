@@ -13,7 +13,8 @@ _FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,40}")
 _GENERIC: Final = frozenset({"system-ui", "sans-serif", "serif", "monospace", "ui-rounded", "ui-serif", "ui-monospace"})
 _MOST_FAMILIES = 6
 _MOST_RADIUS = 32
-_MOST_LOGO = 262_144
+MOST_LOGO = 262_144
+"""The largest number of bytes of a logo."""
 _READABLE = 4.5
 """The contrast that WCAG 2.2 AA asks of text."""
 # The grounds of the page, as its style sheet has them.
@@ -78,7 +79,7 @@ class WebTheme:
             kind = "image/svg+xml"
         if kind not in (*PICTURES, "image/svg+xml"):
             return "the logo must be a PNG, JPEG, GIF, WebP or SVG"
-        return Logo(data, kind) if len(data) <= _MOST_LOGO else f"the logo must have {_MOST_LOGO} bytes at most"
+        return Logo(data, kind) if len(data) <= MOST_LOGO else f"the logo must have {MOST_LOGO} bytes at most"
 
     @property
     def on_accent(self) -> str:
