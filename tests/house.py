@@ -19,14 +19,26 @@ OPTIONAL = {"verify"}
 # speaks over WebSockets with a memory of their own, and compacts. Telegram has codes in the texts of its errors alone,
 # dozens of kinds of contents, and the command with which every chat begins. Each of these is a subject, and none fits
 # one of the seven. The web chat is its own platform: it serves a page and its files, keeps what was said and tells
-# pages what is new.
+# pages what is new, links accounts, is embedded in other sites and has a theme.
 MORE = {
     "chat_completions": {"assemble", "messages"},
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
     "web": {
-        *("account", "api", "branches", "conversations", "feed", "files", "forms", "head", "live", "pages", "replies"),
-        *("search", "site", "stream"),
+        *(
+            "account",
+            "api",
+            "branches",
+            "conversations",
+            "embedding",
+            "feed",
+            "files",
+            "forms",
+            "head",
+            "live",
+            "pages",
+        ),
+        *("replies", "search", "site", "stream", "theme"),
     },
 }
 

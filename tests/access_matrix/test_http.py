@@ -154,7 +154,7 @@ async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
     else:
         sent = {"content-type": "application/json", **headers, **_forged(house.url)}
         status = (await house.http.request(door.method, target, content=data, headers=sent)).status_code
-    wanted = 404 if "/static/" in door.path else 401 if headers["origin"] == house.url else 403
+    wanted = 404 if "/api/" not in door.path else 401 if headers["origin"] == house.url else 403
     wrong = [] if status == wanted else [f"{status} and not {wanted}"]
     return wrong if before == (len(house.agent.seen), house.rows()) else [*wrong, "something ran, or was stored"]
 

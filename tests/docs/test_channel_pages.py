@@ -10,6 +10,7 @@ from frontdesk.channels.telegram.render import CAPTION_LIMIT, TEXT_LIMIT, TOAST_
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.head import LONGEST_TITLE
+from frontdesk.channels.web.theme import MOST_LOGO, WebTheme
 from frontdesk.kit.chat.config import ChatConfig
 from frontdesk.kit.chat.media import MediaLimits
 from frontdesk.kit.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
@@ -71,6 +72,11 @@ def test_every_parameter_of_the_web_chat_is_documented() -> None:
     assert documented == set(signature(WebChatChannel))
 
 
+def test_every_value_of_a_theme_is_documented() -> None:
+    documented = {name for row in tables(WEB)["WebTheme"] for name in spans(row[0])}
+    assert documented == set(signature(WebTheme))
+
+
 def test_the_limits_of_the_web_chat_are_those_of_the_code() -> None:
     rows = {what: much for what, much, _ in tables(WEB)["Limits"]}
     given = {name: parameter.default for name, parameter in signature(WebChatChannel).items()}
@@ -86,6 +92,7 @@ def test_the_limits_of_the_web_chat_are_those_of_the_code() -> None:
         "a form": f"{MOST_FIELDS} fields, and {MOST_CHOICES} choices of each",
         "open pages": f"{FeedLimits().max_open}, and {FeedLimits().max_open_per_caller} of a visitor",
         "the time for the body": f"{given['body_timeout']:g} s",
+        "the logo": f"{MOST_LOGO // 1024} KiB",
         "how long a message is kept": f"{given['keep_days']:g} days after it was last changed",
     }
 

@@ -39,6 +39,8 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "profile_mixed": ({"message": "good day"}, {"x-api-key": "the-night-porters-key"}, "Welcome."),
     "profile_native": ({"message": "good day"}, ALICE, "Welcome."),
     "profile_open": ({"message": "good day"}, BOB, "Welcome."),
+    "web_embed": ({"message": "good day"}, {}, "You asked: good day"),
+    "web_theme": ({"message": "good day"}, {}, "You said: good day"),
     "web_sign_in": ({"message": "good day"}, {}, "message 1"),
     "workflow_pause": ({"message": "Ada"}, {}, "Welcome, Ada."),
 }

@@ -44,3 +44,25 @@ async def test_who_signs_in_on_the_page_is_known_there(
             else:
                 refused = await visitor.post("conversations/main/messages", client_id="c", text="hello")
                 assert refused.status_code == 403
+
+
+async def test_the_shop_of_the_example_may_embed_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP", "https://shop.example")
+    async with serving(example(ROOT / "docs/examples/web_embed.py")) as client:
+        script, frame = await client.http.get("/chat/embed.js"), await client.http.get("/chat/frame")
+        assert '"label":"Ask the shop"' in script.text
+        assert "frame-ancestors https://shop.example;" in frame.headers["content-security-policy"]
+
+
+async def test_the_page_of_the_example_has_its_theme() -> None:
+    async with serving(example(ROOT / "docs/examples/web_theme.py")) as client, visiting(client.base_url) as visitor:
+        me = await visitor.get("me")
+        assert me["prompts"] == ["When is breakfast?", "Book a room"]
+        assert (await visitor.http.get(me["logo"])).headers["content-type"] == "image/svg+xml"
+        assert (
+            'font: "Georgia", serif' in (await visitor.http.get(_theme_in((await visitor.http.get("/chat")).text))).text
+        )
+
+
+def _theme_in(page: str) -> str:
+    return page.rpartition('rel="stylesheet" href="')[2].partition('"')[0]

@@ -26,12 +26,12 @@ class WebhookBodies(ChatWire):
             eve, now = await chat.platform.person("Eve"), SystemClock().now()
             body, other = chat.platform.event(eve, "let me in"), chat.platform.event(eve, "something else")
             right, large = chat.platform.signed(body, at=now), chat.platform.event(eve, "x" * (_LIMIT + 1))
-            assert await _post(chat, body, {}) == 401
+            assert await _post(chat, body, {}) in self.refused_statuses
             if self.signs_bodies:
                 assert await _post(chat, other, right) == 401
             for name in right:
-                assert await _post(chat, body, {**right, name: ""}) == 401, name
-                assert await _post(chat, body, {**right, name: "nonsense"}) == 401, name
+                assert await _post(chat, body, {**right, name: ""}) in self.refused_statuses, name
+                assert await _post(chat, body, {**right, name: "nonsense"}) in self.refused_statuses, name
             for at in (now - _HOUR, now + _HOUR) if self.signs_times else ():
                 assert await _post(chat, body, chat.platform.signed(body, at=at)) == 401
             assert await _post(chat, large, chat.platform.signed(large, at=now)) == 413

@@ -88,6 +88,7 @@ class Questions(ChatWire):
         assert bank.paid == []
 
     async def test_a_button_of_somebody_else_decides_nothing(self) -> None:
+        self.need_groups()
         bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada, bob = await chat.platform.person("Ada"), await chat.platform.person("Bob")

@@ -1,9 +1,11 @@
 """The description of a chat channel for its contract, and a host on its platform."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
+
+import pytest
 
 from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
@@ -101,6 +103,8 @@ class Chat:
 class ChatWire:
     """The platform-specific part of the contract; a subclass defines it."""
 
+    has_groups: bool = True
+    """Whether people of the platform talk in groups."""
     has_threads: bool = True
     """Whether groups of the platform have threads."""
     has_notices: bool = True
@@ -119,6 +123,10 @@ class ChatWire:
     """The status with which a body is answered that can't be understood; such as 200 where it would come again."""
     has_handshake: bool = False
     """Whether the platform asks the webhook with a GET request."""
+    splits_texts: bool = True
+    """Whether a long text is several messages."""
+    refused_statuses: Collection[int] = (401,)
+    """The statuses with which a body is refused that the platform has not signed."""
     takes_files: bool = True
     sends_files: bool = True
 
@@ -129,6 +137,11 @@ class ChatWire:
     def channel(self, platform: FakePlatform, **settings: Any) -> ChatChannel:
         """Make a channel on a platform, with settings of `ChatConfig`."""
         raise NotImplementedError("say how your channel is made")
+
+    def need_groups(self) -> None:
+        """Skip a test where the platform has no groups."""
+        if not self.has_groups:
+            pytest.skip("the platform has no groups")
 
     @asynccontextmanager
     async def chat(

@@ -71,10 +71,15 @@ class Api:
         self._name, self._config = name, config
         self._context, self._mailbox = context, mailbox
         self._busy_seconds = busy_seconds
-        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id, path)
+        visitors = Visitors(
+            context.channel_storage("visitors", holds_tokens=False),
+            context.new_id,
+            path,
+            embeds=bool(config.look.embed_origins),
+        )
         self._visitor_verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
         self._verifier = PersonVerifier(name, visitors, context, self._let_in)
-        self._site = Site(path, config.title, visitors)
+        self._site = Site(path, config, visitors)
         self._feeds = FeedServer(mailbox, config, context.now, self._let_in, self._verifier)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._deadline = BodyDeadline(config.body_timeout)
@@ -98,6 +103,9 @@ class Api:
         )
         return [
             Route("/", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.page)),
+            Route("/theme/{file}", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.theme)),
+            Route("/frame", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.frame)),
+            Route("/embed.js", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.embed)),
             Route("/static/{version}/{name:path}", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.file)),
             Route("/api/me", endpoint=self._endpoint(GET=self.me)),
             Route("/api/conversations", endpoint=self._endpoint(POST=chats.new)),
@@ -139,6 +147,7 @@ class Api:
             call,
             {
                 "title": config.title,
+                "logo": self._site.logo_path(call),
                 "greeting": config.greeting,
                 "prompts": config.prompts,
                 "languages": LANGUAGES,

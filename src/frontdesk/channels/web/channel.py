@@ -15,7 +15,7 @@ from frontdesk.abc.push import PushPart
 from frontdesk.channels.web import replies
 from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
-from frontdesk.channels.web.config import FeedLimits, WebChatConfig
+from frontdesk.channels.web.config import FeedLimits, WebChatConfig, WebLook
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
@@ -30,6 +30,7 @@ from frontdesk.channels.web.render import (
     stored,
     tools_of,
 )
+from frontdesk.channels.web.theme import WebTheme
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
 from frontdesk.data.approval import PendingApproval, QuestionView
 from frontdesk.data.delivery import InboxItem
@@ -79,6 +80,8 @@ class WebChatChannel(Channel):
         title: str = "Chat",
         greeting: str = "",
         prompts: Sequence[str] = (),
+        theme: WebTheme | None = None,
+        embed_origins: Sequence[str] = (),
         allowlist: Allowlist | Inherit | None = "inherit",
         confidentiality_tier: str | None = None,
         link_commands: Mapping[str, str | None] | None = None,
@@ -100,13 +103,13 @@ class WebChatChannel(Channel):
         limits: Limits | None = DEFAULT_LIMITS,
         feed: FeedLimits | None = None,
     ) -> None:
-        self.name, self.path = name, path
-        self.allowlist, self.confidentiality_tier = allowlist, confidentiality_tier
+        self.name, self.path, self.allowlist, self.confidentiality_tier = name, path, allowlist, confidentiality_tier
         self.link_commands, self.commands = link_commands or {}, tuple(commands)
         self.on_busy, self.event_limits, self.live = on_busy, event_limits, live
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.live_terms = live_terms or WebChatConfig.live_terms
         self._config = WebChatConfig(
+            look=WebLook(theme=theme or WebTheme(), embed_origins=tuple(embed_origins)),
             title=title,
             greeting=greeting,
             prompts=tuple(prompts),

@@ -1,9 +1,11 @@
 """The settings of the channel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from frontdesk.abc.live import LiveTerms, ToolDetail
+from frontdesk.channels.web.embedding import origin_findings
+from frontdesk.channels.web.theme import WebTheme
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
@@ -39,6 +41,19 @@ class FeedLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebLook:
+    """The look of the page, and the sites in which it is shown."""
+
+    theme: WebTheme = field(default_factory=WebTheme)
+    embed_origins: tuple[str, ...] = ()
+    """The origins of the sites that may show the page in a frame."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        return self.theme.findings() + origin_findings(self.embed_origins)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebChatConfig:
     """The settings of the channel; they check themselves."""
 
@@ -48,6 +63,7 @@ class WebChatConfig:
     """A sentence above an empty conversation."""
     prompts: tuple[str, ...] = ()
     """Things to ask first, each a button in an empty conversation."""
+    look: WebLook = WebLook()
     keep_days: float = 90.0
     """The days for which a message is kept on the page after it was last changed."""
     max_text: int = 32_000
@@ -79,6 +95,7 @@ class WebChatConfig:
         if self.tools not in get_args(ToolDetail):
             wrong.append(f"tools must be one of {', '.join(get_args(ToolDetail))}, not {self.tools!r}")
         wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]
+        wrong += self.look.findings()
         wrong += self.streams.findings() + self.feed.findings()
         return wrong + self.live_terms.findings() + limit_findings(self.limits)
 

@@ -32,6 +32,22 @@ PAGE_HEADERS: Final = (
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
     *_EVERYWHERE,
 )
+THEME_HEADERS: Final = (
+    (b"cache-control", b"public, max-age=31536000, immutable"),
+    # A picture of the operator's can be an SVG: opened by itself, it runs nothing.
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    *_EVERYWHERE,
+)
+"""The headers of the files of a theme."""
+SCRIPT_HEADERS: Final = (
+    (b"content-type", _KINDS[".js"]),
+    (b"cache-control", b"public, max-age=300"),
+    # Pages of other sites load it, and it holds nothing of anybody's.
+    (b"cross-origin-resource-policy", b"cross-origin"),
+    *_EVERYWHERE,
+)
+"""The headers of the script that other sites load."""
 DATA_HEADERS: Final = ((b"cache-control", b"no-store"), *_EVERYWHERE)
 """The headers of every answer with data of a visitor."""
 
@@ -76,8 +92,11 @@ def assets() -> Assets:
     return Assets(files, whole.hexdigest()[:_DIGITS])
 
 
-def shell(title: str, base: str) -> bytes:
-    """Return the page without any data; `base` is the path of the channel, as a browser has to ask for it."""
+def shell(title: str, base: str, theme: str) -> bytes:
+    """Return the page without any data; `base` is the path of the channel, as a browser has to ask for it.
+
+    `theme` is the name of the style sheet behind the page's own.
+    """
     files = f"{base}/static/{assets().version}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -85,6 +104,7 @@ def shell(title: str, base: str) -> bytes:
         '<meta name="color-scheme" content="light dark">'
         f'<title>{escape(title)}</title><link rel="icon" href="{escape(files)}/icon.svg">'
         f'<link rel="stylesheet" href="{escape(files)}/chat.css">'
+        f'<link rel="stylesheet" href="{escape(base)}/theme/{theme}">'
         f'<script type="module" src="{escape(files)}/chat.js"></script></head>'
         f'<body data-base="{escape(base)}" data-files="{escape(files)}"><div id="app"></div>'
         "<noscript>This page needs JavaScript.</noscript></body></html>"

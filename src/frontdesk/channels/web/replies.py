@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from frontdesk.abc.channel import ChannelCommand, ChannelContext
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import LONGEST_TITLE
-from frontdesk.channels.web.parse import COMMAND, STOP, said_in
+from frontdesk.channels.web.parse import COMMAND, STOP, chat_of, said_in
 from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
 from frontdesk.data.delivery import InboxItem
@@ -18,11 +18,13 @@ from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.chat.wording import Wording
 
+_NEW = "new"
+
 
 def page_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands that can be typed on the page; it has buttons for what else other chats have commands for."""
-    cancel = [command for command in session_commands(context) if command.name == "cancel"]
-    return [*cancel, help_command(context)]
+    typed = [command for command in session_commands(context) if command.name in (_NEW, "cancel")]
+    return [*typed, help_command(context)]
 
 
 async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.0) -> int | None:
@@ -51,7 +53,10 @@ async def prepare(context: ChannelContext, item: InboxItem) -> ChannelRequest | 
         await context.reply(item, said, number=count)
 
     name = str(request.attributes[COMMAND])
-    if not await context.run_command(name, CommandCall(item, context, reply)):
+    command = context.find_command(name)
+    # Only the main conversation is the person's tracked one; beside it, another is begun by a button.
+    elsewhere = command is not None and command.name == _NEW and chat_of(item.conversation_id) != MAIN
+    if elsewhere or not await context.run_command(name, CommandCall(item, context, reply)):
         locale = locale_of(request, item.caller.identity)
         await reply(context.texts.say("command.unknown", locale, name=name))
     return None

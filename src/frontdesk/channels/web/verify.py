@@ -28,8 +28,11 @@ _READS = ("GET", "HEAD")
 class Visitors:
     """Signs the cookies of visitors, with a secret that all processes of the host share."""
 
-    def __init__(self, storage: ChannelStorage, new_id: Callable[[str], str], path: str) -> None:
-        """Know the visitors of the page at `path`."""
+    def __init__(
+        self, storage: ChannelStorage, new_id: Callable[[str], str], path: str, *, embeds: bool = False
+    ) -> None:
+        """Know the visitors of the page at `path`, and with `embeds` those of its frames in other sites."""
+        self._embeds = embeds
         self._storage = storage
         self._new_id = new_id
         self._path = path
@@ -37,27 +40,34 @@ class Visitors:
 
     async def visitor(self, scope: Scope, headers: Headers) -> str | None:
         """Return the visitor of a request; `None` if there is no cookie of ours."""
-        name = self._cookie_name(scope, headers)
-        for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-            given, _, value = pair.strip().partition("=")
-            if given == name and len(value) <= _LONGEST:
+        pairs = [pair.strip().partition("=") for pair in headers.get(b"cookie", b"").decode("latin-1").split(";")]
+        cookies = {name: value for name, _, value in reversed(pairs)}
+        # A site whose frames get the cookie of the page itself belongs to it: the visitor is the same there.
+        for embedded in (False, True) if self._embeds else (False,):
+            value = cookies.get(self._cookie_name(scope, headers, embedded=embedded), "")
+            if value and len(value) <= _LONGEST:
                 return await self._opened(value)
         return None
 
-    async def new_cookie(self, scope: Scope, headers: Headers) -> bytes:
-        """Return the `Set-Cookie` header of a new visitor."""
-        visitor = self._new_id("vis")
-        name = self._cookie_name(scope, headers)
-        value = f"{visitor}.{await self._signature(visitor)}"
-        secure = "; Secure" if name.startswith(_SAFE_NAME) else ""
-        return f"{name}={value}; Path=/; Max-Age={_SECONDS}; HttpOnly; SameSite=Lax{secure}".encode()
+    async def new_cookie(self, scope: Scope, headers: Headers, *, embedded: bool = False) -> bytes:
+        """Return the `Set-Cookie` header of a new visitor.
 
-    def _cookie_name(self, scope: Scope, headers: Headers) -> str:
+        In a frame of another site it is kept for that site alone: in another one, its reader is another visitor.
+        """
+        visitor = self._new_id("vis")
+        name = self._cookie_name(scope, headers, embedded=embedded)
+        value = f"{visitor}.{await self._signature(visitor)}"
+        secure = "; Secure" if embedded or name.startswith(_SAFE_NAME) else ""
+        site = "None; Partitioned" if embedded else "Lax"
+        return f"{name}={value}; Path=/; Max-Age={_SECONDS}; HttpOnly; SameSite={site}{secure}".encode()
+
+    def _cookie_name(self, scope: Scope, headers: Headers, *, embedded: bool) -> str:
         # Browsers send a cookie to every port of a machine, and to every page of it: each page has a name of its own,
         # so that they don't overwrite each other's visitors.
         page = digest(f"{headers.get(b'host', b'').decode('latin-1')}{below(scope, self._path).decode()}")[:_DIGITS]
         # They take a `__Host-` cookie over TLS alone, and nothing else than this machine itself is served without it.
-        return f"{_NAME if is_local(scope, headers) else _SAFE_NAME}_{page}"
+        place = f"embedded_{page}" if embedded else page
+        return f"{_NAME if is_local(scope, headers) else _SAFE_NAME}_{place}"
 
     async def _opened(self, value: str) -> str | None:
         visitor, _, signature = value.rpartition(".")

@@ -2,6 +2,7 @@
 
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { get, post } from "./api.js";
+import { isEmbedded } from "./embedded.js";
 import { say, sayError } from "./i18n.js";
 
 const LOOK = 3000; // Milliseconds between looks while the other side has to do something.
@@ -74,7 +75,7 @@ async function look() {
 }
 
 function leave(url) {
-  if (window.top === window) return location.assign(url);
+  if (!isEmbedded) return location.assign(url);
   window.open(url, "_blank", "noopener");
   account = { ...account, url: undefined };
   note = say("link_elsewhere");
@@ -82,7 +83,7 @@ function leave(url) {
   draw();
 }
 
-const begin = () => change(() => post("account/link", { embedded: window.top !== window }));
+const begin = () => change(() => post("account/link", { embedded: isEmbedded }));
 const unlink = () => change(() => post("account/unlink", {}));
 const answer = (confirm) => change(() => post("account/answer", { challenge_id: account.question.challenge_id, confirm }));
 

@@ -7,6 +7,7 @@ import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
 import { readForm } from "./form.js";
 import { loadCatalogue, say, sayError } from "./i18n.js";
+import { inBrowser, inTab } from "./kept.js";
 import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
 import { app } from "./view.js";
 
@@ -51,8 +52,8 @@ function keepUnsent() {
   // Files are too large to be kept in the tab.
   const small = state.pending.filter((message) => !message.files.length);
   const kept = small.map(({ client_id, text, choice }) => ({ client_id, text, choice, files: [] }));
-  if (kept.length) sessionStorage.setItem(stored(), JSON.stringify(kept));
-  else sessionStorage.removeItem(stored());
+  if (kept.length) inTab.set(stored(), JSON.stringify(kept));
+  else inTab.remove(stored());
 }
 
 async function openChat(id, number = null) {
@@ -63,7 +64,7 @@ async function openChat(id, number = null) {
   state.editing = null;
   state.said = "";
   state.problem = null;
-  state.pending = JSON.parse(sessionStorage.getItem(stored()) ?? "[]");
+  state.pending = JSON.parse(inTab.get(stored()) ?? "[]");
   atEnd = number === null;
   await loadMessages(number);
   for (const message of [...state.pending]) deliver(message);
@@ -399,7 +400,7 @@ function openDialog(kind) {
 function setTheme(theme) {
   if (theme) {
     document.documentElement.dataset.theme = theme;
-    localStorage.setItem("frontdesk-theme", theme);
+    inBrowser.set("frontdesk-theme", theme);
   }
 }
 
@@ -418,7 +419,7 @@ function listen() {
 }
 
 async function start() {
-  setTheme(localStorage.getItem("frontdesk-theme"));
+  setTheme(inBrowser.get("frontdesk-theme"));
   await loadCatalogue(document.body.dataset.files, ["en", "de"]);
   try {
     const me = await loadAll();

@@ -5,6 +5,7 @@ import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { accountButton } from "./account.js";
 import { versions } from "./branches.js";
 import { questionCard } from "./card.js";
+import { openOutside } from "./embedded.js";
 import { formCard } from "./form.js";
 import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
@@ -29,6 +30,7 @@ function failure(error) {
   return html`<main class="failure">
     <h1>${say("error_loading")}</h1>
     <p>${sayError(error)}</p>
+    ${openOutside(error)}
     <button type="button" class="primary" @click=${() => location.reload()}>${say("reload")}</button>
   </main>`;
 }
@@ -44,6 +46,7 @@ function header(state, actions) {
     >
       ${icon("menu")}
     </button>
+    ${state.me.logo ? html`<img class="logo" src=${state.me.logo} alt="" />` : nothing}
     <div class="titles">
       <h1>${state.me.title}</h1>
       ${state.current === "main" ? nothing : html`<p><bdi>${nameIn(state, state.current)}</bdi></p>`}
