@@ -18,6 +18,7 @@ let scheduled = false;
 let expiry = 0;
 let feed = null;
 let searching = 0;
+let lastForm = "";
 
 function draw() {
   if (scheduled) return;
@@ -28,8 +29,20 @@ function draw() {
     render(app(state, actions), root);
     const log = document.getElementById("log");
     if (log && atEnd) log.scrollTop = log.scrollHeight;
+    showForm();
     watchBusy();
   });
+}
+
+// A form is shown from its first field on, once.
+function showForm() {
+  const form = document.querySelector(".messages > :last-child form.card");
+  const message = form?.closest(".message");
+  if (!message || message.id === lastForm) return;
+  lastForm = message.id;
+  if (!atEnd) return;
+  atEnd = false;
+  message.scrollIntoView({ block: "start" });
 }
 
 // What is being answered is the host's word, and holds for a time only.
@@ -59,6 +72,7 @@ async function openChat(id, number = null) {
   state.current = state.chats.has(id) ? id : "main";
   state.messages.clear();
   state.forms.clear();
+  lastForm = "";
   state.finished = null;
   state.editing = null;
   state.said = "";
@@ -403,7 +417,12 @@ function setTheme(theme) {
   }
 }
 
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll(".more[open]")) if (!menu.contains(except)) menu.open = false;
+}
+
 function listen() {
+  addEventListener("click", (event) => closeMenus(event.target));
   addEventListener("hashchange", () => openChat(...wanted()).catch(fail));
   addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
@@ -412,6 +431,7 @@ function listen() {
       requestAnimationFrame(() => document.querySelector(".side a[aria-current]")?.focus());
     }
     if (event.key !== "Escape" || state.dialog) return;
+    if (document.querySelector(".more[open]")) return closeMenus(null);
     if (state.drawer) actions.closeDrawer();
     else if (isBusy(state)) actions.stop();
   });
