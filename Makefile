@@ -201,6 +201,10 @@ marathon: $(DEV) ## Kill hosts 220 times, and 500 times while they deliver, and 
 	@.venv/bin/python -m tests.marathon $(ARGS)
 	@.venv/bin/python -m tests.delivery_marathon
 
+.PHONY: soak
+soak: $(DEV) $(BROWSER) ## Stream to the page for an hour, and over bad networks (ARGS: options of `python -m tests.web_soak`)
+	@.venv/bin/python -m tests.web_soak $(ARGS)
+
 .PHONY: judge
 judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `python -m tests.judge`)
 	@JUDGE_CASES=1 $(PYTEST) tests/judge

@@ -94,6 +94,8 @@ PURPOSES: dict[str, Purpose] = {
     "GET /chat/api/conversations/{chat}/messages": Purpose("visitor"),
     "POST /chat/api/conversations/{chat}/messages": Purpose("visitor", {"client_id": "c", "text": "hello"}),
     "POST /chat/api/conversations/{chat}/stop": Purpose("visitor", {"client_id": "c"}),
+    "POST /chat/api/conversations/{chat}/everywhere": Purpose("visitor", {"client_id": "c"}),
+    "GET /chat/api/search": Purpose("visitor"),
     "GET /chat/api/approvals/{approval_id}": Purpose("visitor"),
     "POST /chat/api/approvals/{approval_id}": Purpose("visitor", {"approved": True, "digest": "d"}),
     "GET /chat/api/files/{file}": Purpose("visitor"),

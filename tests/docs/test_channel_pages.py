@@ -83,7 +83,7 @@ def test_the_limits_of_the_web_chat_are_those_of_the_code() -> None:
     assert rows == {
         "a message": f"{given['max_text']} characters",
         "files of a message": f"{given['max_files']}, and {given['max_file_bytes'] // MIB} MiB together",
-        "conversations of a visitor": f"{given['max_conversations']}",
+        "conversations of a visitor, and their branches": f"{given['max_conversations']}",
         "a title": f"{LONGEST_TITLE} characters",
         "tools of an answer": (
             f"the last {MOST_TOOLS}, with {LONGEST_DETAIL} characters of arguments and of a result each"

@@ -14,6 +14,7 @@ from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.options import CHAT_URL, PORT
 from frontdesk.cli.server import PortTakenError, base_url, listen, serve
 from frontdesk.demo import build_host, choose_client
+from frontdesk.demo.restaurant import PATH as RESTAURANT
 from frontdesk.errors import ChannelConfigurationError
 
 MOST_PORTS = 20
@@ -64,6 +65,7 @@ The Marmalade, a small hotel by the sea: a real agent with three tools, behind i
 {note}
 
   talk     {base}/chat   (a page for your browser)
+  dine     {base}{RESTAURANT}/chat   (another one: a workflow that asks with a form)
   ask      {url}
   OpenAPI  {url}/docs/openapi.json
   OpenAI   {base}/v1   (the base URL for any client of the OpenAI APIs; any key will do)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from typing import Any
 
 from agent_framework import (
+    Annotation,
     BaseChatClient,
     ChatMiddlewareLayer,
     ChatResponse,
@@ -43,14 +44,16 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
         return self._whole(step, usage)
 
     async def _whole(self, step: Step, usage: UsageDetails) -> ChatResponse:
-        contents = [Content.from_text(step.text)] if step.text else []
-        message = Message("assistant", [*contents, *self._call(step)])
+        text = [Content.from_text(step.text, annotations=_annotations(step))] if step.text else []
+        message = Message("assistant", [*text, *_picture(step), *self._call(step)])
         return ChatResponse(messages=message, response_id=self._ids.new("resp"), model=MODEL, usage_details=usage)
 
     async def _words(self, step: Step, usage: UsageDetails) -> AsyncIterable[ChatResponseUpdate]:
         response, message = self._ids.new("resp"), self._ids.new("msg")
         words = [Content.from_text(word) for word in _WORDS.findall(step.text)]
-        for content in [*words, *self._call(step), Content.from_usage(usage)]:
+        if words:
+            words[-1].annotations = _annotations(step)
+        for content in [*words, *_picture(step), *self._call(step), Content.from_usage(usage)]:
             yield ChatResponseUpdate(
                 role="assistant", contents=[content], response_id=response, message_id=message, model=MODEL
             )
@@ -61,6 +64,17 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
             return []
         arguments = json.dumps(dict(step.arguments))
         return [Content.from_function_call(self._ids.new("call"), step.tool, arguments=arguments)]
+
+
+def _annotations(step: Step) -> list[Annotation] | None:
+    return [Annotation(type="citation", title=title, url=url) for title, url in step.sources.items()] or None
+
+
+def _picture(step: Step) -> list[Content]:
+    if step.picture is None:
+        return []
+    named = {"filename": "sea-view.png"}
+    return [Content.from_data(step.picture, media_type="image/png", additional_properties=named)]
 
 
 def _usage(messages: Sequence[Message], step: Step) -> UsageDetails:

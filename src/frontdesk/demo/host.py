@@ -1,4 +1,4 @@
-"""The demo's host: one agent, three tools, five channels."""
+"""The demo's host: one agent, three tools, five channels; and a restaurant beside it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +14,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.demo.hotel import HOURS, PRICES, Hotel, tools_of
 from frontdesk.demo.models import choose_client
+from frontdesk.demo.restaurant import restaurant
 from frontdesk.host import AgentFrameworkHost
 
 INSTRUCTIONS = f"""\
@@ -23,7 +24,13 @@ Use opening_hours for the hours of {", ".join(HOURS)}; calculate for every sum; 
 A person is asked before a booking is made, so call book_room without asking first."""
 
 GREETING = "Good day. What can the Marmalade do for you?"
-PROMPTS = ("When is breakfast?", "What is 3 * (110 + 12)?", "Book a sea view room for two nights")
+PROMPTS = (
+    "When is breakfast?",
+    "Book a sea view room for two nights",
+    "Show me the view",
+    "What is there to see nearby?",
+    "Tell me the story of the house",
+)
 
 
 def build_host(
@@ -37,7 +44,7 @@ def build_host(
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS)
+    page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS, tools="full")
     doors = [
         page,
         InvocationsChannel(),
@@ -46,4 +53,4 @@ def build_host(
         ConversationsChannel(),
         *channels,
     ]
-    return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir)
+    return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir, contributions=[restaurant(state_dir)])

@@ -8,10 +8,14 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.demo.hotel import HOURS, PRICES, offer
+from frontdesk.demo.picture import sea_view
+from frontdesk.demo.stories import SIGHT_SOURCES, SIGHTS, STORY, TABLE
 
 HELP = (
     "I can tell you when something is open (try: When is breakfast?), work out a sum (try: What is 3 * (110 + 12)?), "
-    "book a room (try: Book a sea view room for two nights), and remember what you said (try: What did I say before?)."
+    "book a room (try: Book a sea view room for two nights), show you the view, tell you the story of the house, name "
+    "sights and their sources (try: What is there to see nearby?), and remember what you said (try: What did I say "
+    "before?)."
 )
 _PLACES = {"swim": "pool", "book from": "library", "drink": "bar", "eat": "breakfast", "desk": "reception"}
 _NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -37,6 +41,10 @@ class Step:
     text: str
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    picture: bytes | None = None
+    """A picture to send behind the text, as PNG."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The sources of the text: titles, and their addresses."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +172,14 @@ def _greeting(talk: Talk) -> Step:
     return Step(f"{hello}! I am the concierge. {HELP}")
 
 
+def _view(talk: Talk) -> Step:
+    return Step("This is the view from the sea view rooms, at about seven in the evening.", picture=sea_view())
+
+
+def _sights(talk: Talk) -> Step:
+    return Step(SIGHTS, sources=SIGHT_SOURCES)
+
+
 def _say(text: str) -> Callable[[Talk], Step]:
     return lambda talk: Step(text)
 
@@ -173,6 +189,10 @@ _ANSWERS: list[tuple[tuple[re.Pattern[str], ...], Callable[[Talk], Step | None]]
     for patterns, answer in (
         ((r"\b(what|which)", r"\b(did|have|do) (i|you)\b", r"\b(say|said|tell|told|ask|asked|remember)"), _before),
         ((r"\b(what is|what's|who am|know) (my name|i)\b",), _your_name),
+        ((r"\b(tables?|dinner|restaurant|supper)\b",), _say(TABLE)),
+        ((r"\b(view|picture|photo)\b(?! rooms?\b)",), _view),
+        ((r"\b(nearby|sights?|see around|to see)\b",), _sights),
+        ((r"\b(story|history|tell me about the (house|hotel))\b",), _say(STORY)),
         ((r"\b(book|reserve|take)\b",), _book),
         ((r"\d",), _sum),
         (

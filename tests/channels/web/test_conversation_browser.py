@@ -1,12 +1,15 @@
 """A conversation in a real browser: tools, sources, forms, branches and the list, with axe on each state."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from frontdesk.testing import EchoAgent
 from tests.browser import chromium, need_chromium
-from tests.channels.web.browsing import ANSWER, axe_source, opened, say, shown, violations_on_both
+from tests.channels.web.browsing import ANSWER, DESKTOP, axe_source, opened, say, shown, violations_on_both
+from tests.channels.web.test_branches import remembering
 from tests.channels.web.test_forms import Booking
 from tests.channels.web.test_notes import SECRET, Looking
 from tests.channels.web.visiting import web_host
@@ -38,7 +41,7 @@ async def test_a_tool_is_a_line_that_opens_and_sources_are_numbered_links(new_ta
         await tab.page.reload()
         line = tab.page.locator(".tool.done summary")
         await line.wait_for()
-        assert (await line.inner_text()).startswith("look done · 0.")
+        assert re.fullmatch(r"look done · [\d.]+ s", await line.inner_text())
         await line.click()
         assert SECRET in await tab.page.locator(".tool dd").inner_text()
         assert await tab.page.locator(".tool pre").inner_text() == f"found {SECRET}"
@@ -73,4 +76,76 @@ async def test_a_form_says_what_is_missing_and_is_answered(new_tab: Any, axe: st
         await tab.page.wait_for_selector("form.card", state="detached")
         assert found == {state: [] for state in found}
         assert [stay.breakfast for stay in desk.booked] == [True]
+        assert tab.complaints == []
+
+
+async def test_a_message_is_edited_and_its_versions_are_turned_over(new_tab: Any, axe: str) -> None:
+    agent, _ = remembering()
+    async with web_host(agent) as url:
+        tab = await opened(await new_tab(), url)
+        await say(tab, "one")
+        await shown(tab, "answer 0", f"{ANSWER}.done")
+        await say(tab, "two")
+        await shown(tab, "answer 1", f"{ANSWER}.done")
+        await tab.page.press("textarea", "ArrowUp")
+        found = {"editing": await violations_on_both(tab, axe)}
+        await tab.page.fill("#edit", "two and a half")
+        await tab.page.press("#edit", "Enter")
+        await shown(tab, "answer 2", f"{ANSWER}.done")
+        await shown(tab, "Version 2 of 2", ".versions")
+        found["versions"] = await violations_on_both(tab, axe)
+        assert "answer 1" not in await tab.text()
+        await tab.page.get_by_role("button", name="Version before").click()
+        await shown(tab, "answer 1", f"{ANSWER}.done")
+        await shown(tab, "Version 1 of 2", ".versions")
+        assert "two and a half" not in await tab.text()
+        await tab.page.get_by_role("button", name="Answer again").click()
+        await shown(tab, "Version 3 of 3", ".versions")
+        await shown(tab, "answer 3", f"{ANSWER}.done")
+        await tab.page.reload()
+        await shown(tab, "Version 3 of 3", ".versions")
+        await tab.page.get_by_label("More about this conversation").click()
+        found["menu"] = await violations_on_both(tab, axe)
+        await tab.page.get_by_role("button", name="Delete this version").click()
+        await tab.page.locator("dialog button.primary").click()
+        await shown(tab, "Version 1 of 2", ".versions")
+        assert found == {state: [] for state in found}
+        assert tab.complaints == []
+
+
+async def test_conversations_are_searched_archived_and_continued_everywhere(new_tab: Any, axe: str) -> None:
+    async with web_host(EchoAgent()) as url:
+        tab = await opened(await new_tab(), url)
+        for number in range(14):
+            await say(tab, f"word {number}")
+            await shown(tab, f"word {number}", f"{ANSWER}.done")
+        await tab.page.set_viewport_size(DESKTOP)
+        await tab.page.click("button.new")
+        await tab.page.wait_for_url(re.compile("#cnv_"))
+        await say(tab, "the treasure map")
+        await shown(tab, "the treasure map", f"{ANSWER}.done")
+        await tab.page.fill("#search", "word 3")
+        await tab.page.locator(".hit").nth(1).wait_for()
+        found = {"results": await violations_on_both(tab, axe)}
+        await tab.page.set_viewport_size(DESKTOP)
+        await tab.page.locator(".hit").nth(1).click()
+        await tab.page.wait_for_selector(".found")
+        assert await tab.page.locator(".found").inner_text() == "You\nword 3"
+        await tab.page.get_by_role("button", name="Jump to the latest message").click()
+        await shown(tab, "word 13", f"{ANSWER}.done")
+        await tab.page.fill("#search", "treasure")
+        await tab.page.locator(".side a", has_text="the treasure map").first.click()
+        await tab.page.fill("#search", "")
+        await tab.page.get_by_label("More about this conversation").click()
+        await tab.page.get_by_role("button", name="Continue everywhere").click()
+        found["dialog"] = await violations_on_both(tab, axe)
+        await tab.page.set_viewport_size(DESKTOP)
+        await tab.page.locator("dialog button.primary").click()
+        await shown(tab, "Your other chats go on with this conversation now.", "footer p")
+        await tab.page.get_by_label("More about this conversation").click()
+        await tab.page.get_by_role("button", name="Archive conversation").click()
+        await tab.page.locator("summary", has_text="Archived (1)").click()
+        await tab.page.locator(".archive a", has_text="the treasure map").wait_for()
+        found["archive"] = await violations_on_both(tab, axe)
+        assert found == {state: [] for state in found}
         assert tab.complaints == []

@@ -120,8 +120,8 @@ class Page:
 
 @asynccontextmanager
 async def visiting(base_url: str, page: str = "/chat") -> AsyncIterator[Visitor]:
-    """A visitor who has loaded the page."""
-    headers = {"origin": base_url}
+    """A visitor who has loaded the page; the address may have a path below which the host is mounted."""
+    headers = {"origin": base_url.removesuffix(httpx.URL(base_url).path)}
     async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=60, trust_env=False) as http:
         assert (await http.get(page)).status_code == 200
         yield Visitor(base_url, http, page)

@@ -164,8 +164,10 @@ class Api:
         """Answer with messages of a conversation, the last ones or those before a number."""
         await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
+        # Read first: what changes meanwhile comes behind this cursor.
+        cursor = (await self._mailbox.head(visitor_of(call))).change
         messages = await self._mailbox.page(spot_of(call), before, PAGE)
-        await answer(call, {"messages": [msgspec.to_builtins(message) for message in messages]})
+        await answer(call, {"messages": messages, "cursor": cursor})
 
     async def send(self, call: HttpCall) -> None:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""

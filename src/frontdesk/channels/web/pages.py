@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import posixpath
+import re
 from collections.abc import Mapping
 from functools import cache
 from html import escape
@@ -16,6 +18,7 @@ _KINDS: Final[Mapping[str, bytes]] = {
     ".svg": b"image/svg+xml",
 }
 _DIGITS = 16
+_IMPORTS: Final = re.compile(rb'(?:from|import)\s*"(\.[^"]+)"')
 
 POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
@@ -92,12 +95,26 @@ def assets() -> Assets:
     return Assets(files, whole.hexdigest()[:_DIGITS])
 
 
+@cache
+def modules() -> tuple[str, ...]:
+    """Return the modules that the page's script imports, directly or not: a browser loads them all at once then."""
+    files, found = assets().files, {"chat.js": None}
+    for name in (waiting := list(found)):
+        for relative in _IMPORTS.findall(files[name].body):
+            imported = posixpath.normpath(posixpath.join(posixpath.dirname(name), relative.decode()))
+            if imported in files and imported not in found:
+                found[imported] = None
+                waiting.append(imported)
+    return tuple(found)[1:]
+
+
 def shell(title: str, base: str, theme: str) -> bytes:
     """Return the page without any data; `base` is the path of the channel, as a browser has to ask for it.
 
     `theme` is the name of the style sheet behind the page's own.
     """
     files = f"{base}/static/{assets().version}"
+    ahead = "".join(f'<link rel="modulepreload" href="{escape(files)}/{name}">' for name in modules())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1,interactive-widget=resizes-content">'
@@ -105,7 +122,7 @@ def shell(title: str, base: str, theme: str) -> bytes:
         f'<title>{escape(title)}</title><link rel="icon" href="{escape(files)}/icon.svg">'
         f'<link rel="stylesheet" href="{escape(files)}/chat.css">'
         f'<link rel="stylesheet" href="{escape(base)}/theme/{theme}">'
-        f'<script type="module" src="{escape(files)}/chat.js"></script></head>'
+        f'<script type="module" src="{escape(files)}/chat.js"></script>{ahead}</head>'
         f'<body data-base="{escape(base)}" data-files="{escape(files)}"><div id="app"></div>'
         "<noscript>This page needs JavaScript.</noscript></body></html>"
     ).encode()

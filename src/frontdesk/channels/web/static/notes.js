@@ -42,6 +42,7 @@ function took(tool) {
 export function citations(message) {
   if (!message.citations?.length) return nothing;
   return html`<section class="sources" aria-label=${say("sources")}>
+    <p class="muted">${say("sources")}</p>
     <ol>
       ${message.citations.map((source) => html`<li>${cited(source)}</li>`)}
     </ol>

@@ -125,7 +125,8 @@ function below(message, role, state, actions) {
       ${edits ? small("pen", say("edit"), () => actions.edit(message)) : nothing}
     </div>`;
   }
-  const asked = role === "assistant" && isLast(message, state) && !isBusy(state) ? lastSaid(state) : null;
+  const isAnswer = role === "assistant" && !message.form && !message.question && !message.buttons?.length;
+  const asked = isAnswer && isLast(message, state) && !isBusy(state) ? lastSaid(state) : null;
   return asked ? html`<div class="versions">${small("again", say("again"), () => actions.resend(asked.number, asked.text))}</div>` : nothing;
 }
 

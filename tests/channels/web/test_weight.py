@@ -1,0 +1,58 @@
+"""How much the page weighs, and that long conversations and long streams cost it no more than short ones."""
+
+from typing import Any
+
+import pytest
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.web.head import Chat
+from frontdesk.channels.web.pages import assets, modules, shell
+from frontdesk.testing import serving
+from tests.browser import chromium, need_chromium
+from tests.channels.web.test_mailbox import SPOT, Storage, mailbox
+from tests.web_soak import SLOW_3G, Chatty, OpenPage, growth, opening, stream, talk
+
+FIRST_LOAD = 100_000
+LOADED = """() => performance.getEntriesByType("resource").map((one) => [one.name, one.transferSize])"""
+
+
+def test_each_module_is_announced_by_the_page() -> None:
+    page = shell("Chat", "/chat").decode()
+    files = assets()
+    assert {name for name in files.files if name.endswith(".js")} >= set(modules())
+    assert all(f'<link rel="modulepreload" href="/chat/static/{files.version}/{name}">' in page for name in modules())
+    assert "vendor/lit-html/directive-helpers.js" in modules()
+
+
+async def test_a_conversation_of_ten_thousand_messages_is_read_by_its_last_ones() -> None:
+    storage = Storage()
+    box = mailbox(storage)
+    await box.change(SPOT.visitor, lambda head: head.with_chat(Chat(id="main", last=10_000)))
+    reads: list[str] = []
+    get = storage.get
+
+    async def counted(key: str) -> object:
+        reads.append(key)
+        return await get(key)
+
+    storage.get = counted  # pyright: ignore[reportAttributeAccessIssue]
+    await box.page(SPOT, None, 50)
+    assert len(reads) == 51
+
+
+@pytest.mark.xdist_group("browser")
+async def test_the_page_is_light_and_its_memory_stays_flat_over_a_slow_network_too() -> None:
+    page = OpenPage()
+    program = need_chromium("the weight of the web chat")
+    async with serving(AgentFrameworkHost(Chatty(0), channels=[page])) as client, chromium(program) as new_tab:
+        tab = await new_tab()
+        assert await opening(tab, client.base_url, page, 120) > 0
+        assert await tab.page.locator(".message").count() == 50
+        sizes = await stream(tab, client.base_url, 0)
+        assert growth(sizes) < 3
+        slow: Any = await new_tab()
+        assert await talk(slow, client.base_url, SLOW_3G, ["over slow 3G"]) == ["over slow 3G"]
+        loaded = await slow.page.evaluate(LOADED)
+        assert all(name.startswith(client.base_url) for name, _ in loaded)
+        assert 20_000 < sum(size for _, size in loaded) < FIRST_LOAD, loaded
+        assert [*tab.complaints, *slow.complaints] == []
