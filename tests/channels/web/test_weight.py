@@ -17,7 +17,7 @@ LOADED = """() => performance.getEntriesByType("resource").map((one) => [one.nam
 
 
 def test_each_module_is_announced_by_the_page() -> None:
-    page = shell("Chat", "/chat").decode()
+    page = shell("Chat", "/chat", "theme.css").decode()
     files = assets()
     assert {name for name in files.files if name.endswith(".js")} >= set(modules())
     assert all(f'<link rel="modulepreload" href="/chat/static/{files.version}/{name}">' in page for name in modules())
