@@ -1,9 +1,11 @@
 """The host that clients of others are tried on: one agent behind both of OpenAI's APIs, with a script for a model."""
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from agent_framework import Agent, Content
+from agent_framework import Agent, Content, Message
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
@@ -14,8 +16,14 @@ SHELL = "const said = await tools.exec_command({cmd: 'echo from the shell'}); te
 """The program that the Codex CLI is asked to run."""
 
 
-def reply(messages: list[Any]) -> Any:
-    """Answer as the words of the last message ask."""
+def reply(messages: Sequence[Message]) -> list[Content]:
+    """Answer as the words of the last message ask, and count tokens as a model does."""
+    said = _answer(messages)
+    words = [Content.from_text(word) for word in re.findall(r"\S+\s*", said)] if isinstance(said, str) else said
+    return [*words, Content.from_usage({"input_token_count": 7, "output_token_count": 3, "total_token_count": 10})]
+
+
+def _answer(messages: Sequence[Message]) -> str | list[Content]:
     last = messages[-1]
     results = [str(content.result) for content in last.contents if content.type == "function_result"]
     if results:

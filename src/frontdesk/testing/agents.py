@@ -67,8 +67,14 @@ async def _pieces(reply: Reply, number: int) -> AsyncIterator[ChatResponseUpdate
 
 async def _whole(reply: Reply, number: int, response_format: Any) -> ChatResponse[Any]:
     contents = [Content.from_text(reply)] if isinstance(reply, str) else list(reply)
-    message = Message("assistant", contents, message_id=f"message_{number}")
-    return ChatResponse(messages=[message], response_id=f"response_{number}", response_format=response_format)
+    said = [content for content in contents if content.type != "usage"]
+    usage = next((content.usage_details for content in contents if content.type == "usage"), None)
+    return ChatResponse(
+        messages=[Message("assistant", said, message_id=f"message_{number}")],
+        response_id=f"response_{number}",
+        usage_details=usage,
+        response_format=response_format,
+    )
 
 
 def _contents(reply: Reply) -> list[Content]:

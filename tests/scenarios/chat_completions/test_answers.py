@@ -225,3 +225,14 @@ async def test_the_only_model_is_the_target() -> None:
         # Beside it, the other API is served on the same base URL.
         assert (await desk.client.responses.create(model="m", input="hi")).output_text == "you said hi"
         assert (await desk.create()).choices[0].message.content == "you said hello"
+
+
+async def test_an_update_that_repeats_what_came_before_is_said_once() -> None:
+    def pieces(**more: Any) -> list[Content]:
+        given = (("no ", "append"), ("thanks", "append"), ("no thanks", "replace"))
+        return [Content.from_text(text, merge_mode=mode, **more) for text, mode in given]  # type: ignore[arg-type]
+
+    declined = pieces(additional_properties={"core": {"model_output_kind": "refusal"}})
+    async with open_desk(agent(pieces(), declined)) as desk:
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in await desk.chunks()) == "no thanks"
+        assert "".join(chunk.choices[0].delta.refusal or "" for chunk in await desk.chunks()) == "no thanks"

@@ -74,7 +74,7 @@ async def test_a_namespace_is_told_apart_from_its_tools() -> None:
         history = [item.to_dict(mode="json") for item in asked.output]
         await customer.create([HI, *history, *outputs], tools=[SPACE, LOOK], store=False)
         assert [one.name for one in told(target, "function_call")] == ["crm__patch", "crm__look", "look"]
-        assert json.loads(told(target, "function_call")[0].arguments) == {"input": "x"}
+        assert json.loads(str(told(target, "function_call")[0].arguments)) == {"input": "x"}
 
 
 async def test_tools_that_come_as_items_are_offered() -> None:

@@ -59,6 +59,7 @@ class Assembler:
         self._last: _Call | None = None
         # The pieces of the message that is being said, for those that repeat what came before.
         self._pieces: list[str] = []
+        self._declined: list[str] = []
         self._is_new = False
         self._seen: tuple[str | None, str | None, str | None, str | None] | None = None
         self._role = "assistant"
@@ -89,7 +90,7 @@ class Assembler:
     def _begin(self, role: str) -> None:
         self._role = role
         self._is_new = True
-        self._pieces = []
+        self._pieces, self._declined = [], []
         self._last = None
 
     def _feed(self, contents: Sequence[Content]) -> None:
@@ -113,8 +114,7 @@ class Assembler:
     def _say(self, content: Content) -> None:
         text = content.text or ""
         if content.additional_properties and is_refusal(content.additional_properties):
-            if text:
-                self._decline(text)
+            self._decline(piece(self._declined, text, content))
         elif content.merge_mode is not None:
             self._add(piece(self._pieces, text, content))
         else:
@@ -135,6 +135,8 @@ class Assembler:
         self._tell(Delta(content=text))
 
     def _decline(self, text: str) -> None:
+        if not text:
+            return
         self._refusal.append(text)
         self._tell(Delta(refusal=text))
 
