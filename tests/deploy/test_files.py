@@ -56,6 +56,15 @@ def test_what_the_image_copies_is_there() -> None:
     assert {"pyproject.toml", "README.md", "LICENSE"} <= set(sources), "the package can't be built without them"
 
 
+@pytest.mark.parametrize(
+    ("extras", "installed"), [("", "."), ("postgres", ".[postgres]"), ("oauth,seal", ".[oauth,seal]")]
+)
+def test_the_image_can_have_any_extras(extras: str, installed: str) -> None:
+    (words,) = re.findall(r'--no-build-isolation (".+") ', DOCKERFILE)
+    said = subprocess.run(["sh", "-c", f"echo {words}"], env={"EXTRAS": extras}, capture_output=True, text=True)
+    assert said.stdout.strip() == installed
+
+
 def test_the_image_s_command_serves_and_its_health_check_agrees(place: Path) -> None:
     (command,) = instruction("CMD")
     (check,) = re.findall(r"CMD (\[.+\])$", instruction("HEALTHCHECK")[0])

@@ -11,7 +11,8 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.asyncio.client import connect
 
 from frontdesk.testing import parse_sse
-from tests.cli.processes import Running
+from tests.cli.processes import Running, frontdesk
 from tests.docs.pages import ROOT, blocks
 
 DEPLOY = ROOT / "deploy"
@@ -100,12 +101,12 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def nginx(place: Path, port: int, upstream: str, certificate: Path) -> list[str]:
+def nginx(place: Path, port: int, hosts: Sequence[str], certificate: Path) -> list[str]:
     """Write the configuration of nginx: our file, in the place of a server of Debian's."""
     ours = (DEPLOY / "nginx.conf").read_text("utf-8")
     for old, new in (
         ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
-        ("127.0.0.1:8000", upstream),
+        ("server 127.0.0.1:8000;", "".join(f"server {host};\n" for host in hosts)),
         ("/etc/ssl/hotel", str(certificate.parent)),
         ("desk.example.com", "127.0.0.1"),
     ):
@@ -118,46 +119,51 @@ def nginx(place: Path, port: int, upstream: str, certificate: Path) -> list[str]
     user = "user root;\n" if os.geteuid() == 0 else ""
     main = f"{user}daemon off;\npid {place}/pid;\nerror_log stderr;\nevents {{}}\n"
     (place / "nginx.conf").write_text(f"{main}http {{\naccess_log off;\n{paths}include hotel.conf;\n}}\n", "utf-8")
-    return ["nginx", "-p", str(place), "-c", "nginx.conf"]
+    return ["-p", str(place), "-c", "nginx.conf"]
 
 
-def caddy(place: Path, port: int, upstream: str, certificate: Path) -> list[str]:
+def caddy(place: Path, port: int, hosts: Sequence[str], certificate: Path) -> list[str]:
     """Write the configuration of Caddy: our file, with a certificate that nobody has to be asked for."""
     ours = (DEPLOY / "Caddyfile").read_text("utf-8")
     tls = f"tls {certificate} {certificate.with_name('privkey.pem')}"
     for old, new in (
         ("desk.example.com {", f"https://127.0.0.1:{port} {{\n{tls}"),
-        ("127.0.0.1:8000", upstream),
+        ("127.0.0.1:8000", " ".join(hosts)),
     ):
         assert old in ours
         ours = ours.replace(old, new)
     (place / "Caddyfile").write_text(f"{{\nadmin off\nauto_https disable_redirects\n}}\n{ours}", "utf-8")
-    return ["caddy", "run", "--config", str(place / "Caddyfile")]
+    return ["run", "--config", str(place / "Caddyfile")]
 
 
-Writes = Callable[[Path, int, str, Path], list[str]]
+Writes = Callable[[Path, int, Sequence[str], Path], list[str]]
 
 
 @pytest.fixture(scope="module", params=[nginx, caddy], ids=["nginx", "caddy"])
 def site(
     request: pytest.FixtureRequest, host: Running, certificate: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    write: Writes = request.param
+    place = tmp_path_factory.mktemp("proxy")
+    with in_front_of(request.param, place, certificate, host.url()) as url:
+        yield Site(url, ssl.create_default_context(cafile=str(certificate)), host)
+
+
+@contextmanager
+def in_front_of(write: Writes, place: Path, certificate: Path, *hosts: str) -> Iterator[str]:
+    """Run a proxy in front of some hosts; yield its address."""
     name = write.__name__
-    if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
+    program = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
         pytest.skip(f"NOT TESTED: a host behind {name}: it is not installed (make test does it, when run as root)")
-    place = tmp_path_factory.mktemp(name)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = write(place, port, host.url().removeprefix("http://"), certificate)
-    program = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program is not None
+    command = write(place, port, [host.removeprefix("http://") for host in hosts], certificate)
     environment = {**os.environ, "HOME": str(place), "XDG_DATA_HOME": str(place), "XDG_CONFIG_HOME": str(place)}
     with (place / "log").open("wb") as log:
-        running = subprocess.Popen([program, *command[1:]], env=environment, stdout=log, stderr=log)
+        running = subprocess.Popen([program, *command], env=environment, stdout=log, stderr=log)
         try:
             wait_for_port(port, running, place / "log")
-            yield Site(f"https://127.0.0.1:{port}", ssl.create_default_context(cafile=str(certificate)), host)
+            yield f"https://127.0.0.1:{port}"
         finally:
             running.terminate()
             running.wait(timeout=60)
@@ -236,3 +242,28 @@ async def test_a_visitor_of_the_page_has_a_cookie_for_tls_alone(site: Site) -> N
     cookies = [header for answer in (page, me) for header in answer.headers.get_list("set-cookie")]
     assert cookies
     assert all(cookie.startswith("__Host-") and "; Secure" in cookie for cookie in cookies)
+
+
+def test_hosts_that_share_a_database_are_one_and_one_of_them_may_stop(
+    certificate: Path, tmp_path: Path, postgres: str
+) -> None:
+    """Run the host of deploy/ twice behind nginx, on Postgres."""
+    shutil.copy(DEPLOY / "host.py", tmp_path)
+    key = frontdesk("keys", "create", "ada", "--file", "keys.jsonl", cwd=tmp_path).stdout.strip()
+    command = ("serve", "host.py:build_host", "--port", "0", "--proxy", "127.0.0.1")
+    with ExitStack() as stack:
+        hosts = [stack.enter_context(Running(*command, cwd=tmp_path, env={"DATABASE_URL": postgres})) for _ in range(2)]
+        url = stack.enter_context(in_front_of(nginx, tmp_path, certificate, *(host.url() for host in hosts)))
+        trust = ssl.create_default_context(cafile=str(certificate))
+        headers = {"x-api-key": key}
+        client = stack.enter_context(httpx.Client(base_url=url, verify=trust, headers=headers, timeout=60))
+        last: dict[str, Any] = {}
+        for number in range(6):
+            if number == 4:
+                # Its connections are refused from then on, and the other one has the whole conversation.
+                assert hosts[0].stop() == 0
+            body = {"input": f"message {number}", **({"previous_response_id": last["id"]} if last else {})}
+            last = client.post("/v1/responses", json=body).raise_for_status().json()
+            assert last["status"] == "completed"
+        items = client.get(f"/v1/responses/{last['id']}/input_items", params={"limit": 100}).raise_for_status().json()
+        assert items["data"]

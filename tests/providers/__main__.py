@@ -43,7 +43,7 @@ def settings(url: str) -> Mapping[str, tuple[str, dict[str, str]]]:
 
 
 async def ask(model: str, environment: Mapping[str, str], directory: Path) -> str:
-    """Return the answer of the host that `frontdesk init` has written."""
+    """Return the answer of the host that `frontdesk init` has written, which is the same as a stream."""
     place = directory / model
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(["init", str(place), "--model", model, "--doors", "invocations"]) == 0
@@ -55,7 +55,11 @@ async def ask(model: str, environment: Mapping[str, str], directory: Path) -> st
     os.environ.update(environment)
     try:
         async with serving(project.build_host(state_dir=place / "state")) as client:
-            return (await client.invoke("good day"))["text"]
+            whole = (await client.invoke("good day"))["text"]
+            events = [event async for event in client.stream("good day")]
+            assert events[-1].json()["text"] == whole, "a stream has another answer"
+            assert len(events) > len(whole.split()), "the answer has come in one piece"
+            return whole
     finally:
         for name in environment:
             del os.environ[name]

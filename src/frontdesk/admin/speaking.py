@@ -44,6 +44,9 @@ class Speaker:
     async def deliver(self, to: str | ChannelIdentity, text: str, *, idempotency_key: str | None) -> dict[str, Any]:
         """Send a text to a person; return the person and the ids of the deliveries."""
         sent = await self._parts.deliver(to, _said(text), _checked_key(idempotency_key), self._by)
+        if not sent:
+            # The channel has made no parts of it; it is in the conversation all the same.
+            return {"person": None, "channel": None, "deliveries": []}
         first = sent[0]
         audit.info("delivery %s on %s: sent by %s", first.delivery_id, first.channel, self._by)
         return {

@@ -48,6 +48,9 @@ def _deliver(host: OperatorClient, text: str, arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(sent, indent=2))
         return 0
+    if not sent["deliveries"]:
+        print("It is in the conversation; the channel sends nothing of it.")
+        return 0
     ids = ", ".join(map(str, sent["deliveries"]))
     print(f"It is on its way to {visible(str(sent['person']))} on {visible(str(sent['channel']))}: {visible(ids)}")
     return 0

@@ -95,8 +95,10 @@ class ProactiveSender:
                     for row in rows:
                         transaction.add_delivery(row, once=True)
                     if by is not None:
+                        # A channel may make no parts of a message.
+                        subject = rows[0].delivery_id if rows else run.run_id
                         transaction.add_audit(
-                            AuditLine(at=now, owner=owner, subject=rows[0].delivery_id, action="delivered", by=by)
+                            AuditLine(at=now, owner=owner, subject=subject, action="delivered", by=by)
                         )
             except DeliveryExistsError:
                 return await self._sent(key)
