@@ -89,6 +89,7 @@ GERMAN: Mapping[str, str] = {
     "reason.expired": "abgelaufen",
     "reason.linked": "Das Konto wurde mit einem anderen verbunden.",
     "reason.unlinked": "Ein Konto, das dieses Gespräch geteilt hat, wurde getrennt.",
+    "click.waits": "Ich habe deine Antwort, und komme dazu, wenn ich mit dem davor fertig bin.",
     "citations.sources": "Quellen:",
     "media.too_large": "{name} ist zu groß, um hier gesendet zu werden.",
     "media.unnamed": "Eine Datei",

@@ -88,6 +88,7 @@ ENGLISH: Mapping[str, str] = {
     "reason.expired": "expired",
     "reason.linked": "The account was linked to another one.",
     "reason.unlinked": "An account that shared this conversation was unlinked.",
+    "click.waits": "I have your answer, and get to it when I am done with what came before.",
     "citations.sources": "Sources:",
     "media.too_large": "{name} is too large to be sent here.",
     "media.unnamed": "A file",
