@@ -342,6 +342,15 @@ def test_an_update_with_a_strange_part_is_read_or_refused(kind: str, changed: An
         read_update(json.dumps({"update_id": 1, kind: {**message("@desk_bot hi", GROUP), **changed}}).encode(), BOT)
 
 
+_WORDS = st.fixed_dictionaries({}, optional={name: JSON for name in ("text", "blocks", "items", "cells")})
+
+
+@given(blocks=st.lists(_WORDS, max_size=4))
+def test_a_rich_message_of_any_shape_can_be_quoted(blocks: list[Any]) -> None:
+    replied = {**message("", PRIVATE), "rich_message": {"blocks": blocks}}
+    assert said(text="why?", reply_to_message=replied).text == "why?"
+
+
 _ENTITY = st.fixed_dictionaries(
     {
         "type": st.sampled_from(["mention", "text_mention", "bot_command", "bold"]),

@@ -46,7 +46,7 @@ class ClickWatch:
 
     async def _watch(self, callback_id: str, item: InboxItem) -> None:
         await asyncio.sleep(self._after)
-        with suppress(PushError, StoreError, StoreUnavailableError):
+        with suppress(StoreError, StoreUnavailableError):
             is_finished = await self._context.is_finished(item)
             # From here on it is answered by this.
             self._watched.pop(callback_id, None)
@@ -59,4 +59,8 @@ class ClickWatch:
         if len(self._acknowledged) > _MOST:
             self._acknowledged.popitem(last=False)
         text = wording_for(item, self._context.texts).say("click.waits")
-        await self._platform.answer_click(callback_id, text)
+        try:
+            await self._platform.answer_click(callback_id, text)
+        except PushError:
+            # Its own answer may still arrive.
+            self._acknowledged.pop(callback_id, None)
