@@ -7,7 +7,7 @@ from frontdesk.kit.chat.error_texts_de import GERMAN_ERRORS
 GERMAN: Mapping[str, str] = {
     "command.start": "Hallo sagen",
     "start.hello": "Hallo! Schreib mir; /help zeigt, was ich verstehe.",
-    "greeting.group": "Hallo! Erwähnt mich, und ich antworte hier. Das verstehe ich:",
+    "greeting.group": "Hallo! Danke, dass ich hier sein darf. Das verstehe ich hier:",
     "command.new": "Ein neues Gespräch beginnen",
     "command.sessions": "Unsere Gespräche auflisten",
     "command.resume": "Ein früheres Gespräch fortsetzen",

@@ -7,7 +7,7 @@ from frontdesk.kit.chat.error_texts import ERRORS
 ENGLISH: Mapping[str, str] = {
     "command.start": "Say hello",
     "start.hello": "Hello! Write to me; /help shows what I understand.",
-    "greeting.group": "Hello! Mention me, and I answer here. This is what I understand:",
+    "greeting.group": "Hello! Thank you for having me. This is what I understand here:",
     "command.new": "Start a new conversation",
     "command.sessions": "List our conversations",
     "command.resume": "Go on with an earlier conversation",
