@@ -1,6 +1,6 @@
 """The same intents through aiogram, which knows the newest Bot API: `make twins`, in a virtual environment of its own.
 
-It prints a line for each intent, and ends with 1 if the calls of one differ. aiogram reads the updates of the fake, too.
+It prints a line for each intent, and ends with 1 if the calls of one differ. aiogram reads the updates of the fake too.
 """
 
 import asyncio
