@@ -167,6 +167,16 @@ async def test_another_poller_ends_ours_and_nothing_is_lost(caplog: pytest.LogCa
         assert bot.fake.shown(bot.fake.private(ada)).answers == ["one", "two", "three"]
 
 
+async def test_a_poll_that_is_silent_for_too_long_is_dead_and_followed_by_another() -> None:
+    async with fake_telegram() as fake:
+        silent = fake.hold_next("getUpdates")
+        quick = {"poll_seconds": 0.1, "call_timeout": 0.5}
+        async with open_bot(EchoAgent(), fake=fake, transport="polling", **quick) as bot:
+            await silent.reached.wait()
+            assert await bot.asked(fake.user("Ada"), "one") == "one"
+        silent.release()
+
+
 async def test_a_webhook_is_removed_for_polling_only_if_that_is_set(caplog: pytest.LogCaptureFixture) -> None:
     async with fake_telegram() as fake:
         ada = fake.user("Ada")

@@ -89,6 +89,10 @@ class ChannelStateContext(Protocol):
         """
         ...
 
+    async def is_finished(self, item: InboxItem) -> bool:
+        """Tell whether an event that was accepted is finished; one that is forgotten is."""
+        ...
+
     async def end_deliveries(
         self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
     ) -> int:

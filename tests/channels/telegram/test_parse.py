@@ -14,6 +14,7 @@ from frontdesk.channels.telegram.wire import ALLOWED_UPDATES, Update
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.messages import Click, Command, ConversationMove, InboundMessage, MembershipChange, Quote
 from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, said, update
+from tests.examples import examples
 
 FILE = {"file_id": "f", "file_unique_id": "u", "file_size": 12}
 OTHER = {"id": 2, "is_bot": False, "first_name": "Bob"}
@@ -340,6 +341,16 @@ def test_any_body_is_read_or_refused(body: bytes) -> None:
 def test_an_update_with_a_strange_part_is_read_or_refused(kind: str, changed: Any) -> None:
     with suppress(InvalidRequestError):
         read_update(json.dumps({"update_id": 1, kind: {**message("@desk_bot hi", GROUP), **changed}}).encode(), BOT)
+
+
+_WORDS = st.fixed_dictionaries({}, optional=dict.fromkeys(("text", "blocks", "items", "cells"), JSON))
+
+
+@examples(30)
+@given(blocks=st.lists(_WORDS, max_size=4))
+def test_a_rich_message_of_any_shape_can_be_quoted(blocks: list[Any]) -> None:
+    replied = {**message("", PRIVATE), "rich_message": {"blocks": blocks}}
+    assert said(text="why?", reply_to_message=replied).text == "why?"
 
 
 _ENTITY = st.fixed_dictionaries(

@@ -77,7 +77,7 @@ async def open_bot(
     if not of_host.keys() & {"store", "state_dir"}:
         of_host["store"] = new_store()
     given: dict[str, Any] = {"live": "off", "live_terms": QUICK, "push_terms": PushTerms(), **settings}
-    given |= {"secret_token": SECRET} if transport == "webhook" else {"poll_seconds": 5.0}
+    given = {"secret_token": SECRET, **given} if transport == "webhook" else {"poll_seconds": 5.0, **given}
     async with AsyncExitStack() as stack:
         if fake is None or not fake.url:
             fake = await stack.enter_async_context(fake_telegram(fake))

@@ -114,9 +114,10 @@ async def test_an_answer_is_stopped_while_it_is_written(way: str) -> None:
         assert bot.fake.shown(chat).answers[0] == "one"
 
 
-async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once() -> None:
+@pytest.mark.parametrize("rich", [False, True])
+async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once(rich: bool) -> None:
     agent = GatedAgent()
-    async with open_bot(agent, live="auto", drafts=True) as bot:
+    async with open_bot(agent, live="auto", drafts=True, rich_messages=rich) as bot:
         ada = bot.fake.user("Ada")
         chat = bot.fake.private(ada)
         bot.fake.say(ada, "one two three")
@@ -126,6 +127,7 @@ async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once() -> None:
         await bot.ended()
         assert bot.fake.shown(chat).drafts == ()
         assert not bot.fake.calls_of("editMessageText")
+        assert bool(bot.fake.calls_of("sendRichMessageDraft")) == rich
         # Groups have no drafts.
         group = bot.fake.supergroup("Team", ada)
         assert await bot.asked(ada, "@frontdesk_bot four", group) == "four"

@@ -3,8 +3,10 @@
 import pytest
 
 from frontdesk.access.allowlists import NativeIdAllowlist
+from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.data.limits import EventLimits, RateLimit
 from frontdesk.testing import GatedAgent
+from frontdesk.testing.telegram import Upload
 from frontdesk.testing.telegram.bots import Callback
 from frontdesk.testing.telegram.nouns import Message, User
 from tests.scenarios.cast import call
@@ -96,3 +98,26 @@ async def test_clicks_beyond_the_limits_of_a_person_are_answered() -> None:
         texts = await answered(bot, *clicks)
         assert [len(one) for one in texts] == [1] * 4
         assert texts[1:] == [[""]] * 3
+
+
+async def test_a_click_that_waits_long_is_acknowledged_in_time_and_counts_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TelegramChannel, "acknowledge_clicks_after", 0.01)
+    bank = Bank()
+    agent = bank.agent([call("pay", amount=5)], ["done"], ["done again"])
+    async with open_bot(agent, conversation_scope="per_conversation") as bot:
+        ada = bot.fake.user("Ada")
+        chat = bot.fake.private(ada)
+        await bot.asked(ada, "pay 5")
+        hold = bot.fake.hold_next("getFile")
+        bot.fake.say(ada, "look", media=("document", Upload(b"x", "a.txt", "text/plain")))
+        await hold.reached.wait()
+        click = bot.fake.press(ada, bot.last(chat), "Approve")
+        await bot.until(lambda: click.answered)
+        assert bank.paid == []
+        hold.release()
+        await bot.until(lambda: bank.paid == [5])
+        texts = await answered(bot, click)
+        assert len(texts[0]) == 1
+        assert texts[0][0].startswith("I have your answer")

@@ -90,6 +90,8 @@ class TelegramChannel(
         at_once=10, per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10
     )
     typing_interval: float | None = 4.0
+    # The platform takes an answer for 150 seconds, and may have kept the click for a while.
+    acknowledge_clicks_after: float | None = 30.0
 
     def __init__(
         self,

@@ -35,6 +35,10 @@ class ChannelCalls(SessionCalls):
     async def alias_conversation(self, old: str, new: str) -> None:
         await self._parts.aliases.move(self.channel, old, new)
 
+    async def is_finished(self, item: InboxItem) -> bool:
+        known = await self._store.inbox.find(self.channel, item.event_id)
+        return known is None or known.is_done
+
     async def end_deliveries(
         self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
     ) -> int:

@@ -27,6 +27,10 @@ class EditsMessages(ABC):
 class AnswersClicks(ABC):
     """A platform that shows a short text to the person who has pressed a button."""
 
+    acknowledge_clicks_after: float | None = None
+    """After how many seconds a click that still waits for its turn is acknowledged, on a platform that takes an answer
+    for a while only; its outcome is then shown in the chat alone. `None` never does that."""
+
     @abstractmethod
     async def answer_click(self, callback_id: str, text: str) -> None:
         """Show a text to the person who pressed; an empty one only ends the waiting sign on the button."""

@@ -36,6 +36,7 @@ from frontdesk.kit.chat.abilities import (
     PollsEvents,
     Whispers,
 )
+from frontdesk.kit.chat.clicks import ClickWatch
 from frontdesk.kit.chat.command_calls import usual_commands
 from frontdesk.kit.chat.commands import locale_of_person
 from frontdesk.kit.chat.config import ChatConfig
@@ -100,6 +101,8 @@ class ChatChannel(Channel):
         self._context: ChannelContext | None = None
         self._texts: BuiltInTexts = Texts()
         self._replies: Replies | None = None
+        self.clicks: ClickWatch | None = None
+        """Acknowledges clicks that wait, once the channel is part of a host, and if its platform wants that."""
 
     @abstractmethod
     async def connect(self) -> BotIdentity:
@@ -177,6 +180,8 @@ class ChatChannel(Channel):
         fetch = self.fetch if isinstance(self, FetchesFiles) else None
         self._context, self._replies = context, Replies(context, fetch, self.chat_config.media)
         self._texts = context.texts
+        if isinstance(self, AnswersClicks) and self.acknowledge_clicks_after is not None:
+            self.clicks = ClickWatch(context, self, self.acknowledge_clicks_after)
         room = Room(self, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
@@ -277,7 +282,9 @@ class ChatChannel(Channel):
     async def _whisper(self, whisper: Whisper, sealed: SealedToken | None) -> None:
         """Show a text to one person alone, as long as the platform lets us."""
         if whisper.callback_id and isinstance(self, AnswersClicks):
-            return await self.answer_click(whisper.callback_id, whisper.text)
+            if self.clicks is None or self.clicks.needs_answer(whisper.callback_id):
+                await self.answer_click(whisper.callback_id, whisper.text)
+            return
         token = None if self._context is None else self._context.open_reply_token(sealed)
         if token is None or not isinstance(self, Whispers):
             raise PushRefusedError("The token of the event has expired.", code="token_expired")

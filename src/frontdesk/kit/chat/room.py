@@ -93,6 +93,8 @@ class Room:
     async def stop(self) -> None:
         """End."""
         await self._intake.stop()
+        if self._channel.clicks is not None:
+            await self._channel.clicks.stop()
         await self._channel.close()
 
     async def greet(self, channel: AnswersHandshakes, call: HttpCall) -> None:
@@ -205,9 +207,13 @@ class Room:
             raise UnavailableError("Nothing is known of the message yet.", retry_after=_RETRY_AFTER)
 
     async def _accept(self, item: InboxItem | None) -> None:
-        if item is None or await self._context.accept(item):
+        if item is None:
             return
         clicked, channel = item.request.attributes.get("callback_id"), self._channel
+        if await self._context.accept(item):
+            if clicked and channel.clicks is not None:
+                channel.clicks.watch(item)
+            return
         if clicked and isinstance(channel, AnswersClicks):
             # What is beyond the limits of a person is not kept, and their button stops to wait all the same.
             with suppress(PushError):

@@ -7,7 +7,7 @@ from frontdesk.kit.chat.error_texts_de import GERMAN_ERRORS
 GERMAN: Mapping[str, str] = {
     "command.start": "Hallo sagen",
     "start.hello": "Hallo! Schreib mir; /help zeigt, was ich verstehe.",
-    "greeting.group": "Hallo! Erwähnt mich, und ich antworte hier. Das verstehe ich:",
+    "greeting.group": "Hallo! Danke, dass ich hier sein darf. Das verstehe ich hier:",
     "command.new": "Ein neues Gespräch beginnen",
     "command.sessions": "Unsere Gespräche auflisten",
     "command.resume": "Ein früheres Gespräch fortsetzen",
@@ -98,6 +98,7 @@ GERMAN: Mapping[str, str] = {
     "reason.expired": "abgelaufen",
     "reason.linked": "Das Konto wurde mit einem anderen verbunden.",
     "reason.unlinked": "Ein Konto, das dieses Gespräch geteilt hat, wurde getrennt.",
+    "click.waits": "Ich habe deine Antwort, und komme dazu, wenn ich mit dem davor fertig bin.",
     "citations.sources": "Quellen:",
     "media.too_large": "{name} ist zu groß, um hier gesendet zu werden.",
     "media.unnamed": "Eine Datei",

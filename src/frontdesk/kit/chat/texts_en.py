@@ -7,7 +7,7 @@ from frontdesk.kit.chat.error_texts import ERRORS
 ENGLISH: Mapping[str, str] = {
     "command.start": "Say hello",
     "start.hello": "Hello! Write to me; /help shows what I understand.",
-    "greeting.group": "Hello! Mention me, and I answer here. This is what I understand:",
+    "greeting.group": "Hello! Thank you for having me. This is what I understand here:",
     "command.new": "Start a new conversation",
     "command.sessions": "List our conversations",
     "command.resume": "Go on with an earlier conversation",
@@ -97,6 +97,7 @@ ENGLISH: Mapping[str, str] = {
     "reason.expired": "expired",
     "reason.linked": "The account was linked to another one.",
     "reason.unlinked": "An account that shared this conversation was unlinked.",
+    "click.waits": "I have your answer, and get to it when I am done with what came before.",
     "citations.sources": "Sources:",
     "media.too_large": "{name} is too large to be sent here.",
     "media.unnamed": "A file",
