@@ -8,6 +8,8 @@ from frontdesk.demo import build_host
 from frontdesk.demo.client import ScriptedClient
 from frontdesk.testing import serving
 from tests.browser import Tab, chromium, need_chromium
+from tests.docs.pages import ROOT
+from tests.docs.running import example
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 DESKTOP: Any = {"width": 1100, "height": 720}
@@ -43,5 +45,26 @@ async def take() -> None:
         await tab.page.close()
 
 
+async def take_approvers() -> None:
+    """Lets a visitor be asked for an approval by the example, and takes a picture of the card before and after."""
+    async with (
+        serving(example(ROOT / "docs/examples/approvers.py")) as client,
+        chromium(need_chromium("pictures")) as new_tab,
+    ):
+        tab = await new_tab()
+        await tab.page.goto(f"{client.base_url}/chat")
+        await tab.page.fill("textarea", "/duty")
+        await tab.page.press("textarea", "Enter")
+        await tab.page.locator(".message", has_text="on duty").wait_for()
+        await client.invoke("refund, please", session_id="visit")
+        await tab.page.wait_for_selector(".card dl")
+        await tab.page.screenshot(path=PICTURES / "approver-card.png")
+        await tab.page.click(".card button.primary")
+        await tab.page.wait_for_selector(".card.approved")
+        await tab.page.screenshot(path=PICTURES / "approver-decided.png")
+        await tab.page.close()
+
+
 if __name__ == "__main__":
     asyncio.run(take())
+    asyncio.run(take_approvers())

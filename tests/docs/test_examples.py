@@ -8,8 +8,10 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from frontdesk.testing import parse_sse, serving
+from tests.channels.web.visiting import visiting
 from tests.docs.pages import DATABASE, EXAMPLES, ROOT
 from tests.docs.running import example
+from tests.scenarios.desk import until
 
 ALICE = {"x-api-key": "alice-key-for-the-laptop"}
 ALICE_TOO = {"authorization": "Bearer alice-key-for-the-phone"}
@@ -21,6 +23,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
     "background": ({"message": "good day"}, {}, "good day"),
     "approvals": ({"message": "good day"}, {}, "Say “pay”"),
+    "approvers": ({"message": "good day"}, {}, "Say “refund”"),
     "bearer_tokens": ({"message": "good day"}, {"x-api-key": "the-key-of-the-robot"}, "message 1"),
     "conversations": ({"message": "good day"}, {}, "I heard: good day."),
     "compactor": ({"message": "good day"}, {}, "message 1"),
@@ -115,6 +118,26 @@ async def test_two_hosts_on_postgres_serve_every_session() -> None:
     async with serving(hosts[0]) as first, serving(hosts[1]) as second:
         told = [(await client.invoke("hello", session_id="visit"))["text"] for client in (first, second, first)]
     assert told == ["This is message 1.", "This is message 3.", "This is message 5."]
+
+
+async def test_whoever_is_on_duty_approves_on_the_page() -> None:
+    async with serving(example(named("approvers"))) as client, visiting(client.base_url) as manager:
+        await manager.say("/duty")
+        assert "on duty" in (await manager.heard(2))[1]["text"]
+        run = await client.invoke("refund, please", session_id="visit")
+        assert run["approvals"][0]["waits_for"] == ["the manager on duty"]
+        card = (await manager.heard(3))[2]["question"]
+        question = await manager.get(f"approvals/{card['approval_id']}")
+        assert question["waits_for"] == ["the manager on duty"]
+        answer = {"approved": True, "digest": question["digest"]}
+        assert (await manager.post(f"approvals/{card['approval_id']}", **answer)).json()["outcome"] == "recorded"
+
+        async def refunded() -> bool:
+            first = (await client.http.get(f"/invocations/{run['id']}")).json()
+            later = await client.http.get(f"/invocations/{first['continued_by']}")
+            return later.status_code == 200 and later.json()["text"] == "Refunded 120 euros to Ada."
+
+        await until(refunded)
 
 
 async def test_the_workflow_has_two_outputs() -> None:

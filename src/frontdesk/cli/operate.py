@@ -164,7 +164,7 @@ def _act(desk: Desk, arguments: Namespace) -> int:
     if arguments.action == "answer":
         asked["reason"] = arguments.reason
     after = desk.call("act", asked)
-    print(_OUTCOMES[kind, arguments.action](before, after, desk))
+    print(_OUTCOMES[kind, action](before, after, desk))
     return 0
 
 
@@ -221,6 +221,7 @@ _OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, An
     ("runs", "cancel"): _cancelled_run,
     ("inbox", "cancel"): _cancelled_event,
     ("approvals", "cancel"): _cancelled_approval,
-    ("approvals", "answer"): _answered,
+    ("approvals", "approve"): _answered,
+    ("approvals", "reject"): _answered,
     ("links", "revoke"): _revoked,
 }

@@ -1,7 +1,7 @@
 """Questions that other people answer: who is asked and shown what, whose answer counts, and where the run goes on."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -327,7 +327,7 @@ async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
             "nobody can be asked on 'invocations'",
         ),
         (lambda bob: {"default": ApproverRule(approvers=[bob], escalate_after=5)}, "are given together"),
-        (lambda bob: {"default": ApproverRule(approvers=["ann"])}, "'ann' is not a ChannelIdentity"),
+        (lambda bob: {"default": ApproverRule(approvers=cast("Any", ["ann"]))}, "'ann' is not a ChannelIdentity"),
         (lambda bob: {"default": ApproverRule(approvers=[ApproverRole(name="x")])}, "nobody would be asked"),
         (
             lambda bob: {"default": ApproverRule(approvers=[ApproverRole(name="x", people=[bob], claim="groups")])},

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from openai import AsyncOpenAI
 
@@ -49,7 +50,7 @@ async def opened(team: Team, state: Path, people: list[ChannelIdentity]) -> Asyn
         bot = await stack.enter_async_context(
             open_bot(agent, fake=team.fake, state_dir=state, channels=doors, approvals=options)
         )
-        http = await stack.enter_async_context(httpx.AsyncClient(trust_env=False))
+        http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False))
         yield bot, AsyncOpenAI(api_key=KEY, base_url=f"{bot.base_url}/v1", max_retries=0, http_client=http)
 
 

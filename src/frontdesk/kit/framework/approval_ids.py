@@ -76,7 +76,7 @@ def note_waiting(value: Any, people: Mapping[str, Sequence[str]]) -> None:
 def waits_for(request: Content) -> list[str] | None:
     """Return the names of those whom an approval request waits for; `None` if that is the requester alone."""
     names: Any = request.additional_properties.get(_WAITS_FOR)
-    return [str(name) for name in names] if isinstance(names, list) else None
+    return [str(name) for name in cast("list[Any]", names)] if isinstance(names, list) else None
 
 
 def mark_shown(response: Content, approval_id: str) -> None:
