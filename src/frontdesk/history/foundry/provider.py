@@ -11,15 +11,21 @@ from agent_framework import HistoryProvider, Message
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.errors import HistoryRefusedError, HistoryStorageError, ResponseTakenError, UnavailableError
+from frontdesk.errors import (
+    ChannelConfigurationError,
+    HistoryRefusedError,
+    HistoryStorageError,
+    ResponseTakenError,
+    UnavailableError,
+)
 from frontdesk.history.foundry.local import LocalFiles
-from frontdesk.history.foundry.opening import Opened, open_storage
+from frontdesk.history.foundry.opening import NO_SDK, Opened, open_storage
 from frontdesk.history.foundry.reading import read
 from frontdesk.history.foundry.storage import ResponseStorage
 from frontdesk.history.foundry.writing import written
 from frontdesk.kit.aio.current import current_turn
 from frontdesk.kit.foundry.ids import foundry_response_id, is_response_id
-from frontdesk.kit.foundry.settings import FoundrySettings
+from frontdesk.kit.foundry.settings import HOSTED, FoundrySettings
 from frontdesk.loggers import store as log
 
 _LAST = "last_response_id"
@@ -102,6 +108,9 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider):
 
     def look(self, variable: Callable[[str], str | None]) -> None:
         """Take what reads a variable of the environment; called once, when the host is built."""
+        if self._files is not None and variable(HOSTED):
+            # Files of a sandbox are no history: another one would have none.
+            raise ChannelConfigurationError(NO_SDK)
         found = FoundrySettings.of(variable)
         self._model = self._model or found.model
         self._settings = self._settings or found
