@@ -1,7 +1,11 @@
 """The SDK of Foundry as a judge: its client writes for us over TLS, and its own host reads our turns as we read its."""
 
 import asyncio
+import json
 import logging
+import re
+import shlex
+import shutil
 import socket
 import ssl
 import time
@@ -35,6 +39,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.kit.foundry.ids import ITEM_PREFIXES, item_id, partition_of
 from frontdesk.testing import ScriptedChatClient, serving
 from tests.foundry.fake import TOKEN, FakeStorage
+from tests.foundry.how_to import FILES, answer, commands, output, started
 
 trustme: Any = import_module("trustme")
 sdk: Any = import_module("azure.ai.agentserver.responses")
@@ -284,3 +289,38 @@ def test_files_have_no_effect_in_foundry(
     )
     assert provider.follows_responses
     assert [record.levelname for record in caplog.records if "local_storage_root" in record.message] == ["INFO"]
+
+
+def _free_port() -> int:
+    """Return a port that is free now: the SDK takes no 0 for one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def test_the_page_says_how_it_runs_as_in_foundry(tmp_path: Path) -> None:
+    _, serve, curl = commands("2. As Foundry runs it")
+    served = serve.strip().replace("PORT=8088", f"PORT={_free_port()}")
+    assert served != serve.strip()
+    async with started(served, tmp_path) as base:
+        said = await answer(curl, base, tmp_path)
+        assert said["output"][0]["content"][0]["text"].startswith("You said: Good day.")
+        async with httpx.AsyncClient(base_url=base, trust_env=False) as http:
+            assert (await http.get("/readiness")).status_code == 200
+            refused = await http.post("/responses", json={"input": "hi"})
+            assert (refused.status_code, refused.headers["x-platform-error-source"]) == (401, "user")
+
+
+async def test_the_commands_of_the_image_work(tmp_path: Path) -> None:
+    """What the image runs, and what its health check runs, in this environment in the place of a container."""
+    text = (FILES / "Dockerfile").read_text("utf-8")
+    command, check = (json.loads(found) for found in re.findall(r"CMD (\[.*\])$", text, re.MULTILINE)[::-1])
+    (tmp_path / "app").mkdir()
+    shutil.copy(FILES / "agent.py", tmp_path / "app")
+    hosted = {
+        "FOUNDRY_HOSTING_ENVIRONMENT": "test",
+        "FOUNDRY_PROJECT_ENDPOINT": "https://127.0.0.1:9",
+        "PORT": str(_free_port()),
+    }
+    async with started(shlex.join(command), tmp_path, tmp_path / "app", hosted) as base:
+        await output(shlex.join(check), tmp_path, {"PORT": base.rpartition(":")[2]})
