@@ -43,6 +43,7 @@ class FakeStorage:
         self.responses: dict[str, Stored] = {}
         self.items: dict[str, tuple[str, dict[str, Any]]] = {}
         self.asked: list[str] = []
+        self.was_asked = asyncio.Event()
         self.fails_with: int | None = None
         self.hangs = False
         self.fails_only: str | None = None
@@ -58,6 +59,7 @@ class FakeStorage:
 
     async def _user(self, request: Request) -> str:
         self.asked.append(f"{request.method} {request.url.path.removeprefix('/storage')}")
+        self.was_asked.set()
         hit = self.fails_only is None or request.url.path.startswith(f"/storage/{self.fails_only}")
         if hit and self.hangs:
             await asyncio.Event().wait()

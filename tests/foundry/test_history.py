@@ -392,6 +392,13 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         FoundryHostedAgentHistoryProvider()
 
 
+def test_files_are_no_history_in_foundry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("frontdesk.history.foundry.opening._has_sdk", lambda: False)
+    monkeypatch.setenv("FOUNDRY_HOSTING_ENVIRONMENT", "test")
+    with pytest.raises(ChannelConfigurationError, match="the SDK is missing"):
+        _host(_local(tmp_path), allow_in_process_runner=True)
+
+
 @pytest.mark.parametrize("options", [{"timeout_seconds": 0}, {"history_limit": 0}, {"history_limit": -2}])
 def test_settings_without_sense_are_refused(fake: FakeStorage, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):

@@ -11,7 +11,7 @@ from frontdesk.kit.foundry.settings import FoundrySettings
 from frontdesk.loggers import host as log
 
 _NAME = "FoundryHostedAgentHistoryProvider"
-_NO_SDK = f"{_NAME}: the SDK is missing: {install_hint('foundry')}; or name a local_storage_root, for development"
+NO_SDK = f"{_NAME}: the SDK is missing: {install_hint('foundry')}; or name a local_storage_root, for development"
 
 
 class Opened(NamedTuple):
@@ -26,7 +26,7 @@ def open_storage(credential: Any, endpoint: str | None, root: str | Path | None)
     """Open the storage of the Foundry project that hosts this process; elsewhere files or memory stand in for it."""
     if not _has_sdk():
         if root is None:
-            raise ChannelConfigurationError([_NO_SDK])
+            raise ChannelConfigurationError([NO_SDK])
         return Opened(None, Path(root))
     # Here, and not at the top: it takes a second, and most hosts are somewhere else.
     from frontdesk.history.foundry.sdk import MemoryStorage, SdkStorage, agent_config

@@ -11,19 +11,28 @@ from agent_framework import HistoryProvider, Message
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.errors import HistoryRefusedError, HistoryStorageError, ResponseTakenError, UnavailableError
+from frontdesk.errors import (
+    ChannelConfigurationError,
+    HistoryRefusedError,
+    HistoryStorageError,
+    ResponseTakenError,
+    UnavailableError,
+)
 from frontdesk.history.foundry.local import LocalFiles
-from frontdesk.history.foundry.opening import Opened, open_storage
+from frontdesk.history.foundry.opening import NO_SDK, Opened, open_storage
 from frontdesk.history.foundry.reading import read
 from frontdesk.history.foundry.storage import ResponseStorage
 from frontdesk.history.foundry.writing import written
 from frontdesk.kit.aio.current import current_turn
 from frontdesk.kit.foundry.ids import foundry_response_id, is_response_id
-from frontdesk.kit.foundry.settings import FoundrySettings
+from frontdesk.kit.foundry.settings import HOSTED, FoundrySettings
 from frontdesk.loggers import store as log
 
 _LAST = "last_response_id"
 """The key of a session's state for the last response that was written for it."""
+_LOST = "lost_responses"
+"""The key of a session's state for responses that were not written, each with the one that it continues."""
+_MOST_LOST = 50
 _UNREADABLE = "The history of this conversation can't be read at the moment."
 
 
@@ -102,6 +111,9 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider):
 
     def look(self, variable: Callable[[str], str | None]) -> None:
         """Take what reads a variable of the environment; called once, when the host is built."""
+        if self._files is not None and variable(HOSTED):
+            # Files of a sandbox are no history: another one would have none.
+            raise ChannelConfigurationError(NO_SDK)
         found = FoundrySettings.of(variable)
         self._model = self._model or found.model
         self._settings = self._settings or found
@@ -166,6 +178,7 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider):
         except (HistoryStorageError, TimeoutError) as error:
             self.failed_writes += 1
             log.warning("Foundry did not store the response %s: %s", response_id, _reason(error))
+            _note_lost(state, response_id, anchor)
             return
         if state is not None:
             state[_LAST] = response_id
@@ -220,9 +233,26 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider):
 def _anchor(bound: _Bound | None, session_id: str | None, state: Mapping[str, Any] | None) -> str | None:
     """Return the response that the history ends with."""
     if bound is not None and bound.anchor is not None:
-        return bound.anchor
+        return _behind_lost(bound.anchor, state)
     last: Any = None if state is None else state.get(_LAST)
     return next((value for value in (last, session_id) if isinstance(value, str) and is_response_id(value)), None)
+
+
+def _behind_lost(anchor: str, state: Mapping[str, Any] | None) -> str | None:
+    """Return the last response before those that were not written, so that only what they said is missing."""
+    lost: Mapping[str, str | None] = {} if state is None else state.get(_LOST, {})
+    found: str | None = anchor
+    for _ in range(len(lost)):
+        if found not in lost:
+            break
+        found = lost[found]
+    return found
+
+
+def _note_lost(state: dict[str, Any] | None, response_id: str, anchor: str | None) -> None:
+    if state is not None:
+        lost: dict[str, str | None] = {**state.get(_LOST, {}), response_id: anchor}
+        state[_LOST] = dict(list(lost.items())[-_MOST_LOST:])
 
 
 def _own_id(bound: _Bound | None, anchor: str | None) -> str:
