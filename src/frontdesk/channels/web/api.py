@@ -181,6 +181,7 @@ class Api:
             chat=spot.chat,
             now=now,
             files=[await self._keep(call.caller, file, data) for file, data in kept],
+            sender=(await self._visitor_verifier.verify(call.scope, call.headers)).identity.native_id,
         )
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
