@@ -12,7 +12,7 @@ from frontdesk import AgentFrameworkHost, AuthPolicy, OneTimeCodeIdentityLinker,
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing import EchoAgent, serving
-from tests.channels.web.visiting import Visitor, visiting, web_host
+from tests.channels.web.visiting import DEADLINE, Visitor, visiting, web_host
 
 CHANGES = {
     "link": {},
@@ -105,6 +105,27 @@ async def test_two_devices_of_a_person_show_the_same_and_part_again() -> None:
         assert (await phone.texts())[:2] == ["from the phone", "from the phone"]
         assert "from the phone" not in await ada.texts()
         assert (await account(phone, "unlink"))["outcome"] == "alone"
+
+
+async def test_commands_of_linking_are_about_the_browser_in_which_they_are_typed() -> None:
+    async with two_devices() as (ada, phone):
+        await link(ada, phone)
+        mine, count = (await phone.get("account"))["you"]["id"], len(await phone.heard(1))
+        phone.count = 100
+        for text in ("/whoami", "/new"):
+            await phone.say(text)
+            count += 2
+            said = (await phone.heard(count))[-1]["text"]
+            assert mine in said or said == "We start anew."
+        await phone.say("/unlink")
+
+        async def parted() -> bool:
+            return not (await phone.get("account"))["linked"]
+
+        async with asyncio.timeout(DEADLINE):
+            while not await parted():
+                await ada.get("me")
+        assert not (await ada.get("account"))["others"]
 
 
 async def test_a_page_that_comes_back_to_another_mailbox_reads_it_anew() -> None:

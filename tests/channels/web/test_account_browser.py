@@ -5,6 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from playwright.async_api import Page
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
 from frontdesk.channels.web import WebChatChannel
@@ -104,7 +108,7 @@ async def test_a_code_can_be_refused_and_a_wrong_one_says_so(new_tab: Any, url: 
 
 
 @contextlib.asynccontextmanager
-async def signing_in() -> AsyncIterator[str]:
+async def signing_in(*embed_origins: str) -> AsyncIterator[str]:
     """A host whose visitors sign in at a provider of another site."""
     async with oidc_provider("localhost") as provider:
         listener = free_port()
@@ -116,18 +120,23 @@ async def signing_in() -> AsyncIterator[str]:
             client_secret=CLIENT_SECRET,
             public_url=url,
         )
-        host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], linker=linker)
+        host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(embed_origins=embed_origins)], linker=linker)
         async with running(host.app, listener, lifespan="on"):
             yield url
+
+
+async def agree(page: Page, answer: str) -> None:
+    """From the page that says what will happen to the one that asks, and its answer."""
+    await page.click("text=Continue to Example")
+    await page.fill("input[name=person]", "ada")
+    await page.click("text=Agree")
+    await page.click(f"text={answer}")
 
 
 async def sign_in(tab: Tab, answer: str) -> None:
     await panel(tab)
     await press(tab, "Sign in")
-    await tab.page.click("text=Continue to Example")
-    await tab.page.fill("input[name=person]", "ada")
-    await tab.page.click("text=Agree")
-    await tab.page.click(f"text={answer}")
+    await agree(tab.page, answer)
     await tab.page.wait_for_url("**/chat")
     await tab.page.wait_for_selector("textarea")
 
@@ -148,3 +157,52 @@ async def test_who_signs_in_comes_back_to_the_page_and_is_named(new_tab: Any) ->
         for tab in (desk, phone):
             # A host that stops waits a while for those who still listen.
             await tab.page.close()
+
+
+async def test_in_a_frame_the_sign_in_has_a_tab_of_its_own(new_tab: Any) -> None:
+    frames: list[str] = []
+
+    async def shop(_: Any) -> HTMLResponse:
+        return HTMLResponse(f'<!doctype html><iframe src="{frames[0]}"></iframe>')
+
+    async with running(Starlette(routes=[Route("/", shop)])) as here:
+        site = here.replace("127.0.0.1", "localhost")
+        async with signing_in(site) as url:
+            frames.append(f"{url}/chat/frame")
+            tab = await new_tab()
+            await tab.page.goto(site)
+            frame = tab.page.frame_locator("iframe")
+            await frame.locator("header button[aria-haspopup=dialog]").click()
+            await frame.get_by_role("button", name="Sign in").click()
+            async with tab.page.context.expect_page() as outside:
+                await frame.get_by_role("link", name="Sign in").click()
+            page = await outside.value
+            await agree(page, "Yes, link them")
+            await page.wait_for_selector("text=You can close this page.")
+            await frame.locator(f"{PANEL} .note", has_text="Linked.").wait_for()
+            assert await frame.locator(f"{PANEL} strong").inner_text() == "Ada"
+            await tab.page.close()
+
+
+async def test_the_panel_can_be_read_from_right_to_left_in_german_and_without_motion(new_tab: Any, axe: str) -> None:
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], linker=OneTimeCodeIdentityLinker())
+    async with serving(host) as client:
+        tab = await new_tab()
+        await tab.page.emulate_media(reduced_motion="reduce", color_scheme="dark")
+        await tab.page.add_init_script("Object.defineProperty(navigator, 'languages', {get: () => ['de']})")
+        await opened(tab, client.base_url)
+        await tab.page.evaluate("document.documentElement.dir = 'rtl'")
+        await panel(tab)
+        await press(tab, "Code anzeigen")
+        await tab.page.wait_for_selector(f"{CARD} output")
+        assert await tab.fits()
+        assert await violations(tab, axe) == []
+        box = await tab.page.locator(PANEL).bounding_box()
+        code = await tab.page.locator(f"{CARD} output").bounding_box()
+        assert box
+        assert code
+        assert box["x"] <= code["x"]
+        assert code["x"] + code["width"] <= box["x"] + box["width"]
+        moving = "[...document.querySelectorAll('*')].flatMap(one => one.getAnimations()).length"
+        assert await tab.page.evaluate(moving) == 0
+        await tab.page.close()

@@ -191,6 +191,7 @@ class Api:
             files=[await self._keep(call.caller, file, data) for file, data in kept],
             question=question,
             previous_run=chat.run,
+            sender=(await self._visitor_verifier.verify(call.scope, call.headers)).identity.native_id,
         )
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")

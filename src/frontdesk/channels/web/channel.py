@@ -56,6 +56,7 @@ from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits
 
 _DAY = 86_400.0
+_LINKING = ("link", "connect", "unlink", "whoami")
 _BUSY_SECONDS = 15.0
 """The seconds for which an answer counts as being made, unless that is said again."""
 
@@ -211,7 +212,8 @@ class WebChatChannel(Channel):
         # A visitor who has deleted the conversation meanwhile sees neither the question nor the answer.
         with suppress(NotFoundError):
             await replies.show_said(self._need_mailbox(), item)
-        request = await replies.prepare(self._need_context(), item)
+        linking = [name for word in _LINKING if (name := self.link_commands.get(word, word)) is not None]
+        request = await replies.prepare(self._need_context(), item, linking)
         if request is None:
             await self._set_busy(_spot_of(item), 0.0)
         return request

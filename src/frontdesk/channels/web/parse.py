@@ -24,6 +24,8 @@ STOP = "stop"
 COMMAND = "command"
 FORM_NUMBER = "form_number"
 """The attribute of an event that answers a form: the number of the message that has it."""
+VISITOR = "visitor"
+"""The attribute of an event with the visitor who sent it, if the person's first one stands for them."""
 _COMMAND = re.compile(r"/(\w{1,32})(?:\s+(.*))?", re.DOTALL)
 _CHOICE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,3})")
 _LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
@@ -96,19 +98,22 @@ def to_item(
     files: Sequence[ShownFile] = (),
     question: str = "",
     previous_run: str = "",
+    sender: str = "",
 ) -> InboxItem:
     """Make the event of a message, a command, a choice or the values of a form; `question` is that of the form.
 
-    `previous_run` is the one behind which a branch begins. Its details are what the page shows of it.
+    `previous_run` is the one behind which a branch begins. Its details are what the page shows of it. `sender` is
+    the visitor behind the caller, if that is another one.
     """
     visitor = caller.identity.native_id
+    known = {LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {}
     request = ChannelRequest(
         channel=channel,
         conversation_id=conversation_name(visitor, chat),
         # The main conversation is the person's own on every channel; each other one is a session of its own.
         session=None if chat == MAIN else ChannelSession(key=session_key(chat)),
         previous_run_id=previous_run or None,
-        attributes={LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {},
+        attributes={**known, **({VISITOR: sender} if sender not in ("", visitor) else {})},
         details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
     )
     return _item(body.client_id, _asked(request, body, text, question), caller, now)

@@ -1,14 +1,15 @@
 """Processes the events of the page in their turn: messages, commands, choices, and the wish to stop."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from frontdesk.abc.channel import ChannelCommand, ChannelContext
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import LONGEST_TITLE
-from frontdesk.channels.web.parse import COMMAND, STOP, chat_of, said_in
+from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, chat_of, said_in
 from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
 from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import LinkRequiredError, RequestError
@@ -37,8 +38,8 @@ async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.
     return await mailbox.add(Spot(item.caller.identity.native_id, chat), message, title=title, busy_until=busy_until)
 
 
-async def prepare(context: ChannelContext, item: InboxItem) -> ChannelRequest | None:
-    """Return the request of an event for the target, or `None` if it is done."""
+async def prepare(context: ChannelContext, item: InboxItem, linking: Collection[str]) -> ChannelRequest | None:
+    """Return the request of an event for the target, or `None` if it is done; `linking` has the commands of links."""
     request = item.request
     if request.attributes.get(STOP):
         await context.cancel_turns(item)
@@ -55,8 +56,12 @@ async def prepare(context: ChannelContext, item: InboxItem) -> ChannelRequest | 
     name = str(request.attributes[COMMAND])
     command = context.find_command(name)
     # Only the main conversation is the person's tracked one; beside it, another is begun by a button.
+    call = CommandCall(item, context, reply)
+    if command is not None and command.name in linking and VISITOR in request.attributes:
+        # They are about the visitor of the cookie, and not about the one who stands for all of the person's.
+        call.caller = Caller(identity=ChannelIdentity(item.channel, str(request.attributes[VISITOR])))
     elsewhere = command is not None and command.name == _NEW and chat_of(item.conversation_id) != MAIN
-    if elsewhere or not await context.run_command(name, CommandCall(item, context, reply)):
+    if elsewhere or not await context.run_command(name, call):
         locale = locale_of(request, item.caller.identity)
         await reply(context.texts.say("command.unknown", locale, name=name))
     return None

@@ -45,7 +45,7 @@ async function change(call) {
   draw();
   try {
     account = await call();
-    if (account.url) return leave(account.url);
+    if (account.url && !isEmbedded) return location.assign(account.url);
     if (account.outcome) note = say(`link_${account.outcome}`);
     step = "";
   } catch (error) {
@@ -59,7 +59,7 @@ async function change(call) {
 // The other side acts elsewhere: what it does is seen here after a moment.
 function watch() {
   clearTimeout(timer);
-  const waits = account && (account.code || account.question?.waits_for === "other");
+  const waits = account && (account.code || account.url || account.question?.waits_for === "other");
   if (waits && place.querySelector("dialog").open) timer = setTimeout(look, LOOK);
 }
 
@@ -67,20 +67,12 @@ async function look() {
   const before = account;
   const now = await get("account").catch(() => null);
   if (account !== before || !now) return watch();
-  const code = now.question || now.linked !== before.linked ? {} : { code: before.code };
+  const { code, url, seconds_left } = before;
+  const begun = now.question || now.linked !== before.linked ? {} : { code, url, seconds_left };
   if (now.linked && !before.linked) note = say("link_linked");
-  account = { ...now, ...code };
+  account = { ...now, ...begun };
   draw();
   watch();
-}
-
-function leave(url) {
-  if (!isEmbedded) return location.assign(url);
-  window.open(url, "_blank", "noopener");
-  account = { ...account, url: undefined };
-  note = say("link_elsewhere");
-  busy = false;
-  draw();
 }
 
 const begin = () => change(() => post("account/link", { embedded: isEmbedded }));
@@ -142,6 +134,7 @@ function ways() {
   if (!account.way) return nothing;
   if (account.question) return question();
   if (account.code) return shownCode();
+  if (account.url) return outside();
   if (step === "enter") return entering();
   if (step === "unlink") return parting();
   return html`<div class="actions">
@@ -160,6 +153,14 @@ function shownCode() {
     <p>${say("code_how", { minutes: Math.max(1, Math.round(account.seconds_left / 60)) })}</p>
     <p class="linkcode"><output>${account.code}</output></p>
     <p class="muted">${say("code_secret")}</p>
+  </section>`;
+}
+
+// The pages of a sign-in are shown in no frame.
+function outside() {
+  return html`<section class="card">
+    <p>${say("link_elsewhere")}</p>
+    <div class="actions"><a class="button" href=${account.url} target="_blank" rel="noopener">${say("sign_in")}</a></div>
   </section>`;
 }
 
