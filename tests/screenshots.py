@@ -13,7 +13,7 @@ from tests.docs.running import example
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 DESKTOP: Any = {"width": 1100, "height": 720}
-QUESTIONS = ("When is breakfast?", "What is 3 * (110 + 12)?")
+QUESTIONS = ("When is breakfast?", "Show me the view")
 
 
 async def ask(tab: Tab, text: str, answers: int) -> None:
@@ -42,6 +42,12 @@ async def take() -> None:
         await tab.page.set_viewport_size(DESKTOP)
         await tab.page.emulate_media(color_scheme="dark")
         await tab.page.screenshot(path=PICTURES / "web-chat.png")
+        await tab.page.emulate_media(color_scheme="light")
+        await tab.page.goto(f"{client.base_url}/restaurant/chat")
+        await tab.page.click(".prompts button")
+        await tab.page.wait_for_selector("form.card")
+        await tab.page.wait_for_selector(".working", state="detached")
+        await tab.page.screenshot(path=PICTURES / "web-chat-form.png")
         await tab.page.close()
 
 

@@ -49,6 +49,8 @@ async def violations(tab: Tab, axe: str) -> list[str]:
 async def violations_on_both(tab: Tab, axe: str) -> list[str]:
     """What axe finds wrong on a phone, and on a desktop; and whether something is cut off at the side."""
     found: list[str] = []
+    # What is on its way out of the picture is not a state of its own.
+    await tab.page.emulate_media(reduced_motion="reduce")
     for size in (DESKTOP, PHONE):
         await tab.page.set_viewport_size(size)
         found += await violations(tab, axe)

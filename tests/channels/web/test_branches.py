@@ -2,6 +2,7 @@
 
 from agent_framework import Agent
 
+from frontdesk import EventLimits, RateLimit
 from frontdesk.channels.web.head import Chat, Head
 from frontdesk.testing import ScriptedChatClient
 from tests.channels.web.visiting import Visitor, visiting, web_host
@@ -85,6 +86,17 @@ async def test_branches_count_as_conversations_and_go_with_the_one_they_have_lef
         full = await ada.post(f"conversations/{chat}/messages", **body)
         assert (full.status_code, full.json()["error"]["code"]) == (409, "too_many_chats")
         assert (await ada.http.delete(f"/chat/api/conversations/{chat}")).status_code == 200
+        assert [chat["id"] for chat in (await ada.get("me"))["conversations"]] == ["main"]
+
+
+async def test_a_message_that_is_not_taken_leaves_no_branch() -> None:
+    agent, _ = remembering()
+    limits = EventLimits(per_caller=RateLimit(1, 3600))
+    async with web_host(agent, event_limits=limits) as url, visiting(url) as ada:
+        await ada.say("one")
+        await ada.heard(2)
+        body = {"client_id": "e", "text": "uno", "instead_of": 1}
+        assert (await ada.post("conversations/main/messages", **body)).status_code == 429
         assert [chat["id"] for chat in (await ada.get("me"))["conversations"]] == ["main"]
 
 

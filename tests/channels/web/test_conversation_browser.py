@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing import EchoAgent
+from frontdesk import AgentFrameworkHost, ChannelIdentity, ChannelRequest, ChannelSession, ResponseTarget
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.testing import EchoAgent, serving
 from tests.browser import chromium, need_chromium
 from tests.channels.web.browsing import ANSWER, DESKTOP, axe_source, opened, say, shown, violations_on_both
 from tests.channels.web.test_branches import remembering
 from tests.channels.web.test_forms import Booking
 from tests.channels.web.test_notes import SECRET, Looking
 from tests.channels.web.visiting import web_host
+from tests.scenarios.delivery.house import person
 
 pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the web chat")
@@ -41,7 +45,7 @@ async def test_a_tool_is_a_line_that_opens_and_sources_are_numbered_links(new_ta
         await tab.page.reload()
         line = tab.page.locator(".tool.done summary")
         await line.wait_for()
-        assert re.fullmatch(r"look done · [\d.]+ s", await line.inner_text())
+        assert re.fullmatch(r"look done · [1-9\d.]+ s", await line.inner_text())
         await line.click()
         assert SECRET in await tab.page.locator(".tool dd").inner_text()
         assert await tab.page.locator(".tool pre").inner_text() == f"found {SECRET}"
@@ -148,4 +152,28 @@ async def test_conversations_are_searched_archived_and_continued_everywhere(new_
         await tab.page.locator(".archive a", has_text="the treasure map").wait_for()
         found["archive"] = await violations_on_both(tab, axe)
         assert found == {state: [] for state in found}
+        assert tab.complaints == []
+
+
+async def test_an_answer_from_another_channel_appears_with_its_origin(new_tab: Any, axe: str) -> None:
+    visitors: list[str] = []
+
+    def to_the_visitor(request: ChannelRequest, **_: Any) -> ChannelRequest:
+        who = ChannelIdentity(channel="web", native_id=visitors[0])
+        session = ChannelSession(isolation_key=person(who))
+        return request.replace(identity=who, session=session, response_target=ResponseTarget.identity(who))
+
+    channels = [WebChatChannel(), InvocationsChannel(run_hook=to_the_visitor)]
+    host = AgentFrameworkHost(EchoAgent(), channels=channels, identity_resolver=person)
+    async with serving(host) as client:
+        tab = await opened(await new_tab(), client.base_url)
+        await say(tab, "hello")
+        await shown(tab, "hello", f"{ANSWER}.done")
+        [cookie] = await tab.page.context.cookies()
+        visitors.append(cookie.get("value", "").partition(".")[0])
+        sent = await client.http.post("/invocations", json={"message": "your table is free"})
+        assert sent.status_code == 202, sent.text
+        await shown(tab, "your table is free", f"{ANSWER}.done")
+        assert await tab.page.locator(".origin").inner_text() == "Asked on invocations"
+        assert await violations_on_both(tab, axe) == []
         assert tab.complaints == []

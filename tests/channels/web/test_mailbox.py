@@ -189,7 +189,19 @@ async def test_a_page_that_was_away_for_too_long_starts_over() -> None:
 def test_the_largest_head_fits_into_a_stored_value() -> None:
     head = Head(chats=())
     for index in range(100):
-        chat = Chat(id=f"cnv_{index:024d}", at=1.0e9 / 3, title="😀" * LONGEST_TITLE, last=10**6, busy_until=1.0e9 / 3)
+        chat = Chat(
+            id=f"cnv_{index:024d}",
+            at=1.0e9 / 3,
+            title="" if index % 2 else "😀" * LONGEST_TITLE,
+            last=10**6,
+            busy_until=1.0e9 / 3,
+            born=1.0e9 / 3,
+            # A branch has no title of its own.
+            base=f"cnv_{index - 1:024d}" if index % 2 else "",
+            shared=10**6 - 1 if index % 2 else 0,
+            run=f"run_{index:040d}" if index % 2 else "",
+            archived=True,
+        )
         head = head.with_chat(chat)
     for index in range(max(MOST_CHANGES, MOST_KEYS)):
         chat = head.chats[-1]

@@ -94,7 +94,8 @@ class Listed(BaseModel):
 
 
 @pytest.mark.parametrize(
-    "wanted", [str, int, bool, Any, dict, list[str], Meal, Message, list[Message], Deep, Odd, Patterned, Listed]
+    "wanted",
+    [str, int, bool, Any, dict, list[str], Meal, Message, list[Message], Deep, Odd, Patterned, Listed, "Stay", None],
 )
 def test_for_what_a_form_can_not_ask_there_is_none(wanted: Any) -> None:
     assert form_of(wanted) == ()

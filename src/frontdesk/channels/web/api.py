@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.account import Account
-from frontdesk.channels.web.branches import begin_branch
+from frontdesk.channels.web.branches import begin_branch, drop_empty
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
 from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
@@ -197,6 +197,7 @@ class Api:
             item = item.replace(kind="control")
         # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
         if not await self._context.accept(item):
+            await drop_empty(self._mailbox, Spot(visitor, chat.id))
             # The page keeps it, and can send it again.
             raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)

@@ -47,6 +47,13 @@ async def begin_branch(mailbox: Mailbox, spot: Spot, chat_id: str, now: float, m
     return branch
 
 
+async def drop_empty(mailbox: Mailbox, spot: Spot) -> None:
+    """Remove a branch on which nothing was said, because its message was not taken."""
+    chat = (await mailbox.head(spot.visitor)).chat(spot.chat)
+    if chat is not None and chat.base and chat.last == chat.shared:
+        await mailbox.drop(spot)
+
+
 async def _run_before(mailbox: Mailbox, head: Head, spot: Spot) -> str:
     """Return the last run of the page that has answered before a message; empty if nothing was answered."""
     first = max(1, spot.number - _MOST_LOOKED_AT)

@@ -48,7 +48,7 @@ class LiveNotes:
     @property
     def notes(self) -> Notes:
         """Return the notes so far."""
-        return Notes(tuple(self._tools.values())[-MOST_TOOLS:], tuple(self._citations.values()))
+        return Notes(tuple(self._tools.values()), tuple(self._citations.values()))
 
     def add(self, update: Any) -> bool:
         """Add an update of a stream; tell whether it brought anything new."""
@@ -100,6 +100,10 @@ class LiveNotes:
             return False
         arguments = _cut(before.arguments + call_arguments(call)) if self._detail == "full" else ""
         self._tools[call_id] = before.replace(arguments=arguments)
+        if len(self._tools) > MOST_TOOLS:
+            earliest = next(iter(self._tools))
+            del self._tools[earliest]
+            self._began.pop(earliest, None)
         return True
 
     def _end(self, result: Content) -> bool:

@@ -71,11 +71,12 @@ class Found(NamedTuple):
 
 def form_of(wanted: Any) -> tuple[FormField, ...]:
     """Return the fields of a form for an answer of a type; none if it is asked in words."""
-    if wanted in (Any, *_PLAIN):
+    if isinstance(wanted, str) or wanted in (Any, *_PLAIN):
+        # Of a workflow that is run as an agent, only the name of the type is known.
         return ()
     try:
         schema = TypeAdapter(wanted).json_schema()
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError):
+    except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError):
         return ()
     return fields_of(schema)
 
@@ -126,7 +127,8 @@ def _field(
         name=name,
         kind="text",
         label=str(given.get("title") or name.replace("_", " ").capitalize()),
-        help=str(schema.get("description") or ""),
+        # Not that of the type: it is written for who reads its code.
+        help=str(given.get("description") or ""),
         required=required and not nullable,
         nullable=required and nullable,
         default=default if isinstance(default, _PLAIN) else None,

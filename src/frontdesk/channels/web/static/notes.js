@@ -6,6 +6,8 @@ import { fields } from "./card.js";
 import { say } from "./i18n.js";
 import { safe } from "./markdown.js";
 
+const SHORTEST = 0.05; // A call that took fewer seconds was done at once.
+
 export function tools(message) {
   if (!message.tools?.length) return nothing;
   return html`<ul class="tools" aria-label=${say("tools")}>
@@ -30,7 +32,7 @@ function used(tool) {
 }
 
 function took(tool) {
-  if (typeof tool.seconds !== "number") return "";
+  if (!(tool.seconds >= SHORTEST)) return "";
   const digits = tool.seconds < 10 ? 1 : 0;
   const number = tool.seconds.toLocaleString(document.documentElement.lang, {
     minimumFractionDigits: digits,
