@@ -69,8 +69,9 @@ def with_id(request: Content, approval_id: str) -> Content:
 def note_waiting(value: Any, people: Mapping[str, Sequence[str]]) -> None:
     """Note in the approval requests of a result, which are copies, the names of those whom they wait for, by id."""
     for request in requests_in(value):
-        if request.id in people:
-            request.additional_properties = {**request.additional_properties, _WAITS_FOR: list(people[request.id])}
+        names = None if request.id is None else people.get(request.id)
+        if names is not None:
+            request.additional_properties = {**request.additional_properties, _WAITS_FOR: list(names)}
 
 
 def waits_for(request: Content) -> list[str] | None:
