@@ -123,6 +123,7 @@ HARMLESS = {
     "host": "a signature is bound to a secret, which hosts don't share",
     "origin": "can only have a request refused",
     "sec-fetch-site": "can only have a request refused",
+    "traceparent": "names a trace, and counts from a trusted platform alone",
     "transfer-encoding": "the body is signed, however it comes",
     "x-api-key": "credentials of another kind",
     "x-request-id": "is sent back, and means nothing",

@@ -12,7 +12,7 @@ RunIdFactory = Callable[[str | None], str]
 """Makes the id of a run from that of the run that it continues, if it continues one."""
 
 HEADER = "x-agent-response-id"
-_HEADER = HEADER.encode()
+_HEADER = b"x-agent-response-id"
 _NOT_PLAIN = "The response_id_factory of this channel has made an id that can't be used."
 
 
