@@ -348,7 +348,8 @@ def front_door(root: Path) -> list[str]:
     tree = ast.parse((root / PACKAGE / "__init__.py").read_bytes())
     values = {_named(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
     exported: list[str] = ast.literal_eval(values["__all__"])
-    homes: dict[str, str] = ast.literal_eval(values["_HOME"])
+    modules: dict[str, str] = ast.literal_eval(values["_MODULES"])
+    homes = {name: module for module, names in modules.items() for name in names.split()}
     typed = {
         one.asname or one.name: node.module
         for block in tree.body
@@ -358,7 +359,7 @@ def front_door(root: Path) -> list[str]:
         for one in node.names
     }
     wrong = [] if exported == sorted(set(exported)) else ["__all__ is not sorted"]
-    wrong += [f"{name} is not in all of __all__, _HOME and the imports" for name in set(exported) ^ set(homes)]
+    wrong += [f"{name} is not in all of __all__, _MODULES and the imports" for name in set(exported) ^ set(homes)]
     wrong += [f"{name} has another home for type checkers" for name, _ in set(homes.items()) ^ set(typed.items())]
     return wrong + [
         f"{name} is not defined and documented in {home}" for name, home in homes.items() if not _at(root, name, home)

@@ -141,7 +141,7 @@ EXCHANGED: list[tuple[str, Check, str, str, str, str]] = [
         "a name without a home",
         front_door,
         DOOR,
-        '    "ApiKeyAuth": "frontdesk.kit.auth.api_keys",\n',
+        '    "frontdesk.kit.auth.api_keys": "ApiKeyAuth",\n',
         "",
         "ApiKeyAuth is not in",
     ),
@@ -149,8 +149,8 @@ EXCHANGED: list[tuple[str, Check, str, str, str, str]] = [
         "a name with a wrong home",
         front_door,
         DOOR,
-        ': "frontdesk.kit.auth.api_keys"',
-        ': "frontdesk.ids"',
+        '"frontdesk.kit.auth.api_keys": ',
+        '"frontdesk.ids": ',
         "is not defined and",
     ),
     ("names out of order", front_door, DOOR, "__all__ = [", '__all__ = [\n    "register",', "__all__ is not sorted"),
@@ -168,8 +168,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiKeyAuth",
 ]
-_HOME = {
-    "ApiKeyAuth": "frontdesk.kit.auth.api_keys",
+_MODULES = {
+    "frontdesk.kit.auth.api_keys": "ApiKeyAuth",
 }
 '''
 # Modules that the rules name, or that a rule is broken in.

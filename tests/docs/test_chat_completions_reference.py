@@ -36,7 +36,7 @@ async def test_every_route_is_documented() -> None:
     host = AgentFrameworkHost(EchoAgent(), channels=[ChatCompletionsChannel()])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
     paths = {base + path for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/chat/completions/{}", "/v1/{}", "/healthz", "/readyz"}
+    assert served == paths | {"/chat/completions/{}", "/v1/{}", "/healthz", "/readyz", "/liveness", "/readiness"}
     async with serving(host) as client:
         for path, methods in documented.items():
             answer = await client.http.request("TRACE", path.replace("{}", "x"))

@@ -15,7 +15,7 @@ from frontdesk.abc.push import PushPart
 from frontdesk.channels.web import replies
 from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
-from frontdesk.channels.web.config import FeedLimits, WebChatConfig, WebLook
+from frontdesk.channels.web.config import LIVE_TERMS, FeedLimits, WebChatConfig, WebLook
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
@@ -105,10 +105,9 @@ class WebChatChannel(Channel):
         feed: FeedLimits | None = None,
     ) -> None:
         self.name, self.path, self.allowlist, self.confidentiality_tier = name, path, allowlist, confidentiality_tier
-        self.link_commands, self.commands = link_commands or {}, tuple(commands)
-        self.on_busy, self.event_limits, self.live = on_busy, event_limits, live
+        self.link_commands, self.commands, self.on_busy = link_commands or {}, tuple(commands), on_busy
+        self.event_limits, self.live, self.live_terms = event_limits, live, live_terms or LIVE_TERMS
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
-        self.live_terms = live_terms or WebChatConfig.live_terms
         self._config = WebChatConfig(
             look=WebLook(theme=theme or WebTheme(), embed_origins=tuple(embed_origins)),
             title=title,
@@ -122,7 +121,6 @@ class WebChatChannel(Channel):
             body_timeout=body_timeout,
             limits=limits,
             feed=feed or FeedLimits(),
-            live_terms=self.live_terms,
             tools=tools,
         )
 
@@ -132,7 +130,7 @@ class WebChatChannel(Channel):
         return self._config.tools
 
     def findings(self) -> list[str]:
-        return self._config.findings()
+        return self._config.findings() + self.live_terms.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         storage = context.channel_storage("mailbox", holds_tokens=False)

@@ -78,7 +78,6 @@ class WebChatConfig:
     limits: Limits | None = DEFAULT_LIMITS
     streams: StreamTimes = DEFAULT_TIMES
     feed: FeedLimits = FeedLimits()
-    live_terms: LiveTerms = LIVE_TERMS
     tools: ToolDetail = "names"
     """How much is shown of the tools that an answer uses."""
 
@@ -97,7 +96,7 @@ class WebChatConfig:
         wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]
         wrong += self.look.findings()
         wrong += self.streams.findings() + self.feed.findings()
-        return wrong + self.live_terms.findings() + limit_findings(self.limits)
+        return wrong + limit_findings(self.limits)
 
 
 _MOST_CONVERSATIONS = 100
