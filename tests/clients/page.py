@@ -22,6 +22,12 @@ below, runs it against a host, and writes [what it found](../../tests/clients/re
 
 _EMPTY = "An empty cell was not tried: the client has no such thing, or no way to ask for it from outside."
 
+_NOTES = (
+    "- The class `OpenAIResponses` of `llama-index` needs a target that counts tokens: without `usage` it fails after "
+    "the answer.\n- `agent-framework-openai` repeats a streamed text once at its end, in an update that says so: read "
+    "`get_final_response()`."
+)
+
 
 def page(results: dict[str, Any]) -> str:
     """Return the page for what was found."""
@@ -34,7 +40,7 @@ def page(results: dict[str, Any]) -> str:
             lines.append(f"| `{name}` | {client['version']} | {door} | " + " | ".join(cells) + " |")
             wrong = ((what, said) for what, said in found.items() if said != "yes")
             broken += [f"- `{name}` on {door}, {what}: `{said.replace('`', '')}`" for what, said in wrong]
-    lines += ["", _EMPTY]
+    lines += ["", _EMPTY, "", _NOTES]
     if broken:
         lines += ["", "What did not work, in the client's words:", "", *broken]
     lines += ["", "## What was tried", "", "| name | what |", "| --- | --- |"]

@@ -99,6 +99,10 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
         '{"$":"ChannelSession","conversation_id":"c","isolation_key":"o"}',
     ),
     (
+        ChannelSession(key="k", attributes={"plan": "gold"}),
+        '{"$":"ChannelSession","key":"k","attributes":{"plan":"gold"}}',
+    ),
+    (
         SessionRecord(
             session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, openai_conversation_id="c", ignored=3
         ),

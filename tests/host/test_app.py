@@ -9,8 +9,10 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontdesk import AgentFrameworkHost, ChannelContribution
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelContribution
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import PlainAgent, echo, spell
 from tests.scenarios.desk import open_desk, serving
 
@@ -124,3 +126,23 @@ async def test_nobody_serves(path: str) -> None:
             assert response.status_code == 404
             assert response.json()["error"]["code"] == "not_found"
         assert desk.untouched()
+
+
+class _Passing(BaseHTTPMiddleware):
+    """Middleware that does nothing, but for the shortcut that it takes away."""
+
+    async def dispatch(self, request: Any, call_next: Any) -> Any:
+        return await call_next(request)
+
+
+@pytest.mark.parametrize("middleware", [[], [Middleware(_Passing)]], ids=["shortcut", "usual way"])
+async def test_of_two_channels_that_serve_a_path_the_first_answers(middleware: list[Middleware]) -> None:
+    keys = [ApiKeyAuth({"first": "the-key-of-the-first"}), ApiKeyAuth({"second": "the-key-of-the-second"})]
+    channels = [ResponsesChannel(auth=keys[0]), ChatCompletionsChannel(auth=keys[1])]
+    async with open_desk(echo, channels=channels, middleware=middleware) as desk:
+        for path in ("/v1/models", "/v1/models/echo"):
+            answers = [
+                await desk.client.get(path, headers={"x-api-key": key})
+                for key in ("the-key-of-the-first", "the-key-of-the-second")
+            ]
+            assert [answer.status_code for answer in answers] == [200, 401]

@@ -1,6 +1,7 @@
 """What is wrong is found when the host is built, all of it at once, and named."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from agent_framework import (
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import EchoAgent, ScriptedChatClient
 from tests.scenarios.cast import Upper, echo, two_voices, voices
 from tests.scenarios.desk import open_desk, serving
@@ -181,6 +183,26 @@ async def test_an_ephemeral_place_is_accepted_with_a_warning(
     said = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "frontdesk.host"]
     assert ("INFO", f"runtime mode ephemeral ({VARIABLES[0]} is set)") in said
     assert [text for level, text in said if level == "WARNING" and "allow_in_process_runner" in text]
+    assert [text for level, text in said if level == "WARNING" and "the state is in memory" in text]
+
+
+async def test_an_ephemeral_place_with_a_state_on_disk_loses_none_of_it(tmp_path: Path) -> None:
+    settings: Any = {"runtime_mode": "ephemeral", "allow_in_process_runner": True, "state_dir": tmp_path}
+    host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], **settings)
+    assert not [warning for warning in host.warnings if "in memory" in warning]
+
+
+async def test_the_log_says_at_the_start_what_is_served(caplog: pytest.LogCaptureFixture) -> None:
+    channels = [InvocationsChannel(auth=_keys()), ResponsesChannel(path="/desk")]
+    with caplog.at_level(logging.INFO, "frontdesk.host"):
+        async with serving(AgentFrameworkHost(echo, channels=channels)):
+            pass
+    said = [record.getMessage() for record in caplog.records if record.name == "frontdesk.host"]
+    assert said[1:4] == [
+        "target 'echo' (function), state in InMemoryStateStore, runner InProcessTaskRunner",
+        "channel 'invocations' (InvocationsChannel) at /invocations",
+        "channel 'responses' (ResponsesChannel) at /desk",
+    ]
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [(None, "long_running"), ("long_running", "long_running")])

@@ -50,6 +50,8 @@ from frontdesk.kit.framework.transcript import transcript
 from frontdesk.kit.http import asgi as http
 from frontdesk.kit.http import bodies, sse
 from frontdesk.kit.openai import items as openai_items
+from frontdesk.kit.openai import tool_names
+from frontdesk.kit.openai.custom_tools import input_arguments, input_of
 from frontdesk.kit.outbound import network
 from frontdesk.linkers import codes
 from frontdesk.testing.sse import parse_sse, read_sse
@@ -176,6 +178,8 @@ ITEMS: dict[str, Callable[[int], Any]] = {
     "empty": lambda place: {"type": "message", "role": "assistant", "content": []},
     "reasoning": lambda place: {"type": "reasoning", "id": f"r{place}", "summary": []},
     "call": lambda place: {"type": "function_call", "call_id": f"c{place}", "name": "f", "arguments": "{}"},
+    "custom call": lambda place: {"type": "custom_tool_call", "call_id": f"c{place}", "name": "f", "input": "x"},
+    "tools": lambda place: {"type": "additional_tools", "role": "developer", "tools": [{"name": f"f{place}"}]},
     "output": lambda place: {"type": "function_call_output", "call_id": f"c{place}", "output": "a"},
     "answer": lambda place: {"type": "mcp_approval_response", "approval_request_id": f"a{place}", "approve": True},
 }
@@ -200,7 +204,11 @@ READERS: dict[str, Reads] = {
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
     "a completion": lambda text, units: completions.decode(json.dumps({"messages": [{text: text}], text: 1}).encode()),
-    "messages of a completion": lambda text, units: read_messages(chat(text, units), (), "append"),
+    "tools of a response": lambda text, units: responses.client_tools(
+        [], tool_names.merged([{"type": "function", "name": f"f{place}"} for place in range(units)])
+    ),
+    "the text of a custom tool": lambda text, units: input_of(input_arguments(text)) + input_of(text),
+    "messages of a completion": lambda text, units: read_messages(chat(text, units // 8), (), "append"),
     "a message on the page": page_message,
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
     "an allowed host": lambda text, units: network.plain_host(text),

@@ -18,7 +18,7 @@ from agent_framework import (
     tool,
 )
 
-from frontdesk import AgentFrameworkHost, ChannelConfigurationError
+from frontdesk import AgentFrameworkHost, ChannelConfigurationError, ChannelRequest, ChannelSession
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import ScriptedClient, call
@@ -212,3 +212,16 @@ def test_a_provider_that_can_not_be_told_was_an_error_of_each_request(inside: bo
     target = _workflow(Wants(), as_agent=False, nested=False) if inside else _agent(Wants(), lambda _: ["a"])
     with pytest.raises(ChannelConfigurationError, match=r"bind_request_context.*of Wants can't be called.*tenant"):
         AgentFrameworkHost(target, channels=[InvocationsChannel()])
+
+
+async def test_what_a_hook_says_of_the_session_reaches_the_provider() -> None:
+    def golden(request: ChannelRequest, **_: Any) -> ChannelRequest:
+        return request.replace(session=ChannelSession(key="visit", attributes={"plan": "gold"}))
+
+    recording = Recording()
+    agent = Agent(ScriptedClient(lambda _: ["ok"]), name="Concierge", context_providers=[recording])
+    async with open_desk(agent, InvocationsChannel(run_hook=golden)) as desk:
+        assert (await desk.ask()).json()["session_id"] == "visit"
+    async with open_desk(agent) as desk:
+        await desk.ask()
+    assert [told["session_attributes"] for told in recording.told] == [{"plan": "gold"}, {}]

@@ -179,8 +179,8 @@ class TargetStream(Protocol):
 class BindsRequestContext(Protocol):
     """A context provider that wants to know the request it works for, for the time of the run.
 
-    It may leave out any of the arguments, and may take `attributes` too: those of the request, as its channel or a hook
-    has set them.
+    It may leave out any of the arguments, and may take `attributes` and `session_attributes` too: those of the request
+    and of its `ChannelSession`, as the channel or a hook has set them.
     """
 
     def bind_request_context(

@@ -31,6 +31,8 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
     """The host's own id of a session that exists."""
     isolation_key: str | None = None
     """The owner of the session. Only a hook may set it: the wire never chooses whose memory it reads."""
+    attributes: Mapping[str, Any] = {}
+    """Data about the session from the channel or a hook, for context providers; it is not kept with the session."""
 
 
 class ClientTool(Noun, frozen=True, kw_only=True):

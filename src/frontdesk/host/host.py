@@ -40,6 +40,7 @@ from frontdesk.host.checks.checks import (
     bind_findings,
     history_findings,
     interrupt_findings,
+    memory_warnings,
     polling_warnings,
     push_findings,
     runner_findings,
@@ -300,7 +301,20 @@ class AgentFrameworkHost:
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),
+            *memory_warnings(self.runtime_mode, self._parts.store),
             *polling_warnings(self.runtime_mode, self.channels),
+        ]
+
+    def _described(self) -> list[str]:
+        """List what the host consists of, a line each, for the log of its start."""
+        target, parts = self._target.info, self._parts
+        runner, store = type(parts.runner).__name__, type(parts.store).__name__
+        return [
+            f"target {target.name!r} ({target.kind}), state in {store}, runner {runner}",
+            *(
+                f"channel {channel.name!r} ({type(channel).__name__}) at {channel.path or '/'}"
+                for channel in self.channels
+            ),
         ]
 
     @property
@@ -404,6 +418,8 @@ class AgentFrameworkHost:
         executor = TrackingExecutor(thread_name_prefix="frontdesk")
         asyncio.get_running_loop().set_default_executor(executor)
         log.info("runtime mode %s (%s)", self.runtime_mode, self._mode_reason)
+        for line in self._described():
+            log.info(line)
         for warning in self.warnings:
             log.warning(warning)
         try:

@@ -13,7 +13,7 @@ from frontdesk.targets.blueprint import agents_in
 
 Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
-_ARGUMENTS = ("response_id", "previous_response_id", "isolation", "attributes")
+_ARGUMENTS = ("response_id", "previous_response_id", "isolation", "attributes", "session_attributes")
 
 
 class Binding(NamedTuple):
@@ -64,6 +64,7 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
         "previous_response_id": admitted.request.previous_run_id or _adopted(admitted.request),
         "isolation": admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
         "attributes": admitted.request.attributes,
+        "session_attributes": {} if admitted.request.session is None else admitted.request.session.attributes,
     }
     for provider, names in bindings:
         call: Callable[..., Manager] = provider.bind_request_context

@@ -163,3 +163,15 @@ async def test_every_status_of_a_read_is_described() -> None:
             described = document["paths"][f"/invocations{path}"][method]["responses"]
             # A run that waits in the background is 202 wherever it is shown.
             assert {"200", "202", "400", "404"} <= set(described)
+
+
+async def test_an_operator_can_describe_bodies_of_their_own() -> None:
+    own = {"openapi": "3.1.0", "info": {"title": "Mine", "version": "2"}, "paths": {}}
+    async with open_desk(parrot(), InvocationsChannel(openapi_spec=own)) as desk:
+        assert (await desk.client.get("/invocations/docs/openapi.json")).json() == own
+
+
+@pytest.mark.parametrize(("spec", "part"), [("a text", "must be a mapping, not str"), ({"a": object()}, "as JSON")])
+def test_a_document_that_is_none_is_found(spec: Any, part: str) -> None:
+    (finding,) = InvocationsChannel(openapi_spec=spec).findings()
+    assert part in finding

@@ -64,7 +64,7 @@ def not_completed(run: RunRecord) -> RequestError:
     if failure is not None:
         error = InternalError(failure.message, code=failure.code)
     else:
-        error = InternalError(f"The run is {run.status}, and has no answer.", code=f"run_{run.status}")
+        error = InternalError(f"The run is {run.status}, and has no answer.", code="run_not_completed")
     error.run = run
     return error
 

@@ -64,6 +64,7 @@ class InvocationsChannel(Channel):
         limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
         extra_fields: ExtraFields = "refuse",
+        openapi_spec: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -83,6 +84,7 @@ class InvocationsChannel(Channel):
             limits=limits,
             tool_calls=tool_calls,
             extra_fields=extra_fields,
+            openapi_spec=openapi_spec,
         )
 
     def findings(self) -> list[str]:
@@ -104,8 +106,11 @@ class _Room:
         self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._open = config.extra_fields == "attributes"
         self._decode = decode_open if self._open else decode
+        # An operator whose hook takes bodies of its own describes them as well.
         self._document = encode(
             document(channel.path, context.target, schemes_of(channel.auth), extra_fields=self._open)
+            if config.openapi_spec is None
+            else config.openapi_spec
         )
 
     def routes(self) -> list[Route]:

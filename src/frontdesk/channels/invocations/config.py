@@ -1,7 +1,10 @@
 """The settings of the channel."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from frontdesk.kit.auth.verifier import origin_findings
 from frontdesk.kit.http.bodies import MAX_VALUES
@@ -24,6 +27,7 @@ class InvocationsConfig:
     limits: Limits | None = DEFAULT_LIMITS
     tool_calls: ToolCalls = "hide"
     extra_fields: ExtraFields = "refuse"
+    openapi_spec: Mapping[str, Any] | None = None
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -38,5 +42,18 @@ class InvocationsConfig:
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
         if self.extra_fields not in ("refuse", "attributes"):
             wrong.append(f"extra_fields must be 'refuse' or 'attributes', not {self.extra_fields!r}")
+        wrong += self._spec_findings()
         wrong += self.streams.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
+
+    def _spec_findings(self) -> list[str]:
+        spec: Any = self.openapi_spec
+        if spec is None:
+            return []
+        if not isinstance(spec, Mapping):
+            return [f"openapi_spec must be a mapping, not {type(spec).__name__}"]
+        try:
+            msgspec.json.encode(spec)
+        except (TypeError, ValueError, RecursionError) as error:
+            return [f"openapi_spec can't be written as JSON: {error}"]
+        return []

@@ -100,6 +100,13 @@ def runtime_warnings(mode: RuntimeMode, runner: DurableTaskRunner | None) -> lis
     return ["background work is lost when this process ends (allow_in_process_runner=True)"]
 
 
+def memory_warnings(mode: RuntimeMode, store: HostStateStore) -> list[str]:
+    """Warn of a state that ends with an ephemeral process."""
+    if mode != "ephemeral" or store.durable:
+        return []
+    return ["the state is in memory, and lost when this ephemeral process ends: set state_dir= or store="]
+
+
 def polling_warnings(mode: RuntimeMode, channels: Sequence[Channel]) -> list[str]:
     """Warn of channels whose events come only while this process runs, where it ends between requests."""
     if mode != "ephemeral":
