@@ -4,6 +4,7 @@ import dataclasses
 
 from frontdesk.channels.telegram import TelegramChannel, errors
 from frontdesk.channels.telegram.config import TelegramConfig
+from frontdesk.channels.telegram.wire import ALLOWED_UPDATES
 from frontdesk.kit.chat.config import ChatConfig
 from tests.docs.pages import ROOT, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
@@ -20,6 +21,11 @@ def test_every_setting_is_documented_with_its_default() -> None:
     shared = {field.name for field in dataclasses.fields(ChatConfig)} | set(signature(TelegramChannel))
     own = {field.name: repr(field.default) for field in dataclasses.fields(TelegramConfig) if field.name not in shared}
     assert parameters(PAGE, TelegramConfig) == own
+
+
+def test_the_updates_of_a_webhook_of_ones_own_are_named() -> None:
+    page = " ".join((ROOT / "docs/how-to/telegram.md").read_text("utf-8").split())
+    assert ", ".join(f"`{kind}`" for kind in ALLOWED_UPDATES) in page
 
 
 def test_every_code_of_an_error_is_documented() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
@@ -106,6 +106,9 @@ class _Answering:
             response = await self._endpoint(request)
         except ApiError as error:
             response = _json(error.code, error.as_json())
+        except ClientDisconnect:
+            # A client that was ended, or has waited long enough.
+            return
         except DroppedError:
             scope["extensions"][ABORT]["close"]()
             while (await receive())["type"] != "http.disconnect":
