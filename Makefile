@@ -197,9 +197,10 @@ thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties
 	@$(SPREAD) -m hypothesis --hypothesis-profile thorough --timeout 1200 $(ARGS)
 
 .PHONY: marathon
-marathon: $(DEV) ## Kill hosts 220 times, and 500 times while they deliver, and count what they lost
+marathon: $(DEV) ## Kill hosts 220 times, 500 times while they deliver and 100 times over 2,000 approvals, and count what they lost
 	@.venv/bin/python -m tests.marathon $(ARGS)
 	@.venv/bin/python -m tests.delivery_marathon
+	@.venv/bin/python -m tests.approvals_marathon $(APPROVALS)
 
 .PHONY: soak
 soak: $(DEV) $(BROWSER) ## Stream to the page for an hour, and over bad networks (ARGS: options of `python -m tests.web_soak`)

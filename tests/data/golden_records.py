@@ -13,6 +13,7 @@ from agent_framework import (
     WorkflowRunState,
 )
 
+from frontdesk.data.approval import ApprovalVote, ApproverClaim, ApproverTerms
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
@@ -32,6 +33,28 @@ ANN = ChannelIdentity(channel="web", native_id="7")
 
 GOLDEN: tuple[tuple[Any, str], ...] = (
     (None, "null"),
+    (
+        ApproverTerms(
+            approvers=(ANN,),
+            claims=(ApproverClaim(claim="groups", values=("finance",)),),
+            exclude_requester=True,
+            votes=2,
+            escalate_at=60.0,
+            escalate_to=(ANN,),
+            names=("Ann",),
+            shows_arguments=False,
+        ),
+        '{"$":"ApproverTerms","approvers":{"$":"tuple","items":[{"$":"ChannelIdentity","channel":"web",'
+        '"native_id":"7"}]},"claims":{"$":"tuple","items":[{"$":"ApproverClaim","claim":"groups",'
+        '"values":{"$":"tuple","items":["finance"]}}]},"exclude_requester":true,"votes":2,"escalate_at":60.0,'
+        '"escalate_to":{"$":"tuple","items":[{"$":"ChannelIdentity","channel":"web","native_id":"7"}]},'
+        '"names":{"$":"tuple","items":["Ann"]},"shows_arguments":false}',
+    ),
+    (
+        ApprovalVote(owner="o", approval_id="apr_1", voter="k", approved=True, at=5.0, identity=ANN, seat="3:web:7"),
+        '{"$":"ApprovalVote","owner":"o","approval_id":"apr_1","voter":"k","approved":true,"at":5.0,'
+        '"identity":{"$":"ChannelIdentity","channel":"web","native_id":"7"},"seat":"3:web:7"}',
+    ),
     (
         [1, 2.5, "a", True, (1, "b"), b"hi", {"k": None}],
         '[1,2.5,"a",true,{"$":"tuple","items":[1,"b"]},{"$":"bytes","value":"aGk="},{"k":null}]',

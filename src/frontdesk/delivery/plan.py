@@ -132,7 +132,7 @@ class Planner:
         `shown` is the result as it was shown while it was written, if a hook has changed that. `questions` are those of
         the result that others decide.
         """
-        answer = HostedRunResult(result=result, run=_slim(run), questions=tuple(questions))
+        answer = HostedRunResult(result=result, run=_slim(run), questions=_shown_questions(questions))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
         trace = admitted.trace
@@ -398,6 +398,11 @@ def traced(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
     if trace is None:
         return [*rows]
     return [row if row.trace is not None else row.replace(trace=trace) for row in rows]
+
+
+def _shown_questions(questions: Sequence[PendingApproval]) -> tuple[PendingApproval, ...]:
+    """Return questions as those see them who render a result: without the request that goes on, and its claims."""
+    return tuple(question.replace(requester=None, resume=None, trace=None) for question in questions)
 
 
 def _slim(run: RunRecord) -> RunRecord:

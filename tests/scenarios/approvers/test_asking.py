@@ -16,11 +16,13 @@ from frontdesk.admin.desk import AdminDesk
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.web import WebChatChannel
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.host.operators import admin_parts
 from frontdesk.testing import FakeClock
 from frontdesk.testing.telegram import FakeTelegram
+from tests.channels.web.visiting import visiting
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.scenarios.messages.test_buttons import Bank
@@ -289,6 +291,37 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
             await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
         lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
         assert lines[1:] == [("read", "operator:kim"), ("approved", "operator:kim")]
+    assert team.bank.paid == [5]
+
+
+async def test_a_requester_on_the_page_sees_whom_it_waits_for_and_can_not_answer() -> None:
+    team = Team()
+    options = ApprovalOptions(default=team.rule(team.bob))
+    async with (
+        open_bot(team.agent(), fake=team.fake, approvals=options, channels=[WebChatChannel()]) as bot,
+        visiting(bot.base_url) as visitor,
+        visiting(bot.base_url) as stranger,
+    ):
+        await visitor.say("pay 5")
+        card = (await visitor.heard(2))[1]["question"]
+        path = f"approvals/{card['approval_id']}"
+        question = await visitor.get(path)
+        assert (question["may_answer"], question["waits_for"]) == (False, ["Bob"])
+        refused = (await visitor.post(path, approved=True, digest=question["digest"])).json()
+        assert (refused["outcome"], refused["question"]["status"]) == ("not_yours", "pending")
+        assert (await stranger.http.get(f"/chat/api/{path}")).status_code == 404
+        foreign = (await stranger.post(path, approved=True, digest=question["digest"])).json()
+        assert foreign == {"outcome": "not_yours", "question": None}
+        await bot.answers(team.chat(team.bob))
+        await pressed(bot, team.bob, "Approve")
+        messages = await visitor.heard(3)
+        assert messages[2]["text"] == "done"
+
+        async def settled() -> Any:
+            shown = (await visitor.messages())[1]["question"]
+            return (shown.get("outcome"), shown.get("by")) == ("approved", "Bob")
+
+        await visitor.until(settled)
     assert team.bank.paid == [5]
 
 

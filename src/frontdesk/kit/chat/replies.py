@@ -1,6 +1,7 @@
 """Processes events in their turn: commands, buttons and files, and what is said where there is no answer."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 from agent_framework import Content, Message
@@ -164,7 +165,10 @@ async def decide_click(context: ChannelContext, item: InboxItem) -> Card | None:
         return None
     wording = wording_for(item, context.texts)
     try:
-        question = find_question(name, await context.pending_approvals(item.caller))
+        question = None
+        with suppress(NotFoundError):
+            # An approver may never have been here before.
+            question = find_question(name, await context.pending_approvals(item.caller))
         decision = await context.decide(item.caller, name if question is None else question.approval_id, approved)
     except RequestError as error:
         if error.status == 429 or error.status >= 500:

@@ -1,0 +1,16 @@
+"""The marathon of approvals, shortened: no tool without its yes, none twice, no yes lost."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.approvals_marathon import run
+
+pytestmark = pytest.mark.xdist_group("processes")
+
+
+async def test_no_yes_is_lost_and_nothing_runs_without_one(postgres: str, tmp_path: Path) -> None:
+    tally = await run(tmp_path, postgres, 10, 2, Random(7))
+    assert (tally.kills, tally.is_clean) == (2, True), tally
+    assert tally.approved + tally.rejected > 0
