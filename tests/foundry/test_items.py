@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from agent_framework import Content, Message
 
-from frontdesk.history.foundry.reading import read
+from frontdesk.history.foundry.reading import _READERS, read
 from frontdesk.history.foundry.writing import written
 from frontdesk.kit.foundry.ids import foundry_response_id
+from frontdesk.kit.openai.tool_items import TOOL_KINDS
 
 RESPONSE = foundry_response_id()
 
@@ -150,3 +151,39 @@ def test_items_of_others_are_read() -> None:
         ("user", ["data"]),
         ("user", ["hosted_file"]),
     ]
+
+
+KINDS = sorted({*_READERS, *TOOL_KINDS})
+JUNK: list[Any] = [
+    None,
+    1,
+    "x",
+    ["x"],
+    [["x"]],
+    {"x": None},
+    [{"type": "input_text"}],
+    [{"type": "input_image", "image_url": "?"}],
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+def test_what_others_have_written_wrong_is_no_failure(kind: str, junk: Any) -> None:
+    names = (
+        *("content", "output", "summary", "arguments", "input", "name", "call_id", "result", "role", "approve"),
+        *("action", "outputs", "queries", "encrypted_content", "server_label", "approval_request_id"),
+    )
+    read([{"type": kind, "id": junk, **dict.fromkeys(names, junk)}, {"type": kind, "id": "x"}])
+
+
+@pytest.mark.parametrize(
+    "kept", [1, ["x"], [{}], [{"type": "nothing"}], [{"type": "text", "text": 1, "nonsense": 2}], {"a": 1}]
+)
+def test_contents_of_another_version_do_not_fail_a_turn(kept: Any) -> None:
+    item = {"type": "function_call_output", "id": "fco_1", "call_id": "1", "output": "seen", "agent_framework": None}
+    for own in (
+        kept,
+        {"contents": kept},
+        {"contents": kept, "role": 1, "joins": "x", "properties": 7, "message_id": 3},
+    ):
+        assert len(read([{**item, "agent_framework": own}])) == 1

@@ -243,7 +243,7 @@ def _behind_lost(anchor: str, state: Mapping[str, Any] | None) -> str | None:
     lost: Mapping[str, str | None] = {} if state is None else state.get(_LOST, {})
     found: str | None = anchor
     for _ in range(len(lost)):
-        if found not in lost:
+        if found is None or found not in lost:
             break
         found = lost[found]
     return found

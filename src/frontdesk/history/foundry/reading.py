@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agent_framework import Content, Message
+from agent_framework.exceptions import ContentError
 
 from frontdesk.history.foundry.writing import OWN
 from frontdesk.kit.framework.contents import refusal
 from frontdesk.kit.openai.tool_items import OUTPUTS, tool_contents
+from frontdesk.loggers import store as log
 
 _JOINING = frozenset({"function_call", "reasoning", "mcp_call", "custom_tool_call"})
 """Items that others write beside the message that they belong to."""
@@ -80,10 +82,8 @@ def _role(item: Mapping[str, Any]) -> str:
 
 
 def _contents(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content] | None:
-    exact: Any = _own(item).get("contents")
-    if isinstance(exact, list) and exact:
-        contents = [Content.from_dict(content) for content in cast("list[Mapping[str, Any]]", exact)]
-    else:
+    contents = _exact(item)
+    if contents is None:
         kind = item.get("type") or "message"
         reader = _READERS.get(kind) if isinstance(kind, str) else None
         contents = tool_contents(item) if reader is None else reader(item, calls)
@@ -95,13 +95,29 @@ def _contents(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Conten
     return contents
 
 
+def _exact(item: Mapping[str, Any]) -> list[Content] | None:
+    """Return the contents that our key keeps; `None` if there are none, or this version of the framework has others."""
+    kept: Any = _own(item).get("contents")
+    if not isinstance(kept, list) or not kept:
+        return None
+    try:
+        return [Content.from_dict(content) for content in cast("list[Mapping[str, Any]]", kept)]
+    except (ContentError, AttributeError, KeyError, TypeError, ValueError) as error:
+        log.warning("an item of Foundry is read without what we kept in it: %s", type(error).__name__)
+        return None
+
+
 def _message(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
     given: Any = item.get("content")
     if isinstance(given, str):
         return [Content.from_text(given)]
     parts = cast("list[Any]", given) if isinstance(given, list) else []
-    read_parts = [_part(cast("Mapping[str, Any]", part)) for part in parts if isinstance(part, Mapping)]
-    return [part for part in read_parts if part is not None]
+    return _parts(parts)
+
+
+def _parts(parts: Sequence[Any]) -> list[Content]:
+    contents = (_part(cast("Mapping[str, Any]", part)) for part in parts if isinstance(part, Mapping))
+    return [content for content in contents if content is not None]
 
 
 def _part(part: Mapping[str, Any]) -> Content | None:
@@ -128,7 +144,10 @@ def _located(part: Mapping[str, Any], name: str, otherwise: str) -> Content | No
     if name == "file_data" and not uri.startswith("data:"):
         uri = f"data:{otherwise};base64,{uri}"
     media_type = uri[5:].partition(";")[0] if uri.startswith("data:") else otherwise
-    return Content.from_uri(uri, media_type=media_type or otherwise, additional_properties=kept)
+    try:
+        return Content.from_uri(uri, media_type=media_type or otherwise, additional_properties=kept)
+    except (ContentError, ValueError):
+        return None
 
 
 def _call(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
@@ -141,19 +160,15 @@ def _output(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]
     given: Any = item.get("output")
     call_id = str(item.get("call_id"))
     if isinstance(given, list):
-        parts = (_part(cast("Mapping[str, Any]", part)) for part in cast("list[Any]", given))
-        given = [part for part in parts if part is not None]
+        given = _parts(cast("list[Any]", given))
     if item.get("type") == "custom_tool_call_output" and call_id.startswith("mcp_"):
         return [Content.from_mcp_server_tool_result(call_id, output=given)]
     return [Content.from_function_result(call_id, result=given)]
 
 
 def _reasoning(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
-    parts = [
-        _text(cast("Mapping[str, Any]", part), "text") or ""
-        for part in cast("list[Any]", item.get("summary") or item.get("content") or [])
-        if isinstance(part, Mapping)
-    ]
+    given: Any = item.get("summary") or item.get("content")
+    parts = [content.text or "" for content in _parts(cast("list[Any]", given) if isinstance(given, list) else [])]
     sealed = _text(item, "encrypted_content")
     return [Content.from_text_reasoning(id=_text(item, "id"), text="\n".join(parts), protected_data=sealed)]
 
@@ -181,7 +196,7 @@ def _mcp_call(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Conten
 
 def _image(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
     result = _text(item, "result")
-    outputs = None if not result else Content.from_uri(f"data:image/png;base64,{result}", media_type="image/png")
+    outputs = _located({"image_url": f"data:image/png;base64,{result}"}, "image_url", "image/png") if result else None
     return [Content.from_image_generation_tool_result(image_id=_text(item, "id"), outputs=outputs)]
 
 
