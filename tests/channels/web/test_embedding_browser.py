@@ -63,6 +63,15 @@ async def two_sites() -> AsyncIterator[tuple[str, str, str]]:
             yield url, shop, thief
 
 
+async def broken_rules(tab: Tab, axe: str) -> list[str]:
+    """The rules of WCAG that axe finds broken. Habits of whole pages are not asked for: the shop is behind the chat."""
+    await tab.page.evaluate(axe)
+    rules = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']"
+    found = await tab.page.evaluate(f"axe.run(document, {{runOnly: {rules}}})")
+    assert len(found["passes"]) > 5
+    return [rule["id"] for rule in found["violations"]]
+
+
 def framed(tab: Tab) -> FrameLocator:
     return tab.page.frame_locator("iframe")
 
@@ -112,8 +121,7 @@ async def test_on_a_phone_it_fills_the_screen_and_has_a_button_to_close(new_tab:
         await framed(tab).locator("textarea").wait_for()
         box = await tab.page.locator(PANEL).bounding_box()
         assert box == {"x": 0, "y": 0, **(tab.page.viewport_size or {})}
-        # The shop behind it is not checked: nobody gets there.
-        assert await violations(tab, axe, checked=10) == []
+        assert await broken_rules(tab, axe) == []
         assert await tab.page.evaluate(BEHIND)
         await tab.page.click("section .bar button")
         await tab.page.locator(PANEL).wait_for(state="hidden")
