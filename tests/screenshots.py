@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
+from frontdesk.channels.web import WebChatChannel
 from frontdesk.demo import build_host
 from frontdesk.demo.client import ScriptedClient
-from frontdesk.testing import serving
+from frontdesk.testing import EchoAgent, serving
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT
 from tests.docs.running import example
@@ -68,6 +70,20 @@ async def take_approvers() -> None:
         await tab.page.click(".card button.primary")
         await tab.page.wait_for_selector(".card.approved")
         await tab.page.screenshot(path=PICTURES / "approver-decided.png")
+        await tab.page.close()
+        await take_account(await new_tab())
+
+
+async def take_account(tab: Tab) -> None:
+    """Takes a picture of the panel that links accounts."""
+    linker = OneTimeCodeIdentityLinker()
+    page = WebChatChannel(title="The Marmalade", greeting="Good day! What can we do for you?")
+    async with serving(AgentFrameworkHost(EchoAgent(), channels=[page], linker=linker)) as client:
+        await tab.page.goto(f"{client.base_url}/chat")
+        await tab.page.click("header button[aria-haspopup=dialog]")
+        await tab.page.locator("dialog.account").get_by_role("button", name="Show a code").click()
+        await tab.page.wait_for_selector("dialog.account output")
+        await tab.page.screenshot(path=PICTURES / "web-chat-account.png")
         await tab.page.close()
 
 

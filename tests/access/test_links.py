@@ -14,7 +14,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.access import links as module
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
-from frontdesk.data.identity import Caller, IdentityRecord
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof
 from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
 from frontdesk.ids import RandomIds
@@ -472,3 +472,25 @@ async def test_a_merge_on_one_replica_is_seen_there_at_once_and_elsewhere_soon(p
     finally:
         await here.close()
         await there.close()
+
+
+async def test_the_first_browser_of_a_person_stands_for_the_others_until_they_part(store: HostStateStore) -> None:
+    links = desk(store)
+    first, second, third = (ChannelIdentity(channel="web", native_id=name) for name in ("z", "m", "a"))
+    for browser in (first, second, third):
+        assert await links.home_of(browser) == browser
+    await links.join(LinkProof(linker="test", identity=second, survivor=first, claims={"email": "ann@example.com"}))
+    await links.join(LinkProof(linker="test", identity=third, survivor=second, claims={"name": "Ann"}))
+    await links.join(LinkProof(linker="test", identity=who("a"), survivor=first))
+    assert [await links.home_of(browser) for browser in (first, second, third)] == [first] * 3
+    # On a channel of their own, everybody stands for themselves.
+    assert (await links.home_of(who("a"))).key == who("a").key
+    assert {await links.verified_name(browser) for browser in (first, second, third)} == {"Ann"}
+    owner = (await links.link_of(first) or pytest.fail("not linked")).isolation_key
+    issued = IdentityKeys(store, RandomIds(), FakeClock())
+    assert {one.key for one in await issued.places_of(owner, {"web"})} == {first.key, who("a").key}
+    assert len(await issued.places_of(owner, ())) == 4
+    await links.part(third)
+    assert await links.home_of(third) == third
+    assert await links.verified_name(first) == "ann@example.com"
+    assert await links.verified_name(third) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +13,9 @@ from frontdesk import AgentFrameworkHost, AuthPolicy, OneTimeCodeIdentityLinker,
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing import EchoAgent, serving
+from frontdesk.testing.messages import MessageChannel
 from tests.channels.web.visiting import DEADLINE, Visitor, visiting, web_host
+from tests.contracts.message_platform import SECRET, driven_platform
 
 CHANGES = {
     "link": {},
@@ -225,3 +228,47 @@ async def test_who_may_not_come_in_has_no_account_here() -> None:
         assert (await ada.http.get("/chat/api/account")).json()["error"]["code"] == "denied"
         for path, body in CHANGES.items():
             assert (await ada.post(f"account/{path}", **body)).status_code == 403
+
+
+@pytest.mark.parametrize("from_page", [True, False], ids=["code of the page", "code of the chat"])
+async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) -> None:
+    agent = EchoAgent()
+    async with driven_platform() as platform:
+        chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
+        host = AgentFrameworkHost(agent, channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
+        async with serving(host) as client, visiting(client.base_url) as visitor:
+            await platform.listen(f"{client.base_url}{chat.path}{chat.webhook_path}")
+            ada = await platform.person("Ada")
+            if from_page:
+                await tell(platform, ada, f"/link {(await account(visitor, 'link'))['code']}", "This code is from")
+                await tell(platform, ada, "/link confirm", "Now go back")
+            else:
+                code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", await tell(platform, ada, "/link", "Your code is"))
+                await account(visitor, "code", code=code.group() if code else "")
+            # The page names the other side before anything is linked.
+            other = (await asked(visitor))["other"]
+            assert (other["channel"], other["name"]) == ("messages", "Ada")
+            assert not (await visitor.get("account"))["linked"]
+            await answer(visitor)
+            if not from_page:
+                await tell(platform, ada, "/link confirm", "share one conversation")
+            await tell(platform, ada, "said in the chat", "said in the chat")
+            await visitor.say("said on the page")
+            await visitor.until(lambda: _answered(visitor, "said on the page"))
+    assert [message.text for message in agent.seen[-1] if message.role == "user"] == [
+        "said in the chat",
+        "said on the page",
+    ]
+
+
+async def tell(platform: Any, who: Any, text: str, wanted: str) -> str:
+    """Writes in the chat, and returns the answer that has these words."""
+    said: list[str] = []
+
+    async def there() -> bool:
+        said[:] = [message.text for message in await platform.shown(who.chat_id) if wanted in message.text]
+        return bool(said)
+
+    await platform.say(who, text)
+    await platform.until(there)
+    return said[-1]

@@ -14,7 +14,7 @@ from frontdesk.kit.outbound.log_filter import quiet
 from frontdesk.linkers.oauth import GitHub, OAuthIdentityLinker, Oidc
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent
-from tests.linkers.oauth.house import ADA, EVE, LinkingWorld, browser, open_house, query
+from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, open_house, query
 from tests.oidc import CLIENT_SECRET, oidc_provider, running
 
 
@@ -141,3 +141,21 @@ async def test_a_host_serves_the_pages_and_its_access_log_holds_no_link(
     assert "GET /link/start/... " in caplog.text
     assert "GET /link/callback " in caplog.text
     assert not any(part in caplog.text for part in (link.rpartition("/")[2], "secret"))
+
+
+@pytest.mark.parametrize("press", ["confirm", "cancel"])
+async def test_who_began_on_a_page_is_sent_back_to_it(house: LinkingWorld, person: Browser, press: str) -> None:
+    link = (await house.linker.begin_from(ADA, "/desk/chat")).url
+    back = await person.http.get(await person.sign_in(await person.start(link)))
+    ended = await person.http.post(back.headers["location"].replace("/confirm/", f"/{press}/"))
+    assert (ended.status_code, ended.headers["location"], ended.text) == (303, "/desk/chat", "")
+    assert "Max-Age=0" in ended.headers["set-cookie"]
+    assert (await house.link() is not None) == (press == "confirm")
+
+
+@pytest.mark.parametrize(
+    "place", ["https://evil.example", "//evil.example", "/\\evil.example", "chat", "", "/a?b=c", "/a\r\nset-cookie: x"]
+)
+async def test_a_place_to_go_back_to_is_a_path_of_this_host(house: LinkingWorld, place: str) -> None:
+    with pytest.raises(ValueError, match="path of a page"):
+        await house.linker.begin_from(ADA, place)

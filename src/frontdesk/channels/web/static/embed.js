@@ -17,7 +17,8 @@
   }
 
   function start() {
-    const root = make("div", document.body).attachShadow({ mode: "open" });
+    const host = make("div", document.body);
+    const root = host.attachShadow({ mode: "open" });
     // A sheet that is made like this is no inline style, so that no policy of the site's stops it.
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(STYLE);
@@ -33,12 +34,17 @@
     bubble.setAttribute("aria-controls", "panel");
     icon("M5 5h14v10H10l-5 4z", bubble);
     let frame = null;
+    let behind = [];
 
     function show(open) {
       // Nothing is loaded before somebody wants to talk.
       if (open && !frame) frame = make("iframe", panel, { src: `${base}/frame`, title: label, allow: "clipboard-write" });
       panel.hidden = !open;
       bubble.setAttribute("aria-expanded", String(open));
+      // Where the chat fills the screen, nobody gets to what is behind it.
+      for (const one of behind) one.inert = false;
+      behind = open && matchMedia(NARROW).matches ? [...document.body.children].filter((one) => one !== host && !one.inert) : [];
+      for (const one of behind) one.inert = true;
       if (open) frame.focus();
       else bubble.focus();
     }
@@ -53,6 +59,7 @@
     });
   }
 
+  const NARROW = "(max-width: 30rem)";
   const STYLE = `
     :host { all: initial; color-scheme: light dark; }
     [hidden] { display: none !important; }
@@ -67,7 +74,8 @@
     iframe { border: 0; flex: 1; inline-size: 100%; }
     .bar { display: none; align-items: center; justify-content: end; padding-inline: .25rem; color: CanvasText; }
     .bar button { inline-size: 2.75rem; block-size: 2.75rem; background: none; color: inherit; }
-    @media (max-width: 30rem) {
+    @media ${NARROW} {
+      section:not([hidden]) ~ .bubble { display: none; }
       section { inset: 0; inline-size: auto; block-size: auto; border-radius: 0; }
       .bar { display: flex; }
     }`;
