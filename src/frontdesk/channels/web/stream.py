@@ -77,9 +77,11 @@ class FeedServer:
     async def _send_all(self, feed: Feed, socket: Socket) -> None:
         clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive
         allowed_at = clock()
-        while True:
-            is_same = partial(self._is_same, socket.scope, headers_of(socket.scope), socket.caller)
+        is_same = partial(self._is_same, socket.scope, headers_of(socket.scope), socket.caller)
+        while not feed.stop.has_begun:
             frame = await feed.wait(self._config.feed.look_seconds, pause, is_same)
+            if feed.stop.has_begun:
+                return
             if clock() - allowed_at >= pause:
                 await self._allow(socket.caller)
                 allowed_at = clock()
