@@ -16,6 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .SUFFIXES:
 
 ARGS ?=
+APPROVALS ?=
 # Tests that start and kill processes wait for more than half of their time, so that a core has room for two of them.
 JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$cores" -ge 2 ] && echo $$((cores > 4 ? 8 : cores * 2)) || echo 0)
 PYTHON ?=
