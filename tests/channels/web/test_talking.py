@@ -222,6 +222,8 @@ async def test_a_socket_that_was_open_was_sent_empty_frames_without_end_when_the
     async with AsyncExitStack() as stack:
         async with web_host(EchoAgent()) as url:
             ada = await stack.enter_async_context(visiting(url))
+            await ada.say("hello")
+            await ada.heard(2)
             cookies = "; ".join(f"{name}={value}" for name, value in ada.http.cookies.items())
             headers = {"origin": url, "cookie": cookies}
             address = f"{url.replace('http', 'ws', 1)}/chat/api/feed?after=0"
