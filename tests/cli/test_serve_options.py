@@ -55,33 +55,34 @@ def ask(url: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def behind_a_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def behind_a_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Serve as if a proxy on this machine had cut off /desk."""
     place = tmp_path_factory.mktemp("proxied")
     (place / "app.py").write_text(HOST, "utf-8")
     options = ("--root-path", "/desk", "--proxy", "127.0.0.1,10.0.0.0/8", "--log-level", "debug")
     with Running("serve", "app:host", "--port", "0", *options, cwd=place) as server:
-        yield server.url()
-        server.read_errors_until("192.0.2.7:")
+        yield server
 
 
-def test_the_path_that_was_cut_off_is_in_what_is_answered(behind_a_proxy: str) -> None:
-    begun = httpx.post(f"{behind_a_proxy}/invocations", json={"message": "hi", "background": True})
+def test_the_path_that_was_cut_off_is_in_what_is_answered(behind_a_proxy: Running) -> None:
+    url = behind_a_proxy.url()
+    begun = httpx.post(f"{url}/invocations", json={"message": "hi", "background": True})
     assert begun.status_code == 202
     assert begun.headers["location"].startswith("/desk/invocations/")
-    page = httpx.get(f"{behind_a_proxy}/chat").raise_for_status().text
+    page = httpx.get(f"{url}/chat").raise_for_status().text
     # The page finds its files and calls where browsers reach it.
     assert 'href="/desk/chat/' in page
     assert 'href="/chat/' not in page
 
 
-def test_the_caller_is_the_one_whom_the_proxy_names(behind_a_proxy: str) -> None:
-    passed_on = {"x-forwarded-for": "192.0.2.7"}
-    refused = httpx.post(f"{behind_a_proxy}/invocations", json={"message": "hi"}, headers=passed_on)
+def test_the_caller_is_the_one_whom_the_proxy_names(behind_a_proxy: Running) -> None:
+    url, passed_on = behind_a_proxy.url(), {"x-forwarded-for": "192.0.2.7"}
+    refused = httpx.post(f"{url}/invocations", json={"message": "hi"}, headers=passed_on)
     assert refused.status_code == 401
     # What a caller writes in front of what the proxy has added is not believed.
     forged = {"x-forwarded-for": "127.0.0.1, 192.0.2.7"}
-    assert httpx.post(f"{behind_a_proxy}/invocations", json={"message": "hi"}, headers=forged).status_code == 401
+    assert httpx.post(f"{url}/invocations", json={"message": "hi"}, headers=forged).status_code == 401
+    behind_a_proxy.read_errors_until("192.0.2.7:")
 
 
 @pytest.mark.parametrize(

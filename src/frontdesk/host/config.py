@@ -107,12 +107,12 @@ def detect_runtime_mode(
 def bind_address(host: str | None, port: int | None, environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
     """Return the address to bind to: as given, and otherwise for this machine only, or in Foundry what it expects."""
     if not is_in_foundry(environment):
-        return host or LOOPBACK, DEFAULT_PORT if port is None else port
+        return LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
     given = environment.get("PORT") or str(FOUNDRY_PORT)
     if port is None and not (given.isascii() and given.isdigit() and int(given[:6]) < 65536):
         raise ChannelConfigurationError(f"PORT: {given!r} is not the number of a port")
     # The platform reaches it by the network of its sandbox.
-    return host or "0.0.0.0", int(given[:6]) if port is None else port  # noqa: S104
+    return "0.0.0.0" if host is None else host, int(given[:6]) if port is None else port  # noqa: S104
 
 
 def foundry_answers(environment: Mapping[str, str] = os.environ) -> FoundryAnswers | None:
