@@ -22,6 +22,8 @@ JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$
 PYTHON ?=
 
 UV := uv==0.13.7
+COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
 
 DEV := .venv/.installed
 RUN := .venv-run/.installed
@@ -80,11 +82,6 @@ endef
 	@.venv/bin/python -m pip install -qq --require-hashes --requirement requirements/dev.txt
 	@touch $@
 
-.venv-run/.locked: requirements/run.txt
-	$(call venv,.venv-run)
-	@.venv-run/bin/python -m pip install -qq --require-hashes --requirement requirements/run.txt
-	@touch $@
-
 # Without a network what needs it is skipped, and says so.
 .venv-providers/.installed: requirements/providers.txt pyproject.toml
 	$(call venv,.venv-providers)
@@ -92,27 +89,18 @@ endef
 		.venv-providers/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .; then touch $@; \
 	else echo "the clients of models can't be installed; what needs them is skipped" >&2; fi
 
-.venv-twins/.locked: requirements/twins.txt
-	$(call venv,.venv-twins)
-	@.venv-twins/bin/python -m pip install -qq --require-hashes --requirement requirements/twins.txt
-	@touch $@
-
-.venv-foundry/.locked: requirements/foundry.txt
-	$(call venv,.venv-foundry)
-	@.venv-foundry/bin/python -m pip install -qq --require-hashes --requirement requirements/foundry.txt
-	@touch $@
-
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
 
-.venv-run/.installed: .venv-run/.locked pyproject.toml
-	$(call installed,.venv-run)
+# Those of the other targets, such as .venv-run, have the lock file of their name.
+.PRECIOUS: .venv-%/.locked
+.venv-%/.locked: requirements/%.txt
+	$(call venv,.venv-$*)
+	@.venv-$*/bin/python -m pip install -qq --require-hashes --requirement $<
+	@touch $@
 
-.venv-twins/.installed: .venv-twins/.locked pyproject.toml
-	$(call installed,.venv-twins)
-
-.venv-foundry/.installed: .venv-foundry/.locked pyproject.toml
-	$(call installed,.venv-foundry)
+.venv-%/.installed: .venv-%/.locked pyproject.toml
+	$(call installed,.venv-$*)
 
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
@@ -241,15 +229,11 @@ format: $(DEV) ## Format the code and fix what lint can fix
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
 	@set -eu; for name in run dev providers twins foundry; do \
 		echo "Locking requirements/$$name.txt"; \
-		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
-			pyproject.toml requirements/$$name.in --output-file requirements/$$name.txt; \
+		$(COMPILE) pyproject.toml requirements/$$name.in --output-file requirements/$$name.txt; \
 	done; \
 	for name in requirements/clients/*.in; do \
 		echo "Locking $${name%.in}.txt"; \
-		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
-			$$name --output-file $${name%.in}.txt; \
+		$(COMPILE) $$name --output-file $${name%.in}.txt; \
 	done
 
 .PHONY: clean
