@@ -216,6 +216,17 @@ async def test_a_feed_that_is_open_ends_at_once_when_the_server_stops() -> None:
             assert [line async for line in lines if line.startswith("data: ")]
 
 
+async def test_a_websocket_that_was_open_when_the_server_stopped_kept_the_loop_busy_for_ever() -> None:
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
+        async with web_host(EchoAgent()) as url:
+            ada = await stack.enter_async_context(visiting(url))
+            page = await stack.enter_async_context(ada.feed())
+            await ada.say("hello")
+            await page.until(lambda page: len(page.texts()) == 2)
+        await page.socket.wait_closed()
+        assert page.socket.close_code == 1012
+
+
 async def _first_event(response: httpx.Response) -> AsyncIterator[str]:
     async for line in response.aiter_lines():
         if line.startswith("data: "):

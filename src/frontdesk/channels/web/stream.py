@@ -110,7 +110,9 @@ class FeedServer:
         query = query_of(scope)
         if last_event is not None:
             query["after"] = last_event.decode("latin-1")
-        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now, server_stop(scope))
+        # The server closes WebSockets itself; a feed that ends would have nothing to wait for in between.
+        stop = server_stop(scope) if scope["type"] == "http" else None
+        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now, stop)
 
 
 async def _read_all(socket: Socket) -> None:
