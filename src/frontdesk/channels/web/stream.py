@@ -78,10 +78,8 @@ class FeedServer:
         clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive
         allowed_at = clock()
         is_same = partial(self._is_same, socket.scope, headers_of(socket.scope), socket.caller)
-        while not feed.stop.has_begun:
+        while True:
             frame = await feed.wait(self._config.feed.look_seconds, pause, is_same)
-            if feed.stop.has_begun:
-                return
             if clock() - allowed_at >= pause:
                 await self._allow(socket.caller)
                 allowed_at = clock()
@@ -130,7 +128,9 @@ class FeedServer:
         if last_event is not None:
             query["after"] = last_event.decode("latin-1")
         after, box = number_in(query, "after") or 0, query.get("box")
-        return Feed(self._mailbox, visitor, after, self._now, box=box, stop=server_stop(scope))
+        # The server closes WebSockets itself; a feed that ends would have nothing to wait for in between.
+        stop = server_stop(scope) if scope["type"] == "http" else None
+        return Feed(self._mailbox, visitor, after, self._now, box=box, stop=stop)
 
     async def _is_same(self, scope: Scope, headers: Headers, caller: Caller) -> bool:
         """Tell whether a visitor was neither linked nor unlinked meanwhile; else the page has to ask anew."""
