@@ -16,6 +16,9 @@ from frontdesk.stores.sql.writes import Row
 
 _AT_ONCE = 20
 """The number of rows that are read at a time; each may have some megabytes."""
+_LOOKS = 10
+_PAUSE = 0.1
+"""The seconds between two looks for hosts that are connected."""
 
 
 class PostgresEnd(End):
@@ -64,8 +67,16 @@ class PostgresEnd(End):
                 options=self._options,
             )
         self._stack.callback(self._connection.close)
-        if self.execute(HOSTS):
+        if self._has_hosts():
             raise MoveError(self._in_use)
+
+    def _has_hosts(self) -> bool:
+        """Tell whether hosts are connected; the server names one that has just stopped for a moment longer."""
+        for _ in range(_LOOKS):
+            if not self.execute(HOSTS):
+                return False
+            self.execute(f"SELECT pg_sleep({_PAUSE})")
+        return True
 
     @property
     def _in_use(self) -> str:
