@@ -69,8 +69,13 @@ class Message:
     acknowledged: bool = False
     answers: list[tuple[str, ...]] = field(default_factory=list)
     """What each answer says that was heard."""
-    doubtful: bool = False
-    """Whether an operator can see that its answer may not have arrived."""
+    excuse: str = ""
+    """The text that says in the chat why there is no answer, or the delivery that an operator sees as unknown."""
+
+    @property
+    def unexplained(self) -> bool:
+        """Tell whether the message was taken, and nothing was said to it."""
+        return self.acknowledged and not self.answers and not self.excuse
 
 
 class Ledger:
@@ -104,6 +109,12 @@ class Ledger:
     def hear(self, line: str, word: str, heard: Sequence[str], asked: int, after: str | None = None) -> None:
         """Note an acknowledged turn."""
         self.turns.append(Turn(line, word, tuple(heard), asked, self.tick(), after))
+
+    def excuse(self, chat: str, excuses: Sequence[str]) -> None:
+        """Give each excuse to one message of a chat that has neither an answer nor an excuse yet."""
+        open_messages = (one for one in self.messages.values() if one.chat == chat and one.unexplained)
+        for message, excuse in zip(list(open_messages), excuses, strict=False):
+            message.excuse = excuse
 
     def verdicts(self) -> list[Verdict]:
         """Everything that is wrong."""
@@ -228,7 +239,7 @@ def chats(messages: Iterable[Message]) -> Iterator[Verdict]:
     """Judge chats: what a platform was told to be taken is answered once, in order."""
     for one in messages:
         story = f"{one.chat}: {one.word}"
-        if one.acknowledged and not one.answers and not one.doubtful:
+        if one.unexplained:
             yield Verdict("An acknowledged message is answered.", f"{story} was acknowledged and has no answer")
         if len(one.answers) > 1:
             yield Verdict("A message is answered once.", f"{story} has {len(one.answers)} answers")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,7 +131,7 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
     verdicts = ledger.verdicts()
     ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
     logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))]
-    return Report(plan, court, verdicts, [*logged, *_deliveries_of(verdicts, left)])
+    return Report(plan, court, verdicts, [*logged, *_deliveries_of(verdicts, left), *_chats_of(verdicts, ledger)])
 
 
 def _fresh(place: Site) -> Path:
@@ -205,11 +204,9 @@ async def _shown(court: Court) -> list[dict[str, Any]]:
             *("deliveries", "list", "--status", status, "--limit", "10000", "--json", "--state", place.address)
         )
         left += json.loads(shown)["deliveries"]
-    unknown = Counter(_line(one) for one in left if one["status"] == "unknown" and one["channel"] == "plain")
-    for message in court.ledger.messages.values():
-        if unknown[message.chat] and not message.answers:
-            message.doubtful = True
-            unknown[message.chat] -= 1
+    for delivery in left:
+        if delivery["status"] == "unknown" and delivery["channel"] == "plain":
+            court.ledger.excuse(_line(delivery), [delivery["delivery_id"]])
     return left
 
 
@@ -221,3 +218,9 @@ def _line(delivery: Mapping[str, Any]) -> str:
 def _deliveries_of(verdicts: Sequence[Verdict], left: Sequence[dict[str, Any]]) -> list[str]:
     """Return what is left of answers to the chats that verdicts are about."""
     return [f"    left: {one}" for one in left if any(_line(one) in str(verdict) for verdict in verdicts)]
+
+
+def _chats_of(verdicts: Sequence[Verdict], ledger: Ledger) -> list[str]:
+    """Return the messages without an answer in the chats that verdicts are about."""
+    unanswered = [one for one in ledger.messages.values() if not one.answers]
+    return [f"    unanswered: {one}" for one in unanswered if any(one.chat in str(verdict) for verdict in verdicts)]

@@ -115,7 +115,7 @@ def test_background_runs(run: Run, broken: bool) -> None:
     [
         (Message("c", "m", acknowledged=True, answers=[("m",)]), False),
         (Message("c", "m"), False),
-        (Message("c", "m", acknowledged=True, doubtful=True), False),
+        (Message("c", "m", acknowledged=True, excuse="unknown"), False),
         (Message("c", "m", acknowledged=True), True),
         (Message("c", "m", acknowledged=True, answers=[("m",), ("m",)]), True),
     ],
@@ -129,3 +129,14 @@ def test_ids_and_growth() -> None:
     assert list(ids({"i": ["a", "b"]}))
     assert not list(growth([("rows", 3, 3)]))
     assert list(growth([("rows", 3, 4)]))
+
+
+def test_an_excuse_was_spent_on_a_message_that_had_one() -> None:
+    ledger = Ledger()
+    for word in ("first", "second", "third"):
+        ledger.messages[word] = Message("c", word, acknowledged=True)
+    ledger.messages["lost"] = Message("c", "lost")
+    ledger.excuse("c", ["told in the chat"])
+    ledger.excuse("c", ["dlv_1"])
+    assert [one.excuse for one in ledger.messages.values()] == ["told in the chat", "dlv_1", "", ""]
+    assert [one.story for one in ledger.verdicts()] == ["c: third was acknowledged and has no answer"]

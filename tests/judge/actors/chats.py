@@ -68,10 +68,7 @@ class Chats(Actor):
             quiet = quiet + 1 if missing == before else 0
             await asyncio.sleep(_PAUSE)
         for person in self._all():
-            excuses = await self._enter(person)
-            for one in self.ledger.messages.values():
-                if excuses and one.chat == self._line(person) and not one.answers:
-                    one.doubtful, excuses = True, excuses - 1
+            self.ledger.excuse(self._line(person), await self._enter(person))
 
     def _all(self) -> list[Person]:
         return list({person.chat_id: person for person in (*self._old, *self._people)}.values())
@@ -89,12 +86,12 @@ class Chats(Actor):
     async def _texts(self, person: Person) -> list[str]:
         return [one.text for one in await self.platform.answers(person.chat_id)]
 
-    async def _enter(self, person: Person) -> int:
-        """Enter the answers of a chat; return how many messages say that there is none."""
-        excuses = 0
+    async def _enter(self, person: Person) -> list[str]:
+        """Enter the answers of a chat; return the texts that say that there is none."""
+        excuses: list[str] = []
         for text in await self._texts(person):
             if not text.startswith(("{", "p0")):
-                excuses += not text.startswith("May I use")
+                excuses += [] if text.startswith("May I use") else [text]
                 continue
             heard = heard_in(text)
             word = heard[-1]
