@@ -305,6 +305,17 @@ def admission(root: Path) -> list[str]:
     ]
 
 
+def seams(root: Path) -> list[str]:
+    """Tests and benchmarks come to the parts of a host by `frontdesk.testing.internals` alone."""
+    return [
+        f"{place}:{number} reaches into a host"
+        for place, text in texts(root, ".py")
+        if place.startswith(("tests/", "bench/")) and place != "tests/test_house.py"
+        for number, line in enumerate(text.splitlines(), 1)
+        if re.search(r"(?<!\bself)\._parts\b", line)
+    ]
+
+
 def docstrings(root: Path) -> list[str]:
     """The docstring of a function begins with a verb in the imperative."""
     return [
@@ -446,6 +457,7 @@ CHECKS: list[Check] = [
     ways_out,
     task_starts,
     admission,
+    seams,
     docstrings,
     plain_docstrings,
     front_door,

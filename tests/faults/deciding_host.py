@@ -17,6 +17,7 @@ from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.crash import CrashPlan, _watch_commits
+from frontdesk.testing.internals import parts_of, store_of
 from tests.faults.paying_host import die, target_of
 from tests.faults.sweeping import stop_sweep
 
@@ -36,7 +37,7 @@ class Deciding(InvocationsChannel):
 
     async def _decided(self, request: Request) -> JSONResponse:
         """Return how the runs after decisions ended, and what is left of their events."""
-        store = self.host._parts.store
+        store: Any = store_of(self.host)
         names = await store._engine.read("SELECT owner, run_id FROM runs WHERE kind = 'background'")
         runs = [await store.runs.get(*name) for name in names]
         ((left,),) = await store._engine.read("SELECT COUNT(*) FROM inbox WHERE done_at IS NULL")
@@ -44,16 +45,18 @@ class Deciding(InvocationsChannel):
         return JSONResponse({"left": left, "runs": ends})
 
     async def _decide(self, request: Request) -> JSONResponse:
-        store, approval_id = self.host._parts.store, request.path_params["approval_id"]
+        store: Any = store_of(self.host)
+        parts: Any = parts_of(self.host)
+        approval_id = request.path_params["approval_id"]
         ((owner,),) = await store._engine.read("SELECT owner FROM approvals")
         question = await store.approvals.get(owner, approval_id)
         if self.plan is not None:
             await stop_sweep(self.host)
             _watch_commits(store._engine, self.plan)
         if self.moment == "undecided":
-            self.host._parts.decisions._settling.rows = _die
+            parts.decisions._settling.rows = _die
         if self.moment == "decided":
-            self.host._parts.events.intake.wake = _die
+            parts.events.intake.wake = _die
         decision = await self._deciding.decide(question.requester, approval_id, True)
         return JSONResponse({"outcome": decision.outcome, "run_id": decision.run_id})
 

@@ -16,6 +16,7 @@ from agent_framework import Agent, ContextProvider, WorkflowAgent, tool
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.testing import ScriptedChatClient
+from frontdesk.testing.internals import parts_of
 from frontdesk.testing.messages import MessageChannel
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Till
@@ -90,7 +91,7 @@ def main(settings: str) -> None:
         channels = [MessageChannel(platform_url=given["platform"], token=given["token"], intake="polling")]
     target, policy = target_of(given["kind"], root, moment), given.get("on_interrupt", "fail")
     host = AgentFrameworkHost(target, channels=channels, state_dir=root, on_interrupt=policy)
-    answers: Any = host._parts.pipeline._answers
+    answers: Any = parts_of(host).answers
     plain = answers.take
 
     async def take(*arguments: Any) -> Any:

@@ -24,6 +24,7 @@ from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import serving
+from frontdesk.testing.internals import parts_of
 from tests.databases import short_lease
 from tests.host.link_door import Loud
 from tests.scenarios.cast import call, scripted
@@ -152,7 +153,7 @@ class Story:
         await context.accept(event(self.chat, "event"))
         await self.noted("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
-        await host._parts.notifier.tell(self.chat.by("bob").identity, "a notification")
+        await parts_of(host).notifier.tell(self.chat.by("bob").identity, "a notification")
         async with asyncio.timeout(60):
             # With the answer to the event.
             await self.chat.hears("bob", 3)

@@ -14,6 +14,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.active import ActiveRun
 from frontdesk.sessions.leases import LeaseKeeper
 from frontdesk.testing import serving
+from frontdesk.testing.internals import active_runs, parts_of
 from tests.faults.test_hang_ups_during_a_commit import Gate, heard
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import MINE
@@ -40,10 +41,9 @@ async def _ask(http: Any, message: str, headers: Mapping[str, str] | None = None
 
 async def _written(host: AgentFrameworkHost, gate: Gate) -> ActiveRun:
     """The run whose end is being written, which takes its time."""
-    active = host._parts.active
-    await until(lambda: any(not one.cancellable for one in active._runs.values()))
+    await until(lambda: any(not one.cancellable for one in active_runs(host)))
     assert await asyncio.to_thread(gate.reached.wait, 30)
-    (run,) = active._runs.values()
+    (run,) = active_runs(host)
     return run
 
 
@@ -54,14 +54,14 @@ async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
 ) -> None:
     async with _gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
-        parts = host._parts
-        ended, overdue = parts.active._recorder.ended, threading.Semaphore(0)
+        parts = parts_of(host)
+        ended, overdue = parts.recorder.ended, threading.Semaphore(0)
 
         async def watched(*given: Any) -> Any:
             overdue.release()
             return await ended(*given)
 
-        parts.active._recorder.ended = watched  # type: ignore[method-assign]
+        parts.recorder.ended = watched  # type: ignore[method-assign]
         gate.close()
         asking = asyncio.create_task(_ask(http, "x", MINE if chosen else None))
         run = await _written(host, gate)
@@ -79,7 +79,7 @@ async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
 async def test_a_turn_that_could_not_keep_its_session_was_cancelled_in_every_round(tmp_path: Path) -> None:
     async with _gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
-        parts = host._parts
+        parts = parts_of(host)
         keeper = LeaseKeeper(parts.store, parts.turns, parts.active)
         gate.close()
         asking = asyncio.create_task(_ask(http, "x"))

@@ -9,6 +9,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkProof
 from frontdesk.testing import HostClient, serving
+from frontdesk.testing.internals import parts_of, store_of
 from frontdesk.testing.messages import MessageChannel
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 from tests.scenarios.cast import PlainAgent
@@ -26,17 +27,17 @@ class Door:
         self._subject = subject
 
     async def key(self) -> str:
-        found = await self.host._parts.store.identities.find(ADA)
+        found = await store_of(self.host).identities.find(ADA)
         assert found is not None
         return found.isolation_key
 
     async def link(self, **claims: Any) -> None:
-        links = self.host._parts.links
+        links = parts_of(self.host).links
         assert links is not None
         await links.join(LinkProof(linker="oauth", identity=ADA, subject=self._subject, claims=claims))
 
     async def unlink(self) -> None:
-        links = self.host._parts.links
+        links = parts_of(self.host).links
         assert links is not None
         await links.part(ADA)
 
@@ -52,7 +53,7 @@ class Door:
         if answer.status_code != 200:
             return answer.status_code, None
         name = f"{self._issuers.url(tenant)}|{claims.get('sub', 'u1')}"
-        found = await self.host._parts.store.identities.find(ChannelIdentity(channel="invocations", native_id=name))
+        found = await store_of(self.host).identities.find(ChannelIdentity(channel="invocations", native_id=name))
         return answer.status_code, None if found is None else found.isolation_key
 
 

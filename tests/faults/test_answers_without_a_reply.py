@@ -9,6 +9,7 @@ import pytest
 
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.writes import Do
+from frontdesk.testing.internals import parts_of
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
@@ -47,7 +48,7 @@ async def test_the_reply_to_a_decision_was_lost_and_the_answer_with_it(store: Po
     bank = Bank()
     async with open_desk(bank.agent([call("pay", amount=5)], ["done"]), store=store) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
-        answers: Any = desk.host._parts.pipeline._answers
+        answers: Any = parts_of(desk.host).answers
         plain = answers.take
 
         async def take(*given: Any) -> Any:

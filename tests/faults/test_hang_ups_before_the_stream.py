@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from frontdesk.kit.aio.detached_runs import _AHEAD, DetachedRuns
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.conversations.desk import open_desk
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import ResponsesHost
@@ -132,6 +133,6 @@ async def test_a_hang_up_at_any_step_of_the_opening_left_the_session_locked(last
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await until(lambda: not runs._tasks and not len(context._parts.active))
+            await until(lambda: not runs._tasks and not len(active_runs(context)))
             assert (await context.run(in_session("s"), caller())).run.status == "completed"
         assert count > 3

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.testing import serving
+from frontdesk.testing.internals import store_of
 
 STEPS = 20
 """How many requests are answered before a turn that could have gone ahead has done so."""
@@ -28,7 +29,7 @@ class Gate:
     """Stops the commits of a SQLite store for a while."""
 
     def __init__(self, host: AgentFrameworkHost) -> None:
-        engine: Any = host._parts.store
+        engine: Any = store_of(host)
         engine = engine._engine
         self._finish = engine._finish
         self._open = threading.Event()

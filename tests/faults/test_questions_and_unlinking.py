@@ -10,6 +10,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkProof
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ConflictError, NotFoundError, RequestError, UnlinkedError
+from frontdesk.testing.internals import parts_of, store_of
 from tests.host.link_door import Loud, opened
 from tests.scenarios.asking import Clerk
 
@@ -19,13 +20,15 @@ async def link(host: Any) -> None:
     ann, ann2 = (
         ChannelIdentity(channel=channel, native_id=name) for channel, name in (("red", "ann"), ("blue", "ann2"))
     )
-    await host._parts.links.join(LinkProof(linker="test", identity=ann2, survivor=ann))
+    links = parts_of(host).links
+    assert links is not None
+    await links.join(LinkProof(linker="test", identity=ann2, survivor=ann))
 
 
 async def say_yes(channel: Loud, name: str) -> Any:
     """Say yes to the only question that anybody was asked; to a made up one, if nobody was."""
-    context: Any = channel.context
-    asked = [approval_id for (_, approval_id), _ in context._parts.store.approvals.records.items()]
+    store: Any = store_of(channel.context)
+    asked = [approval_id for (_, approval_id), _ in store.approvals.records.items()]
     answer = ApprovalAnswer(approval_id=asked[0] if asked else "apr_none", approved=True)
     request = await channel.context.approval_request(channel.by(name), [answer])
     return await channel.context.run(request, channel.by(name))
@@ -96,7 +99,7 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
     red, blue = Loud("red"), Loud("blue")
     async with opened([red, blue], target=clerk.answer) as host:
         await link(host)
-        plain = host._parts.gate.requester
+        plain = parts_of(host).gate.requester
         seen: list[Any] = []
 
         async def requester(admitted: Any) -> Any:
@@ -106,7 +109,7 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
                 await blue.says("ann2", "/unlink")
             return record
 
-        monkeypatch.setattr(host._parts.gate, "requester", requester)
+        monkeypatch.setattr(parts_of(host).gate, "requester", requester)
         with pytest.raises(UnlinkedError):
             await asked(blue, "ann2", "pay 5")
         assert len(seen) == 1

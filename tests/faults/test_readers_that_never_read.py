@@ -18,6 +18,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.host.server.server import Server
 from frontdesk.host.server.unread import UnreadWatch, bytes_taken
 from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.desk import DEADLINE, open_desk, until
 from tests.scenarios.ledger import Ledger
 
@@ -69,7 +70,7 @@ class Place:
 
     @property
     def active(self) -> int:
-        return len(self.host._parts.active)
+        return len(active_runs(self.host))
 
     def ask_deaf(self, path: str, body: Any = None, *, method: str = "POST", close: bool = False) -> socket.socket:
         """Ask for something, and never read it."""

@@ -9,6 +9,7 @@ import pytest
 from frontdesk import PostgresStateStore
 from frontdesk.abc.push import PushTerms
 from frontdesk.testing import EchoAgent, GatedAgent
+from frontdesk.testing.internals import store_of
 from frontdesk.testing.telegram import Upload, fake_telegram
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import SECRET, TelegramHost, open_bot
@@ -18,7 +19,7 @@ HEADER = "x-telegram-bot-api-secret-token"
 
 async def deliveries(bot: TelegramHost) -> list[tuple[str, str | None]]:
     """Return the status and the reason of all that was sent."""
-    return [(delivery.status, delivery.error) for delivery in await bot.host._parts.store.outbox.find()]
+    return [(delivery.status, delivery.error) for delivery in await store_of(bot.host).outbox.find()]
 
 
 def update(user_id: int, text: str) -> dict[str, Any]:

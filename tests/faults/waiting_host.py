@@ -7,6 +7,7 @@ from typing import Any
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Inn, Till
 
@@ -44,7 +45,7 @@ def main(port: str, root: str, kind: str, moment: str) -> None:
     """Serve until the process is killed, or ends itself before or after the record of a run is saved."""
     target = target_of(kind, Diary(Path(root, "diary")))
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], state_dir=root)
-    recorder: Any = host._parts.pipeline._finisher._recorder
+    recorder: Any = parts_of(host).recorder
     completed = recorder.completed
 
     async def killed(*arguments: Any) -> None:

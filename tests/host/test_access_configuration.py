@@ -27,6 +27,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.identity import Caller
+from frontdesk.testing.internals import store_of
 from tests.access.door import FixedLinker, link
 from tests.scenarios.cast import echo
 
@@ -267,4 +268,4 @@ class TestAuthorize:
         assert await host.authorize(ALICE) == Allowed(isolation_key="key_9")
         assert isinstance(await host.authorize(ALICE.replace(native_id="bob")), LinkRequired)
         assert not linker.begun
-        assert not await host._parts.store.identities.of_owner("key_9")
+        assert not await store_of(host).identities.of_owner("key_9")

@@ -11,6 +11,7 @@ from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import GatedAgent
+from frontdesk.testing.internals import active_runs, parts_of
 from tests.scenarios.cast import spell
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_background_streams import follow
@@ -118,7 +119,7 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
         await slow.began.wait()
         slow.go_on.set()
         await desk.ended(first["id"])
-        await until(lambda: not desk.host._parts.background.run_tasks)
+        await until(lambda: not parts_of(desk.host).background.run_tasks)
         store.ended.set()
         await asking
         assert (await desk.ended("mine"))["status"] == "completed"
@@ -163,10 +164,10 @@ async def test_a_client_left_while_its_run_was_written_and_nobody_worked_on_it()
     host = host_over(store)
     async with host.app.router.lifespan_context(host.app):
         asking = asyncio.create_task(host.run_in_background(ASKED.replace(run_id="mine"), identity=ADA))
-        await until(lambda: asking.done() or host._parts.background._coming)
+        await until(lambda: asking.done() or parts_of(host).background._coming)
         asking.cancel()
         await asyncio.wait([asking])
-        await until(lambda: len(host._parts.active) == 1)
+        await until(lambda: len(active_runs(host)) == 1)
 
 
 async def test_the_store_was_gone_for_a_moment_and_the_run_was_lost() -> None:

@@ -11,6 +11,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing.internals import active_runs, parts_of
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import open_desk, serving, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -182,7 +183,7 @@ async def test_a_request_that_is_still_running_is_cancelled_and_recorded() -> No
     async with open_desk(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
-        await desk.host._parts.active.cancel_all()
+        await parts_of(desk.host).active.cancel_all()
         assert (await asked).json()["status"] == "cancelled"
     assert desk.run("mine").status == "cancelled"
 
@@ -197,4 +198,4 @@ async def test_a_host_starts_again_after_it_has_stopped() -> None:
                 response = await client.post(f"http://127.0.0.1:{port}/a", json={"message": "hi"})
                 assert response.json()["text"] == "you said hi"
     assert diary.lines == (STARTING + STOPPING) * 2
-    await until(lambda: not host._parts.active)
+    await until(lambda: not active_runs(host))

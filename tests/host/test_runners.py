@@ -8,6 +8,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore, InProcessTaskRunner
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.testing.internals import parts_of
 from frontdesk.testing.runner_contract import Notes, ended
 
 
@@ -27,7 +28,7 @@ def findings(**settings: Any) -> list[str]:
 
 def test_without_one_a_host_does_its_work_itself(tmp_path: Path) -> None:
     for settings, durable in (({}, False), ({"state_dir": tmp_path}, True)):
-        runner = host_with(**settings)._parts.runner
+        runner = parts_of(host_with(**settings)).runner
         assert isinstance(runner, InProcessTaskRunner)
         assert runner.durable is durable
 

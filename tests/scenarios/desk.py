@@ -15,6 +15,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionRecord
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.stores import new_store
 
@@ -109,7 +110,7 @@ class InvocationsHost:
     @property
     def active(self) -> int:
         """How many runs are in progress."""
-        return len(self.host._parts.active)
+        return len(active_runs(self.host))
 
     @property
     def requests(self) -> int:

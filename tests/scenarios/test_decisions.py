@@ -15,6 +15,7 @@ from frontdesk.errors import ConflictError, NotFoundError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock, ScriptedChatClient
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.test_pipeline import caller, in_session, opened
@@ -172,7 +173,7 @@ async def test_a_requester_who_is_denied_by_now() -> None:
     """Somebody is allowed to decide, and the same person's other account, which has asked, may not come in any more."""
     shop = Shop()
     async with asked(shop) as (context, ledger, approval_id):
-        parts, allowed = context._parts, []
+        parts, allowed = parts_of(context), []
         plain = parts.pipeline._gate.authorize
 
         async def authorize(*arguments: Any, **options: Any) -> Any:

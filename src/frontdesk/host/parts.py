@@ -95,14 +95,14 @@ class Parts:
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock)
-        recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
-        self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
+        self.recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
+        self.active = ActiveRuns(self.turns, self.recorder, cancel_grace=grace)
         self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self._approve(access, config, planner)
         self.links = self._linked(self.keys, access)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
-        self.pipeline = self._flow(recorder, planner, presence)
+        self.pipeline = self._flow(planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.events = self._answering(planner, presence)
         self.outbox.register(runner)
@@ -150,7 +150,7 @@ class Parts:
         )
         return Events(given)
 
-    def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
+    def _flow(self, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active
         answers, routes = self.answers, Routes(planner)
         branches = Branches(self.store, turns, self.ids, target.info)
@@ -169,7 +169,7 @@ class Parts:
             turns=turns,
             branches=branches,
             active=active,
-            recorder=recorder,
+            recorder=self.recorder,
             answers=answers,
             holds=self.background,
             routes=routes,
@@ -180,7 +180,7 @@ class Parts:
             gate=self.gate,
             starter=starter,
             branches=branches,
-            recorder=recorder,
+            recorder=self.recorder,
             answers=answers,
             planner=planner,
             outbox=self.outbox,

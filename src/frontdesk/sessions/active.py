@@ -78,6 +78,10 @@ class ActiveRuns:
         """Return a run of the owner's that is in progress."""
         return self._runs.get((owner, run_id))
 
+    def running(self) -> list[ActiveRun]:
+        """Return all runs that are in progress."""
+        return list(self._runs.values())
+
     def of_event(self, item: InboxItem) -> ActiveRun | None:
         """Return the run that answers an event."""
         return next((run for run in self._runs.values() if run.turn.event is item), None)
@@ -114,4 +118,4 @@ class ActiveRuns:
 
     async def cancel_all(self) -> None:
         """Cancel all runs that are left, when the host stops."""
-        await asyncio.gather(*(self.cancel(run) for run in list(self._runs.values())))
+        await asyncio.gather(*(self.cancel(run) for run in self.running()))

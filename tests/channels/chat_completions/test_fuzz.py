@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
+from frontdesk.testing.internals import active_runs
 from tests.examples import examples
 from tests.scenarios.responses.cast import answering, call
 
@@ -115,7 +116,7 @@ async def _play(bodies: list[dict[str, Any]]) -> set[int]:
         httpx.AsyncClient(transport=httpx.ASGITransport(host.app), base_url="http://127.0.0.1") as http,
     ):
         statuses = {await _ask(http, sent) for sent in bodies}
-        assert not host._parts.active
+        assert not active_runs(host)
         return statuses
 
 

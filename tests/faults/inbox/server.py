@@ -38,6 +38,7 @@ from frontdesk.host.events import awaited
 from frontdesk.kit.aio import pauses
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, EchoAgent, crashing
+from frontdesk.testing.internals import parts_of
 from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
@@ -146,7 +147,7 @@ async def _say_words(call: ChannelCommandContext) -> None:
 
 def _die_at_decision(host: AgentFrameworkHost, point: str) -> None:
     """Have the process end itself right before or after the commit of the next decision, whatever else is written."""
-    decisions: Any = host._parts.decisions
+    decisions: Any = parts_of(host).decisions
     plain = decisions.note_answers
 
     def die_before(transaction: Any) -> None:

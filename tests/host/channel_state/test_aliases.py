@@ -15,6 +15,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.delivery.parcel_chat import ParcelChat
 from tests.scenarios.stores import new_store
 
@@ -124,7 +125,7 @@ async def test_another_host_hears_of_a_move(postgres: str) -> None:
     ):
         # Of many that say so at once, one writes.
         await asyncio.gather(*(chats[0].context.alias_conversation("old", "new") for _ in range(5)))
-        assert await there._parts.aliases.first_name("chat", "new") == "new"
-        await there._parts.aliases.look()
-        assert await there._parts.aliases.first_name("chat", "new") == "old"
-        assert await there._parts.aliases.current_name("chat", "old") == "new"
+        assert await parts_of(there).aliases.first_name("chat", "new") == "new"
+        await parts_of(there).aliases.look()
+        assert await parts_of(there).aliases.first_name("chat", "new") == "old"
+        assert await parts_of(there).aliases.current_name("chat", "old") == "new"

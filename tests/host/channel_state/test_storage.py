@@ -16,6 +16,7 @@ from frontdesk.host.channel_state.storage import LONGEST_VALUE
 from frontdesk.host.config import seal_keys
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
+from frontdesk.testing.internals import store_of
 
 OLD, NEW = "an-older-key-of-at-least-32-letters", "a-newer-key-of-at-least-32-letters"
 HIDDEN = "a token that nobody may see"
@@ -99,7 +100,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
         clock.advance(10)
         assert await storage.get("bot") is None
         clock.advance(1)
-        store: Any = host._parts.store
+        store: Any = store_of(host)
         await store._sweep.once()
         assert len(rows(tmp_path)) == 1
 

@@ -7,6 +7,7 @@ from frontdesk import AgentFrameworkHost, ChannelRequest, InMemoryStateStore, Na
 from frontdesk.data.delivery import InboxItem
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent, GatedAgent, serving
+from frontdesk.testing.internals import active_runs, parts_of
 from frontdesk.testing.messages import MessageChannel, message_platform
 from tests.faults.inbox.desk import SECRET, answering, heard, listen, undone
 from tests.scenarios.desk import until
@@ -19,12 +20,12 @@ async def test_each_try_of_an_event_is_the_same_run(tmp_path: Path) -> None:
         async with answering(agent, platform, store=SqliteStateStore(tmp_path / "state.db")) as host:
             await platform.say(ann, "hello")
             await agent.started.wait()
-            (first,) = host._parts.active._runs
+            (first,) = active_runs(host)
         agent.release.set()
         store = SqliteStateStore(tmp_path / "state.db")
         async with answering(agent, platform, store=store):
             assert await heard(platform, ann, 1) == ["hello"]
-            record = await store.runs.get(*first)
+            record = await store.runs.get(first.record.owner, first.record.run_id)
     assert record is not None
     assert record.status == "completed"
     assert len(agent.seen) == 2
@@ -46,7 +47,7 @@ async def test_an_event_of_an_older_host_is_answered(tmp_path: Path) -> None:
         )
         async with store.transaction() as transaction:
             transaction.accept(old)
-        await host._parts.events.intake.accept(old)
+        await parts_of(host).events.intake.accept(old)
         assert await heard(platform, ann, 2) == ["first", "old"]
         await until(lambda: _is_empty(store))
 

@@ -14,6 +14,7 @@ from frontdesk.host.events.held import HeldEvents
 from frontdesk.host.events.worker import InboxWorker
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
+from frontdesk.testing.internals import active_runs, parts_of
 from frontdesk.testing.messages import MessagePlatform
 from frontdesk.testing.store_samples import inbox_item
 from tests.faults.inbox.desk import answering, heard, undone
@@ -101,8 +102,8 @@ async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
         ann = await platform.user("Ann")
         await platform.say(ann, "for ever")
         await agent.started.wait()
-        (run,) = host._parts.active._runs.values()
-        await host._parts.active.cancel(run)
+        (run,) = active_runs(host)
+        await parts_of(host).active.cancel(run)
         agent.release.set()
         await platform.say(ann, "again")
         assert await heard(platform, ann, 1) == ["again"]

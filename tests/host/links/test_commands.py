@@ -17,6 +17,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ChannelConfigurationError, ForbiddenError, NotFoundError, UnsupportedError
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import parts_of, store_of
 from tests.host.link_door import Loud, Mute, code_in, opened
 
 
@@ -97,7 +98,7 @@ async def test_in_a_group_nothing_happens_where_nobody_can_be_told() -> None:
         for words in ("/link", "/unlink", "/whoami", "/link confirm"):
             assert await mute.says("ann", words, group=True) == "Please ask me that in a direct chat."
         assert await broken.says("bob", "/link", group=True) == "Please ask me that in a direct chat."
-        assert await host._parts.store.identities.link(mute.by("ann").identity) is not None
+        assert await store_of(host).identities.link(mute.by("ann").identity) is not None
 
 
 async def test_commands_are_renamed_and_hidden_per_channel() -> None:
@@ -201,7 +202,7 @@ async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_change
         assert (await context.get_run(ann2, before)).run_id == before
         with pytest.raises(NotFoundError):
             await context.get_run(ann2, after)
-        assert (await host._parts.store.identities.find(ann2.identity)).archived == ()  # type: ignore[union-attr]
+        assert (await store_of(host).identities.find(ann2.identity)).archived == ()  # type: ignore[union-attr]
 
 
 async def test_a_conversation_of_before_stays_readable_and_cannot_be_changed() -> None:
@@ -241,7 +242,7 @@ async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:
     async with opened([red, blue], target=slow) as host:
         turn = asyncio.create_task(blue.asks("ann2", "slow"))
         await inside.wait()
-        old = await host._parts.store.identities.find(blue.by("ann2").identity)
+        old = await store_of(host).identities.find(blue.by("ann2").identity)
         assert old is not None
         await link(red, blue)
         may.set()
@@ -270,8 +271,9 @@ class Claims(OneTimeCodeIdentityLinker):
 async def test_a_verified_claim_links_later_channels_silently(silently: bool) -> None:
     red, blue = Loud("red"), Loud("blue", emits_verified_claims=True)
     async with opened([red, blue], linker=Claims(), link_verified_claims=silently) as host:
-        assert host._parts.links is not None
-        await host._parts.links.join(LinkProof(linker="test", identity=red.by("ann").identity, subject="s"))
+        links = parts_of(host).links
+        assert links is not None
+        await links.join(LinkProof(linker="test", identity=red.by("ann").identity, subject="s"))
         request = ChannelRequest(channel="blue", input="hello")
         for caller in (blue.by("ann2", claims={"sub": "s"}), blue.by("bob", claims={"sub": "t"}), blue.by("eve")):
             await blue.context.run(request, caller)

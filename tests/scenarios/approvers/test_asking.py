@@ -21,6 +21,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.host.operators import admin_parts
 from frontdesk.testing import FakeClock
+from frontdesk.testing.internals import parts_of, store_of
 from frontdesk.testing.telegram import FakeTelegram
 from tests.channels.web.visiting import visiting
 from tests.scenarios.cast import call
@@ -132,7 +133,7 @@ async def test_two_of_three_have_to_agree_and_each_counts_once() -> None:
             shown = bot.fake.shown(team.chat(person)).messages
             await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
             assert len(shown) == 1
-        lines = [line.action for line in await bot.host._parts.store.audit.lines()]
+        lines = [line.action for line in await store_of(bot.host).audit.lines()]
         assert lines == ["asked", "voted", "approved"]
     assert team.bank.paid == [5]
 
@@ -176,7 +177,7 @@ async def test_nothing_runs_where_nobody_can_be_asked(people: Callable[[Any], An
     options = ApprovalOptions(default=ApproverRule(approvers=[ApproverRole(name="nobody", people=people)]))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         assert "nobody who can be asked" in await bot.asked(team.ada, "pay 5")
-        assert await bot.host._parts.store.approvals.expired(9e12) == []
+        assert await store_of(bot.host).approvals.expired(9e12) == []
     assert team.bank.paid == []
 
 
@@ -231,7 +232,7 @@ async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
         assert "approved by Eve" in await pressed(bot, team.eve, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         await bot.until(lambda: question.markup is None)
-        lines = [line.action for line in await bot.host._parts.store.audit.lines()]
+        lines = [line.action for line in await store_of(bot.host).audit.lines()]
         assert lines == ["asked", "escalated", "approved"]
     assert team.bank.paid == [5]
 
@@ -256,7 +257,7 @@ async def test_a_run_that_is_cancelled_or_deleted_closes_its_questions_everywher
 
 
 async def _owner(bot: TelegramHost) -> tuple[Any]:
-    (question,) = await bot.host._parts.store.approvals.expired(9e12)
+    (question,) = await store_of(bot.host).approvals.expired(9e12)
     return (question.requester,)
 
 
@@ -280,8 +281,8 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         await asked_all(bot, team, team.bob, team.eve)
         await bot.ended(3)
-        (question,) = await bot.host._parts.store.approvals.expired(9e12)
-        desk, name = AdminDesk(admin_parts(bot.host._parts)), {"id": question.approval_id}
+        (question,) = await store_of(bot.host).approvals.expired(9e12)
+        desk, name = AdminDesk(admin_parts(parts_of(bot.host))), {"id": question.approval_id}
         shown = await desk.call("show", {"kind": "approvals", "name": name, "content": True, "by": "kim"})
         assert (len(shown["shown_to"]), shown["votes_needed"]) == (3, 2)
         act = {"kind": "approvals", "action": "approve", "name": name, "seen": shown["seen"], "by": "kim"}
@@ -289,7 +290,7 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         for person in (team.bob, team.eve):
             await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
-        lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
+        lines = [(line.action, line.by) for line in await store_of(bot.host).audit.lines()]
         assert lines[1:] == [("read", "operator:kim"), ("approved", "operator:kim")]
     assert team.bank.paid == [5]
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.testing import serving
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.stores import new_store
 
@@ -56,7 +57,7 @@ class ChatHost:
     @property
     def active(self) -> int:
         """How many runs are in progress."""
-        return len(self.host._parts.active)
+        return len(active_runs(self.host))
 
     def is_untouched(self) -> bool:
         """Whether nothing at all was written, and nothing runs."""

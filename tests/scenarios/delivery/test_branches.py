@@ -12,6 +12,7 @@ from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.session import SessionName
 from frontdesk.errors import InvalidRequestError
 from frontdesk.host.direct_notifier import WORK_GOES_ON
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.cast import call, scripted, voices
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
@@ -139,8 +140,7 @@ async def test_a_run_is_cancelled_and_its_question_stays() -> None:
 
 
 def waits_for_its_session(chats: Chats) -> bool:
-    inner: Any = chats.host
-    return any(inner._parts.turns._locks._waiting.values())
+    return any(parts_of(chats.host).turns._locks._waiting.values())
 
 
 async def test_a_run_that_waits_for_its_session_can_be_cancelled() -> None:

@@ -18,6 +18,7 @@ from frontdesk import (
 )
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import ScriptedChatClient, serving
+from frontdesk.testing.internals import store_of
 from frontdesk.testing.messages import MessagePlatform, Person
 from tests.scenarios.design.telegram import polling_chat
 from tests.scenarios.stores import new_store
@@ -111,7 +112,7 @@ async def test_both_sides_have_one_key() -> None:
         assert await backend.heard(1) == ["from the chat"]
         answer = await backend.call("from the backend", app_user_id="user_alice")
         assert answer.status_code == 200
-        kept = backend.host._parts.store
+        kept = store_of(backend.host)
         seen = await kept.identities.of_owner("user_alice")
         assert [one.key for one in seen] == [("telegram", "42")]
         run = await kept.runs.get("user_alice", answer.json()["id"])

@@ -8,6 +8,7 @@ import pytest
 from frontdesk import NativeIdAllowlist, OneTimeCodeIdentityLinker
 from frontdesk.data.limits import EventLimits, RateLimit
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import store_of
 from frontdesk.testing.messages.wire import Event, Media
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
@@ -187,7 +188,7 @@ async def test_nothing_is_said_to_a_stranger_whose_album_names_nobody(settings: 
         group = await chat.platform.group("Friends", ada)
         events = await chat.platform.album(ada, pictures("a", "b"), text="look", chat_id=group.chat_id)
         await chat.platform.wait_for_acknowledged(*events)
-        store = chat.host._parts.store
+        store = store_of(chat.host)
 
         async def done() -> bool:
             return not await store.inbox.waiting("nobody")

@@ -9,6 +9,7 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, EventLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.kit.chat.texts import ENGLISH
 from frontdesk.testing import EchoAgent, FakeClock
+from frontdesk.testing.internals import parts_of
 from frontdesk.testing.messages import MessageChannel
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -31,7 +32,7 @@ class Slow:
 
 def _stop_clock(chat: MessagesHost) -> Any:
     """Lets all notices be of one minute."""
-    limiter: Any = chat.host._parts.events.intake._limiter
+    limiter: Any = parts_of(chat.host).events.intake._limiter
     limiter._clock = FakeClock(1_000_000.0)
     return limiter
 

@@ -8,6 +8,7 @@ import pytest
 
 from frontdesk.data.delivery import Delivery
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import store_of
 from frontdesk.testing.messages.platform.nouns import EventState
 from frontdesk.testing.messages.wire import Event
 from tests.scenarios.messages.chat import MessagesHost, open_chat, post
@@ -18,7 +19,7 @@ async def receipts(chat: MessagesHost) -> list[EventState]:
 
 
 async def only_delivery(chat: MessagesHost) -> Delivery:
-    (delivery,) = await chat.host._parts.store.outbox.find()
+    (delivery,) = await store_of(chat.host).outbox.find()
     return delivery
 
 

@@ -9,6 +9,7 @@ from agent_framework import AgentResponseUpdate
 
 from frontdesk import NativeIdAllowlist
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import active_runs, parts_of, store_of
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 
@@ -32,7 +33,7 @@ class Holding(EchoAgent):
 
 
 async def failed(chat: MessagesHost) -> list[tuple[Any, str]]:
-    store = chat.host._parts.store
+    store = store_of(chat.host)
     return [(item.request.input, error) for item, error in reversed(await store.inbox.failed())]
 
 
@@ -113,7 +114,7 @@ async def test_a_stranger_can_cancel_nothing() -> None:
         await agent.held.wait()
         await chat.platform.say(bob, "/cancel", chat_id=group.chat_id)
         await chat.heard(group.chat_id)
-        assert len(chat.host._parts.active) == 1
+        assert len(active_runs(chat.host)) == 1
         await chat.platform.say(ada, "/cancel", chat_id=group.chat_id)
         assert (await chat.heard(group.chat_id, 2))[-1] == "I have stopped."
 
@@ -168,8 +169,8 @@ async def test_messages_that_come_together_are_answered_in_one_turn() -> None:
         for text in ("two", "three"):
             event = await chat.platform.say(ada, text)
             await chat.platform.wait_for_acknowledged(event)
-        (run,) = chat.host._parts.active._runs.values()
-        await chat.host._parts.active.cancel(run)
+        (run,) = active_runs(chat.host)
+        await parts_of(chat.host).active.cancel(run)
         assert await chat.heard(ada.chat_id) == ["two\nthree"]
         await chat.platform.say(ada, "four")
         assert await chat.heard(ada.chat_id, 2) == ["two\nthree", "four"]

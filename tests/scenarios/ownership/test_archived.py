@@ -13,6 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkProof
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.ownership.town import PEOPLE
@@ -85,7 +86,7 @@ async def open_pair() -> AsyncIterator[Pair]:
     channels = [ResponsesChannel(auth=auth), ConversationsChannel(auth=auth), InvocationsChannel(auth=auth)]
     host = AgentFrameworkHost(PlainAgent(), channels=channels, store=store, linker=OneTimeCodeIdentityLinker())
     async with host.app.router.lifespan_context(host.app):
-        links = host._parts.links
+        links = parts_of(host).links
         assert links is not None
         transport = httpx.ASGITransport(app=host.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:

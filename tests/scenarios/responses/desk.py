@@ -14,6 +14,7 @@ from openai import AsyncOpenAI, OpenAI
 from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.run import RunRecord
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.desk import DEADLINE, serving
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.responses.tap import Tap
@@ -71,7 +72,7 @@ class ResponsesHost:
     @property
     def active(self) -> int:
         """How many runs are in progress."""
-        return len(self.host._parts.active)
+        return len(active_runs(self.host))
 
 
 @asynccontextmanager

@@ -7,13 +7,14 @@ import pytest
 from openai import NotFoundError
 
 from frontdesk.testing import GatedAgent
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.desk import until
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
 
 def _running(desk: ResponsesHost) -> str:
-    (run,) = desk.host._parts.active._runs.values()
+    (run,) = active_runs(desk.host)
     return run.record.run_id
 
 

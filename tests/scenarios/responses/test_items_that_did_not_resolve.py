@@ -3,6 +3,7 @@
 from typing import Any
 
 from frontdesk import ApiKeyAuth
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.desk import open_desk
 
@@ -69,6 +70,6 @@ async def test_a_compaction_that_was_named_was_not_found() -> None:
         named = [{"type": "item_reference", "id": item["id"]} for item in made.json()["output"]]
         answer = await desk.post({"input": [*named, {"role": "user", "content": "go on"}]})
         assert answer.status_code == 200, answer.text
-        heard = desk.host._parts.target.native.client.said()
+        heard = parts_of(desk.host).target.native.client.said()
         assert [text for _, text in heard][0::2] == ["one", "go on"]
         assert "the summary" in heard[1][1]

@@ -8,6 +8,7 @@ from openai import AuthenticationError
 
 from frontdesk import ApiKeyAuth
 from frontdesk.testing import GatedAgent
+from frontdesk.testing.internals import active_runs
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import answers, open_desk
@@ -61,7 +62,7 @@ async def test_a_running_response_of_anothers_can_not_be_seen_or_cancelled() -> 
         alice = AsyncCustomer(desk, ALICE)
         waiting = asyncio.create_task(alice.create("one two"))
         await agent.started.wait()
-        (run,) = desk.host._parts.active._runs.values()
+        (run,) = active_runs(desk.host)
         run_id = run.record.run_id
         stranger = await answers(desk, BOB, _calls(run_id, "msg_1")[:4])
         assert stranger == await answers(desk, BOB, _calls(NOBODYS, "msg_1")[:4])

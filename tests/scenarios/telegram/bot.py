@@ -10,6 +10,7 @@ from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.testing import serving
+from frontdesk.testing.internals import store_of
 from frontdesk.testing.telegram import FakeTelegram, fake_telegram
 from frontdesk.testing.telegram.nouns import Chat, Message, User
 from tests.scenarios.stores import new_store
@@ -55,7 +56,7 @@ class TelegramHost:
 
     async def ended(self, count: int = 1) -> None:
         """Wait until so many parts were sent, and none is on its way."""
-        store = self.host._parts.store
+        store = store_of(self.host)
 
         async def done() -> bool:
             counts = await store.outbox.counts()
