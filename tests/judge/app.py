@@ -64,7 +64,7 @@ def make() -> AgentFrameworkHost:
     return AgentFrameworkHost(
         agent(directory),
         channels=channels,
-        linker=OneTimeCodeIdentityLinker(max_attempts=1_000_000, max_attempts_per_identity=1_000),
+        linker=OneTimeCodeIdentityLinker(max_attempts_per_identity=1_000, max_attempts_per_code=1_000),
         clock=clock,
         session_wait_seconds=given.get("session_wait", 10.0),
         cancel_grace_seconds=1.0,

@@ -79,7 +79,7 @@ async def test_a_code_is_issued_entered_and_confirmed(hall: Hall) -> None:
     challenge = await hall.linker.begin(who("a"))
     assert challenge.identity == who("a")
     assert challenge.code is not None
-    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}", challenge.code)
+    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", challenge.code)
     assert challenge.code in challenge.instructions
     assert challenge.expires_at == hall.clock.now() + 900
     shown = await hall.enter("b", challenge.code)
@@ -383,12 +383,31 @@ async def test_attempts_at_once_are_all_counted(hall: Hall) -> None:
     assert sum(isinstance(one, TooManyRequestsError) for one in ends) == 15
 
 
-async def test_attempts_of_all_together_are_limited() -> None:
-    hall = Hall(max_attempts_per_identity=2, max_attempts=7)
-    for number in range(7):
-        await refused(hall, f"x{number}", "0000-0000")
+async def test_strangers_closed_linking_for_everybody() -> None:
+    hall = Hall()
+    code = await hall.code("a")
+    others = [letters for letters in ("0000", "1111", "2222", "3333") if letters != code[:4]]
+    for number in range(60):
+        await refuse_any(hall, f"x{number}", f"{others[number % len(others)]}-0000-00")
+    await hall.enter("b", code)
+
+
+async def test_many_who_guess_find_no_code_sooner_than_one() -> None:
+    hall = Hall()
+    code = await hall.code("a")
+    wrong = code[:-1] + ("0" if code[-1] != "0" else "1")
+    ends = await asyncio.gather(*(hall.linker.complete(who(f"x{n}"), wrong) for n in range(20)), return_exceptions=True)
+    assert sum(isinstance(one, LinkRefusedError) for one in ends) == 5
+    assert sum(isinstance(one, TooManyRequestsError) for one in ends) == 15
+    # From then on the right one works no more either, until the window ends: whoever has it asks for another.
     with pytest.raises(TooManyRequestsError):
-        await hall.linker.complete(who("y"), "0000-0000")
+        await hall.linker.complete(who("b"), code)
+    await hall.enter("b", await hall.code("c"))
+
+
+async def refuse_any(hall: Hall, name: str, code: str) -> None:
+    with pytest.raises((LinkRefusedError, TooManyRequestsError)):
+        await hall.linker.complete(who(name), code)
 
 
 async def test_codes_of_one_are_limited(hall: Hall) -> None:
@@ -449,7 +468,7 @@ async def test_codes_have_enough_bits_for_their_life() -> None:
         {"expires_in": 0},
         {"expires_in": 10**9},
         {"max_attempts_per_identity": 0},
-        {"max_attempts": 4},
+        {"max_attempts_per_code": 0},
         {"secret": "short"},
     ],
 )

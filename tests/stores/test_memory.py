@@ -326,3 +326,19 @@ async def test_identities_that_nobody_uses_were_kept_until_there_was_no_room() -
     # The session, and then all who are left.
     assert store._sweep.once() == 4
     assert size(store) == empty
+
+
+async def test_whoever_made_thousands_of_records_made_those_of_others_go(small: InMemoryStateStore) -> None:
+    await live(small, 1)
+    for number in range(2 * MANY):
+        async with small.transaction() as transaction:
+            transaction.save_run(run(f"run_m{number}", owner="mallory"))
+            transaction.add_approval(question(f"apr_m{number}", owner="mallory"))
+            transaction.save_conversation(conversation(f"conv_m{number}", owner="mallory"))
+        await small.files.put("mallory", str(number).encode(), media_type="text/plain")
+        await small.sessions.reserve(named(f"ses_m{number}", owner="mallory"), f"ses_m{number}")
+        await keep_session(small, session(f"ses_m{number}", owner="mallory"), said("x"))
+    assert await small.runs.get("owner_1", "run_1") is not None
+    assert await small.approvals.get("owner_1", "apr_1") is not None
+    assert await small.conversations.get("owner_1", "conv_1") is not None
+    assert await small.sessions.find(named("ses_1", owner="owner_1")) is not None

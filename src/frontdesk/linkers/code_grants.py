@@ -80,6 +80,10 @@ class CodeGrants:
         """Return the id of the grant of a code."""
         return f"link-code:{await self._hash('code', code)}"
 
+    async def of_beginning(self, code: str) -> str:
+        """Return the place at which attempts with codes that begin alike are counted."""
+        return f"link-tried:{await self._hash('tried', codes.beginning(code))}"
+
     async def signed(self, challenge: str, identity: ChannelIdentity) -> str:
         """Return a challenge in the form that only one identity can answer."""
         return f"{challenge}.{await self._hash('challenge', challenge, *identity.key)}"

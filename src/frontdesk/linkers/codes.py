@@ -8,6 +8,7 @@ ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 BITS = 5
 _LOOKS_LIKE = str.maketrans("OIL", "011", " -–_.")
 _MOST_TYPED = 100
+_GROUP = 4
 
 
 def spelled(number: int, length: int) -> str:
@@ -17,7 +18,12 @@ def spelled(number: int, length: int) -> str:
 
 def shown(code: str) -> str:
     """Return a code as people read it, in groups of four."""
-    return "-".join(code[start : start + 4] for start in range(0, len(code), 4))
+    return "-".join(code[start : start + _GROUP] for start in range(0, len(code), _GROUP))
+
+
+def beginning(code: str) -> str:
+    """Return the part of a code by which attempts are counted: people see it as its first group."""
+    return code[:_GROUP]
 
 
 def read(typed: str, length: int) -> str | None:

@@ -43,13 +43,16 @@ class OneTimeCodeIdentityLinker:
     def __init__(
         self,
         *,
-        code_length: int = 8,
+        code_length: int = 10,
         expires_in: float = 900.0,
         max_attempts_per_identity: int = 5,
-        max_attempts: int = 1_000,
+        max_attempts_per_code: int = 5,
         secret: str | Secret | None = None,
     ) -> None:
         """Check the settings; codes and the windows in which attempts are counted last for `expires_in` seconds.
+
+        Wrong codes count for whoever enters them, and for the codes that begin alike: so the number of those who guess
+        makes no code easier to find, and nobody can use up the attempts of everybody.
 
         `secret` is the key by which codes are hashed and challenges signed; without one, the host keeps a random key
         in its store.
@@ -58,14 +61,14 @@ class OneTimeCodeIdentityLinker:
             raise ValueError(f"code_length must be from {_SHORTEST} to 40: fewer letters could be guessed")
         if not 30 <= expires_in <= 3600:
             raise ValueError("expires_in must be from 30 to 3600 seconds")
-        if max_attempts_per_identity < 1 or max_attempts < max_attempts_per_identity:
-            raise ValueError("max_attempts_per_identity must be at least 1, and max_attempts not less than that")
+        if min(max_attempts_per_identity, max_attempts_per_code) < 1:
+            raise ValueError("max_attempts_per_identity and max_attempts_per_code must be at least 1")
         if secret is not None and len(revealed(secret)) < _SHORTEST_SECRET:
             raise ValueError(f"secret must have at least {_SHORTEST_SECRET} characters")
         self._length = code_length
         self._expires_in = expires_in
         self._each = max_attempts_per_identity
-        self._all = max_attempts
+        self._per_code = max_attempts_per_code
         self._key: bytes | None = None if secret is None else hashlib.sha256(revealed(secret).encode()).digest()
 
     def use(self, desk: LinkDesk) -> None:
@@ -117,13 +120,11 @@ class OneTimeCodeIdentityLinker:
     async def _enter(self, identity: ChannelIdentity, typed: str) -> LinkChallenge:
         """Ask the person who entered a code to confirm its issuer; the code stays valid."""
         await self._limit("entered", identity)
-        # A person with many identities could guess with each of them.
-        await take_attempt(self._desk, "link-entered", identity, most=self._all, seconds=self._expires_in)
         waiting = await self._question(identity)
         if waiting is not None:
             return await self._shown(waiting)
         code = codes.read(typed, self._length)
-        grant = None if code is None else await self._desk.kept(await self._grants.of_code(code))
+        grant = None if code is None else await self._found(identity, code)
         # A code that is wrong, expired, used or one's own gets the same answer.
         if grant is None or grant.identity.key == identity.key:
             raise LinkRefusedError(_WRONG, code="code_refused")
@@ -139,6 +140,15 @@ class OneTimeCodeIdentityLinker:
             # Another question came first, which must be answered before this one is asked.
             raise LinkRefusedError(_WRONG, code="code_refused") from None
         return await self._shown(question)
+
+    async def _found(self, identity: ChannelIdentity, code: str) -> Grant | None:
+        """Return the grant of a code; a wrong one counts for all codes that begin like it, whether or not there are."""
+        place = await self._grants.of_beginning(code)
+        attempt = await take_attempt(self._desk, place, identity, most=self._per_code, seconds=self._expires_in)
+        grant = await self._desk.kept(await self._grants.of_code(code))
+        if grant is not None:
+            await self._desk.exchange(attempt)
+        return grant
 
     async def _confirm(self, identity: ChannelIdentity, challenge_id: str) -> LinkRecord | LinkChallenge:
         question = await self._waiting(identity, challenge_id)

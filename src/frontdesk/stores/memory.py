@@ -59,7 +59,9 @@ class InMemoryStateStore:
         clock: Clock | None = None,
         file_limits: FileLimits | None = None,
     ) -> None:
-        """Keep at most `limit` sessions, runs, approvals and conversations; the longest untouched go first.
+        """Keep at most `limit` sessions, runs, approvals and conversations.
+
+        When there are more, the owner with the most of them loses one, and of those the longest untouched goes first.
 
         Sessions, conversations and identities that are not used for `idle_seconds` are dropped too; `None` drops none
         for that.
@@ -76,7 +78,7 @@ class InMemoryStateStore:
         self.live = MemoryLiveAnswers(limit)
         self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit, clock)
-        self.checkpoints = MemoryCheckpoints(limit)
+        self.checkpoints = MemoryCheckpoints(limit, self.sessions.owner_of)
         self.nonces = ProcessNonces(250 * limit)
         self.leaderships = MemoryLeaderships()
         self.channel_values = MemoryChannelValues(10 * limit)

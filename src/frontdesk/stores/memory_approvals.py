@@ -6,14 +6,15 @@ from typing import Any
 
 from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.memory_drawers import owner_in_key
+from frontdesk.stores.shelf import SharedShelf
 
 
 class MemoryApprovals:
     """Approvals, by owner and id: those of earlier versions come from the target, which knows nothing of owners."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
+        self.records: SharedShelf[tuple[str, str], PendingApproval] = SharedShelf(limit, owner_in_key, self._forget)
         self.owned: dict[str, dict[str, None]] = {}
         self.shared: dict[str, dict[tuple[str, str], None]] = {}
         """The questions that others than their requester decide, by id."""

@@ -1,11 +1,11 @@
 """The drawers of the in-memory store for channels. Nothing here awaits, so on one event loop every call is atomic."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.conversation_alias import AliasMerge, ConversationAlias
 from frontdesk.data.leadership import Leadership
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import SharedShelf
 
 
 class MemoryLeaderships:
@@ -33,11 +33,17 @@ class MemoryLeaderships:
             del self._holders[channel, name]
 
 
+def _owner_of(place: ValuePlace, _: SealedValue) -> Hashable:
+    """Return what is between the first two slashes of a key: there it says whose the value is, if it says it."""
+    parts = place.key.split("/", 2)
+    return place.channel, place.storage, parts[min(1, len(parts) - 1)]
+
+
 class MemoryChannelValues:
-    """Values by channel, storage and key; when there are too many, the longest untouched go first."""
+    """Values by channel, storage and key; of too many, those of the owner with the most go first."""
 
     def __init__(self, limit: int) -> None:
-        self.kept: Shelf[ValuePlace, SealedValue] = Shelf(limit)
+        self.kept: SharedShelf[ValuePlace, SealedValue] = SharedShelf(limit, _owner_of)
 
     async def get(self, place: ValuePlace, *, now: float) -> SealedValue | None:
         return self._living(place, now)

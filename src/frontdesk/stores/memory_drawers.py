@@ -1,77 +1,19 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from frontdesk.clock import Clock
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError
+from frontdesk.stores.shelf import SharedShelf
 
 _MOST_PAST = 100
 """The number of earlier sessions that are kept for a name."""
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Shelf(Generic[K, V]):
-    """A bounded dictionary with second-chance eviction: entries that were put and never touched since go first.
-
-    The oldest entry is looked at first, and one that was touched moves to the end of the queue instead. That comes
-    close to LRU, for a third of what an ordered dictionary costs at every put.
-    """
-
-    __slots__ = ("_items", "_limit", "_on_drop", "_queue", "_touched", "get")
-
-    def __init__(self, limit: int, on_drop: Callable[[K, V], None] | None = None) -> None:
-        self._items: dict[K, V] = {}
-        self._queue: deque[K] = deque()
-        self._touched: set[K] = set()
-        self._limit = limit
-        self._on_drop = on_drop
-        self.get: Callable[[K], V | None] = self._items.get
-
-    def put(self, key: K, value: V) -> None:
-        if key in self._items:
-            self._touched.add(key)
-        else:
-            self._queue.append(key)
-        self._items[key] = value
-        while len(self._items) > self._limit:
-            key = self._queue.popleft()
-            if key in self._touched:
-                self._touched.discard(key)
-                self._queue.append(key)
-            elif key in self._items:
-                value = self._items.pop(key)
-                if self._on_drop is not None:
-                    self._on_drop(key, value)
-
-    def touch(self, key: K) -> None:
-        """Give a key that is there a second chance."""
-        self._touched.add(key)
-
-    def pop(self, key: K) -> V | None:
-        self._touched.discard(key)
-        value = self._items.pop(key, None)
-        if len(self._queue) > 2 * self._limit:
-            # Keys that were removed are still in the queue.
-            self._queue = deque(dict.fromkeys(queued for queued in self._queue if queued in self._items))
-        return value
-
-    def items(self) -> Iterator[tuple[K, V]]:
-        """Return all entries; they may be dropped while the caller iterates."""
-        return iter(list(self._items.items()))
-
-    def __contains__(self, key: K) -> bool:
-        return key in self._items
-
-    def __len__(self) -> int:
-        return len(self._items)
 
 
 class _Session:
@@ -90,13 +32,30 @@ class _Session:
         self.title: str | None = None
 
 
+def owner_in_key(key: tuple[str, str], _: Any) -> str:
+    """Return the owner of what is kept under their name and its id."""
+    return key[0]
+
+
+def _owner_of_session(session_id: str, kept: _Session) -> str | None:
+    if kept.record is not None:
+        return kept.record.owner
+    # While the first turn runs, nobody has it; what failed turns have left behind counts as one owner's.
+    return kept.owner or (session_id if kept.fence else None)
+
+
+def _owner_of_name(name: SessionName, _: Any) -> Hashable:
+    # A name that belongs to nobody is that of a chat.
+    return name.owner or (name.channel, name.conversation_id)
+
+
 class MemorySessions:
     """Sessions, their names and their messages."""
 
     def __init__(self, limit: int) -> None:
-        self.kept: Shelf[str, _Session] = Shelf(limit, self._forget)
-        self.names: Shelf[SessionName, str] = Shelf(4 * limit)
-        self._past: Shelf[SessionName, tuple[str, ...]] = Shelf(limit)
+        self.kept: SharedShelf[str, _Session] = SharedShelf(limit, _owner_of_session, self._forget)
+        self.names: SharedShelf[SessionName, str] = SharedShelf(4 * limit, _owner_of_name)
+        self._past: SharedShelf[SessionName, tuple[str, ...]] = SharedShelf(limit, _owner_of_name)
         self._count = 0
 
     def _forget(self, session_id: str, kept: _Session) -> None:
@@ -152,6 +111,11 @@ class MemorySessions:
         if kept is not None:
             kept.title = title
 
+    def owner_of(self, session_id: str) -> str:
+        """Return the owner of a session; its own id while there is none."""
+        kept = self.kept.get(session_id)
+        return (None if kept is None else _owner_of_session(session_id, kept)) or session_id
+
     def _owned(self, owner: str, session_id: str) -> _Session | None:
         kept = self.kept.get(session_id)
         return kept if kept is not None and kept.record is not None and kept.record.owner == owner else None
@@ -171,11 +135,11 @@ class MemorySessions:
 
     async def claim(self, session_id: str, *, force: bool = False) -> Lease:
         kept = self.kept.get(session_id)
-        if kept is None:
-            kept = _Session()
-            self.kept.put(session_id, kept)
+        is_new, kept = kept is None, kept or _Session()
         # One counter for all sessions, so that a session which was dropped and comes back never gets a fence twice.
         kept.fence = self._count = self._count + 1
+        if is_new:
+            self.kept.put(session_id, kept)
         return Lease(session_id=session_id, fence=kept.fence)
 
     async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
@@ -185,6 +149,8 @@ class MemorySessions:
         kept = self.kept.get(lease.session_id)
         if kept is not None and kept.fence == lease.fence:
             kept.fence = 0
+            if kept.record is None:
+                self.kept.own(lease.session_id)
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
         lineage: list[tuple[list[Any], int | None]] = []
@@ -215,7 +181,9 @@ class MemorySessions:
             self.kept.put(record.session_id, kept)
         elif kept.record is not None:
             self.kept.touch(record.session_id)
-        kept.record = record
+        is_first, kept.record = kept.record is None, record
+        if is_first:
+            self.kept.own(record.session_id)
 
     def append(self, session_id: str, messages: Sequence[Any]) -> None:
         kept = self.kept.get(session_id)
@@ -249,7 +217,7 @@ class MemoryRuns:
     """Runs and the events of background streams."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[tuple[str, str], RunRecord] = Shelf(limit, self._forget)
+        self.records: SharedShelf[tuple[str, str], RunRecord] = SharedShelf(limit, owner_in_key, self._forget)
         self.log: dict[tuple[str, str], list[RunEvent]] = {}
 
     def _forget(self, key: tuple[str, str], record: RunRecord) -> None:
@@ -284,7 +252,9 @@ class MemoryConversations:
     """Conversations that callers made, and their items."""
 
     def __init__(self, limit: int, clock: Clock) -> None:
-        self.records: Shelf[str, Conversation] = Shelf(limit, self._forget)
+        self.records: SharedShelf[str, Conversation] = SharedShelf(
+            limit, lambda _, conversation: conversation.owner, self._forget
+        )
         self.contents: dict[str, list[ConversationItem]] = {}
         self.used_at: dict[str, float] = {}
         self.count = 0
@@ -360,8 +330,8 @@ class MemoryConversations:
 class MemoryCheckpoints:
     """Checkpoints of workflows that have paused."""
 
-    def __init__(self, limit: int) -> None:
-        self.kept: Shelf[tuple[str, str], bytes] = Shelf(limit)
+    def __init__(self, limit: int, owner_of_session: Callable[[str], Hashable]) -> None:
+        self.kept: SharedShelf[tuple[str, str], bytes] = SharedShelf(limit, lambda key, _: owner_of_session(key[0]))
 
     async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
         return self.kept.get((session_id, checkpoint_id))

@@ -4,17 +4,18 @@ from frontdesk.clock import Clock
 from frontdesk.data.file import FileLimits, StoredFile, file_id_of
 from frontdesk.errors import FilesFullError, FileTooLargeError
 from frontdesk.kit.aio.large import run_sized
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.memory_drawers import owner_in_key
+from frontdesk.stores.shelf import SharedShelf
 
 
 class MemoryFiles:
-    """Files of owners; when there are too many, the longest untouched go first.
+    """Files of owners; when there are too many, the owner with the most loses the longest untouched.
 
     Records of this store hold their data themselves, so only what was put is here.
     """
 
     def __init__(self, limit: int, limits: FileLimits, clock: Clock) -> None:
-        self.kept: Shelf[tuple[str, str], tuple[StoredFile, bytes, float]] = Shelf(limit)
+        self.kept: SharedShelf[tuple[str, str], tuple[StoredFile, bytes, float]] = SharedShelf(limit, owner_in_key)
         self._limits = limits
         self._clock = clock
 

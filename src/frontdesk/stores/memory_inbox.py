@@ -5,14 +5,16 @@ from itertools import takewhile
 
 from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
 from frontdesk.errors import LostEventError
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import SharedShelf, Shelf
 
 
 class MemoryInbox:
     """Events that were accepted and are not finished."""
 
     def __init__(self, limit: int) -> None:
-        self.known: Shelf[tuple[str, str], tuple[str, str | None]] = Shelf(limit)
+        self.known: SharedShelf[tuple[str, str], tuple[str, str | None]] = SharedShelf(
+            limit, lambda key, event: (key[0], event[0])
+        )
         """The conversation and the run of each event, finished or not."""
         self.queues: dict[tuple[str, str], dict[str, InboxItem]] = {}
         self.holders: dict[tuple[str, str], str] = {}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from frontdesk.data.live import LiveAnswer
 from frontdesk.errors import LostEventError
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import Shelf
 
 
 class MemoryLiveAnswers:

@@ -7,7 +7,7 @@ from math import inf
 
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.errors import DeliveryExistsError, LostDeliveryError
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import SharedShelf
 
 
 class MemoryOutbox:
@@ -16,7 +16,7 @@ class MemoryOutbox:
     def __init__(self, limit: int) -> None:
         self.queues: dict[Destination, dict[str, Delivery]] = {}
         self.places: dict[str, Destination] = {}
-        self.ended: Shelf[str, Delivery] = Shelf(limit, self._forget)
+        self.ended: SharedShelf[str, Delivery] = SharedShelf(limit, lambda _, delivery: delivery.owner, self._forget)
         self.in_order: dict[str, None] = {}
         self.count = 0
 

@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.errors import IdentityChangedError, StoreError
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import SharedShelf, Shelf
 
 Key = tuple[str, str]
 
@@ -25,7 +25,7 @@ class MemoryIdentities:
         """The identities that have a link, sorted for the operator's pages."""
         self.of_key: dict[str, dict[Key, None]] = {}
         self.of_subject: dict[str, dict[Key, None]] = {}
-        self.grants: Shelf[str, Grant] = Shelf(limit)
+        self.grants: SharedShelf[str, Grant] = SharedShelf(limit, lambda _, grant: grant.identity.key)
         self.secrets: dict[str, bytes] = {}
         self._used: set[Key] = set()
         """The identities that were looked up since the last call of `drop_idle`."""

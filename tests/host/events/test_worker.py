@@ -9,11 +9,13 @@ import pytest
 from frontdesk import ChannelRequest, InMemoryStateStore
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.direct_notifier import WORK_GOES_ON
+from frontdesk.host.events import worker
 from frontdesk.host.events.gathering import Gathering
 from frontdesk.host.events.held import HeldEvents
+from frontdesk.host.events.places import SenderPlaces
 from frontdesk.host.events.worker import InboxWorker
 from frontdesk.stores.memory_inbox import MemoryInbox
-from frontdesk.testing import EchoAgent, FakeClock
+from frontdesk.testing import EchoAgent, FakeClock, GatedAgent
 from frontdesk.testing.internals import active_runs, parts_of
 from frontdesk.testing.messages import MessagePlatform
 from frontdesk.testing.store_samples import inbox_item
@@ -142,3 +144,54 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     assert [task async for task in worker._waiting()] != []
     await worker._work(conversation)
     assert newer.claims == 2
+
+
+class _SlowFor(GatedAgent):
+    """Waits with the answers to one person."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._for = name
+
+    async def speak(self, words: list[str]) -> AsyncIterator[Any]:
+        answer = super().speak(words) if words[0].strip() == self._for else EchoAgent.speak(self, words)
+        async for update in answer:
+            yield update
+
+
+class TestPlaces:
+    async def test_one_person_in_many_groups_took_all_the_places(
+        self, platform: MessagePlatform, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(worker, "MOST_AT_ONCE", 4)
+        monkeypatch.setattr(worker, "MOST_OF_SENDER", 2)
+        agent, store = _SlowFor("Ann"), InMemoryStateStore()
+        async with answering(agent, platform, store=store):
+            ann, bob = await platform.user("Ann"), await platform.user("Bob")
+            groups = [await platform.group(f"Group {number}", ann) for number in range(6)]
+            for group in groups:
+                await platform.say(ann, "@desk Ann asks first", chat_id=group.chat_id)
+                await platform.say(ann, "@desk Ann asks again", chat_id=group.chat_id)
+            await until(lambda: agent.running == 2)
+            await platform.say(bob, "Bob asks")
+            assert await heard(platform, bob, 1) == ["Bob asks"]
+            agent.release.set()
+            for group in groups:
+                said = await platform.wait_for_answers(group.chat_id, 2)
+                assert [message.text for message in said] == ["Ann asks first", "Ann asks again"]
+        assert agent.most_at_once == 2
+
+    def test_a_place_is_passed_on_and_nothing_is_remembered(self) -> None:
+        places = SenderPlaces({"turn": 1, "control": 1, "resume": 1})
+        first, second, third = [inbox_item(name, chat=name) for name in ("one", "two", "three")]
+        assert places.enter(first)
+        assert not places.enter(second)
+        assert not places.enter(third)
+        assert places.waits("turn", (second.channel, "two"))
+        places.forget("turn", (second.channel, "two"))
+        assert places.leave(first) == (third.channel, "three")
+        assert places.enter(third)
+        assert places.leave(third) is None
+        assert not places._taken
+        assert not places._waiting
+        assert not places._senders

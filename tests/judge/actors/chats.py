@@ -15,7 +15,7 @@ LONGEST = 20
 QUIET = 30.0
 """After how many seconds without any change nothing more is expected: a push that a kill has cut off is tried again
 after seventeen, and everything else sooner."""
-_CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
+_CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}")
 _PAUSE = 0.2
 _ACTED = 3.0
 """How many seconds a press is expected to take: if its host is killed within these, the tool may not have run."""

@@ -12,7 +12,7 @@ from frontdesk.testing.messages import MessageChannel, MessagePlatform
 from tests.scenarios.messages.chat import SECRET, new_platform
 from tests.scenarios.stores import new_store
 
-_CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
+_CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}")
 
 
 @dataclass

@@ -35,18 +35,18 @@ async def test_in_a_group_one_is_shown_the_way_to_the_private_chat_and_no_code()
         group = bot.fake.supergroup("Team", ada)
         said = await bot.asked(ada, "@frontdesk_bot hello", group)
         assert "https://t.me/frontdesk_bot?start=link" in said
-        assert not re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}", said)
+        assert not re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", said)
         # Ada follows the link, and has a private chat from then on.
         before = len(bot.fake.shown(bot.fake.private(ada)).answers)
         bot.fake.start(ada, "link")
         answers = await bot.answers(bot.fake.private(ada), before + 1)
-        assert re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}", answers[-1])
+        assert re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", answers[-1])
 
 
 async def test_a_code_behind_a_link_links_nobody() -> None:
     async with open_bot(EchoAgent(), linker=OneTimeCodeIdentityLinker()) as bot:
         ada, eve = bot.fake.user("Ada"), bot.fake.user("Eve")
-        code = re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}", await bot.asked(eve, "/link"))
+        code = re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", await bot.asked(eve, "/link"))
         assert code is not None
         bot.fake.start(ada, code.group())
         assert (await bot.answers(bot.fake.private(ada)))[0].startswith("Hello!")

@@ -34,6 +34,7 @@ from frontdesk.kit.aio.pump import pump
 from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import error_headers
 from frontdesk.kit.http.bodies import decode_as
+from frontdesk.kit.http.body_budget import BodyHold, counted
 from frontdesk.kit.http.lanes import Lanes
 from frontdesk.kit.http.limits import Limiter
 from frontdesk.kit.http.payload import HttpPayload, read_payload
@@ -88,6 +89,9 @@ class _Connection:
         self._socket = socket
         self._memory = Memory(shared.space, shared.config.bodies.max_bytes, owner=socket.caller.identity.key)
         self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
+        limiter = shared.limiter
+        self._waiting = None if limiter is None else limiter.hold(socket.caller)
+        """The bytes of the messages that wait for their turn."""
         self._running: dict[str, str | None] = {}
         self._ended: deque[str] = deque(maxlen=_REMEMBERED)
         self._unwanted: set[str | None] = set()
@@ -112,6 +116,8 @@ class _Connection:
         finally:
             await self._lanes.stop()
             self._memory.close()
+            if self._waiting is not None:
+                self._waiting.release()
 
     async def _next(self) -> bytes | None:
         """Return the next message; `None` when none has come for long, and nothing runs."""
@@ -126,18 +132,28 @@ class _Connection:
     async def _take(self, raw: bytes) -> None:
         lane: str | None = None
         try:
+            if self._waiting is not None:
+                self._waiting.add(counted(len(raw)))
+        except RequestError as error:
+            return await self._refuse(error)
+        waits = False
+        try:
             event = await run_sized(len(raw), decode_as, _decoder, raw, self._shared.config.bodies.max_values)
             lane = None if event.stream_id is None else plain_id(event.stream_id, "stream_id")
             if event.type == "response.create":
                 if event.generate is False:
                     raise InvalidRequestError("Nothing is prepared ahead here.", param="generate", code="unsupported")
                 self._lanes.add(lane, raw)
+                waits = True
             elif event.type == "response.cancel":
                 await self._cancel(event.response_id, lane)
             else:
                 raise InvalidRequestError(f"{event.type!r} is not served here.", param="type", code="unsupported")
         except RequestError as error:
             await self._refuse(error, lane)
+        finally:
+            if self._waiting is not None and not waits:
+                self._waiting.drop(counted(len(raw)))
 
     async def _cancel(self, run_id: str | None, lane: str | None) -> None:
         """Cancel the response that is named, or the one that runs; one that has ended stays as it is."""
@@ -154,6 +170,15 @@ class _Connection:
             await self._context.cancel_run(self._socket.caller, run_id)
 
     async def _create(self, lane: str | None, raw: bytes) -> None:
+        held = None if self._waiting is None else self._waiting.split(counted(len(raw)))
+        try:
+            await self._create_held(lane, raw, held)
+        finally:
+            self._unwanted.discard(lane)
+            if held is not None:
+                held.release()
+
+    async def _create_held(self, lane: str | None, raw: bytes, held: BodyHold | None) -> None:
         try:
             # Each time, as for each request: a key may have been taken away since the handshake.
             await self._socket.check()
@@ -164,15 +189,25 @@ class _Connection:
             body = await run_sized(len(raw), decode, raw, self._shared.config.bodies.max_values)
             if body.background:
                 raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
-            limiter = self._shared.limiter
-            await self._answer(lane, body, raw, None if limiter is None else limiter.begin(self._socket.caller))
+            await self._answer(lane, body, raw, self._begin(held, counted(len(raw))))
         except RequestError as error:
             # A client that was refused may believe anything about the response that it named: so it is asked to begin
             # again with all that it knows.
             self._memory.forget(_decoder.decode(raw).previous_response_id)
             await self._refuse(error, lane)
-        finally:
-            self._unwanted.discard(lane)
+
+    def _begin(self, held: BodyHold | None, size: int) -> Ended | None:
+        """Count a response and the bytes of its request, until what is returned is called."""
+        if self._shared.limiter is None or held is None:
+            return None
+        end = self._shared.limiter.begin(self._socket.caller)
+        run_held = held.split(size)
+
+        def ended() -> None:
+            end()
+            run_held.release()
+
+        return ended
 
     async def _answer(self, lane: str | None, body: CreateBody, raw: bytes, ended: Ended | None) -> None:
         """`ended` is called when the response is no longer being made."""

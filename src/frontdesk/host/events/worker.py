@@ -29,6 +29,7 @@ from frontdesk.host.events.answering import MOST_TRIES, EventAnswering
 from frontdesk.host.events.awaited import AwaitedReplies
 from frontdesk.host.events.gathering import Gathering
 from frontdesk.host.events.held import HeldEvent, HeldEvents
+from frontdesk.host.events.places import SenderPlaces
 from frontdesk.host.events.tasks import TASKS, task_id, task_payload
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.pauses import Pauses
@@ -38,6 +39,11 @@ from frontdesk.loggers import runs as log
 
 MOST_AT_ONCE = 200
 MOST_CONTROL_AT_ONCE = 50
+MOST_OF_SENDER = 20
+"""The number of turns that are answered at once for one sender, in all their conversations."""
+MOST_CONTROL_OF_SENDER = 5
+_PLACE_SECONDS = 30.0
+"""The seconds after which a conversation is looked at again whose sender had no place, should nothing wake it up."""
 _PAGE = 500
 
 
@@ -62,12 +68,17 @@ class InboxWorker:
         self._answering = answering
         self._spans = spans
         self._holder = ""
+        self._runner: DurableTaskRunner | None = None
+        self._places = SenderPlaces(
+            {"turn": MOST_OF_SENDER, "control": MOST_CONTROL_OF_SENDER, "resume": MOST_CONTROL_OF_SENDER}
+        )
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock)
         self._seen: dict[EventKind, int] = {}
         """The numbers up to which waiting events were read, by kind; none before the first time."""
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner that calls this; once, before it starts."""
+        self._runner = runner
         runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MOST_AT_ONCE)
         # With room of their own, control events never wait for the end of a turn.
         control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
@@ -95,7 +106,8 @@ class InboxWorker:
         whole, after = kind not in self._seen, self._seen.get(kind, 0)
         while page := await self._store.inbox.waiting(self._holder, kind=kind, after=after, limit=_PAGE):
             for event in page:
-                if self._paused.until((kind, event.channel, event.conversation_id)) is None:
+                conversation = (event.channel, event.conversation_id)
+                if self._paused.until((kind, *conversation)) is None and not self._places.waits(kind, conversation):
                     yield task_id(kind, event.channel, event.conversation_id), task_payload(event)
             after = page[-1].number
             if not whole:
@@ -105,6 +117,7 @@ class InboxWorker:
     async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation; return when to come back, or `None` if none is left."""
         conversation, has_answered = (payload["channel"], payload["conversation_id"]), False
+        self._places.forget(kind, conversation)
         while not self._held.stopping:
             if (until := self._paused.until((kind, *conversation))) is not None:
                 return until
@@ -114,15 +127,28 @@ class InboxWorker:
                 return self._paused.begin((kind, *conversation))
             if not isinstance(item, InboxItem):
                 return item
+            if not self._places.enter(item):
+                await self._held.give_back(item)
+                return self._clock.now() + _PLACE_SECONDS
             held, has_answered = self._held.add(item), True
             try:
                 again = await self._process(held)
             finally:
                 self._held.remove(item)
                 self._awaited.notify(item)
+                await self._free_place(item)
             if again is not None:
                 return again
         return None
+
+    async def _free_place(self, item: InboxItem) -> None:
+        """Have the conversation taken up that has waited for the place of an event."""
+        conversation = self._places.leave(item)
+        if conversation is not None and self._runner is not None and not self._held.stopping:
+            channel, conversation_id = conversation
+            payload = {"channel": channel, "conversation_id": conversation_id}
+            name = task_id(item.kind, channel, conversation_id)
+            await self._runner.schedule(TASKS[item.kind], payload, task_id=name)
 
     async def _process(self, held: HeldEvent) -> float | None:
         """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""

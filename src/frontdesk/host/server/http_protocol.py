@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from frontdesk.host.server.http_cycle import HttpCycle
 from frontdesk.host.server.unread import bytes_taken
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
-from frontdesk.kit.http.endpoint import CONNECTION
+from frontdesk.kit.http.asgi import CONNECTION
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import http as log
 

@@ -9,6 +9,7 @@ import uvicorn
 
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host.server.http_protocol import ConnectionGate
+from frontdesk.host.server.socket_protocol import BoundedSocketProtocol
 from frontdesk.host.server.unread import UnreadWatch, bound_unsent
 from frontdesk.kit.auth.redaction import install
 from frontdesk.kit.http.server_limits import ServerLimits, allowed_connections
@@ -37,6 +38,8 @@ class Server(uvicorn.Server):
         self._unread: UnreadWatch | None = None
         if limits is not None:
             config.http = _bounded(config, limits)
+            if config.ws in ("auto", "websockets-sansio"):
+                config.ws = BoundedSocketProtocol
             self._unread = UnreadWatch(self.server_state.connections, limits.send_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

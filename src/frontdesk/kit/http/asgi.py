@@ -15,10 +15,13 @@ from frontdesk.errors import (
     TargetError,
     TooManyRequestsError,
 )
+from frontdesk.kit.http.body_budget import BodyHold
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
+CONNECTION = "frontdesk.connection"
+"""The ASGI extension by which a server offers the connection of a request."""
 _LONGEST_NUMBER = 15
 _SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
 JSON = (b"content-type", b"application/json")
@@ -44,18 +47,21 @@ def need_single(scope: Scope) -> None:
             raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 
-async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
-    """Return the whole body, if it is small enough."""
+async def read_body(receive: Receive, headers: Headers, *, limit: int, held: BodyHold | None = None) -> bytes:
+    """Return the whole body, if it is small enough; it counts in `held`, before it is read if its length is known."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
+    if held is not None and length is not None:
+        held.add(int(length))
+        held = None
     message = await receive()
     if message["type"] != "http.request" or message.get("more_body", False):
-        return await _read_rest(receive, message, limit)
+        return await _read_rest(receive, message, limit, held)
     return _within(message.get("body", b""), limit)
 
 
-async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
+async def _read_rest(receive: Receive, message: Any, limit: int, held: BodyHold | None) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
@@ -64,6 +70,8 @@ async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
         part = message.get("body", b"")
         size += len(part)
         parts.append(_within(part, limit - size + len(part)))
+        if held is not None:
+            held.add(len(part))
         if not message.get("more_body", False):
             return b"".join(parts)
         message = await receive()

@@ -25,7 +25,8 @@ from frontdesk.kit.aio.current import cancelled_run, current_caller, incoming_tr
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
-from frontdesk.kit.http.asgi import ClientGoneError, Headers, headers_of, need_single, read_body
+from frontdesk.kit.http.asgi import CONNECTION, ClientGoneError, Headers, headers_of, need_single, read_body
+from frontdesk.kit.http.body_budget import BodyHold
 from frontdesk.kit.http.limits import Counter, Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.loggers import http as log
@@ -35,8 +36,6 @@ _WATCH_AFTER = 0.05
 _TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _DIGITS = 5
 """The number of digits in the length of a large body."""
-CONNECTION = "frontdesk.connection"
-"""The ASGI extension by which a server offers the connection of a request."""
 
 Release = Callable[[], None]
 _ids = RandomIds()
@@ -68,6 +67,8 @@ class HttpCall(Timed):
     """Whether an answer is on its way, so that an error can't be one any more."""
     counter: Counter | None = None
     """The counter that counts the request until it ends."""
+    held: BodyHold | None = None
+    """The bytes that count for its body until it ends, if it is large."""
     _late = False
     _slow: "BodyDeadline | None" = None
     """The deadline of its body, once the body was seen not to come at once."""
@@ -86,7 +87,10 @@ class HttpCall(Timed):
     def hand_on(self) -> "Release | None":
         """Return what to call when the answer is no longer being made, for code that outlives the request."""
         counter, self.counter = self.counter, None
-        return None if counter is None else partial(counter.end, self.caller.identity.key)
+        held, self.held = self.held, None
+        if counter is None or held is None:
+            return None if counter is None else partial(counter.end, self.caller.identity.key)
+        return partial(_release, counter, held, self.caller)
 
     async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """Return the body; from then on the client is watched, since all that it can still do is leave."""
@@ -104,7 +108,7 @@ class HttpCall(Timed):
         self._reading = deadline
         self._clients.add(self, task)
         try:
-            raw = await read_body(self.receive, self.headers, limit=limit)
+            raw = await read_body(self.receive, self.headers, limit=limit, held=self.held)
         except asyncio.CancelledError:
             if not self._late:
                 raise
@@ -175,6 +179,8 @@ class HttpCall(Timed):
         self._clients.drop(self)
         if self.counter is not None:
             self.counter.end(self.caller.identity.key)
+        if self.held is not None:
+            self.held.release()
         if self._watcher is not None:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector runs.
@@ -287,6 +293,8 @@ class HttpEndpoint:
             elif self._allow is not None and not _is_small(call.headers):
                 # Megabytes are not parsed for a caller who may not come in.
                 await self._allow(caller)
+                if limiter is not None:
+                    call.held = limiter.hold(caller)
             await handler(call)
         except ClientGoneError:
             return
@@ -311,6 +319,11 @@ class HttpEndpoint:
             log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)
+
+
+def _release(counter: Counter, held: BodyHold, caller: Caller) -> None:
+    counter.end(caller.identity.key)
+    held.release()
 
 
 def _trace(headers: Headers) -> str | None:

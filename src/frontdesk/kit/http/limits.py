@@ -10,8 +10,7 @@ from math import inf
 from frontdesk.data.identity import Caller
 from frontdesk.data.limits import RateLimit
 from frontdesk.errors import TooManyRequestsError
-
-Who = tuple[str, str]
+from frontdesk.kit.http.body_budget import BodyBudget, BodyHold, Who
 
 _BUSY_RETRY = 1.0
 
@@ -28,6 +27,10 @@ class Limits:
     """The number of answers that may be made at once for one caller, beside as many other requests."""
     max_running: int | None = 1_000
     """The number for all callers together, likewise."""
+    max_bytes_per_caller: int | None = 64 * 1024 * 1024
+    """The bytes of the large bodies that may be in flight at once for one caller; one body is always let in."""
+    max_bytes: int | None = 256 * 1024 * 1024
+    """The bytes for all callers together, likewise."""
     max_callers: int = 10_000
     """The number of callers that are counted separately. When there are more at once, the others share one count."""
 
@@ -35,7 +38,7 @@ class Limits:
         """List what is wrong, a line each."""
         rates = {"per_caller": self.per_caller, "per_channel": self.per_channel}
         wrong = [f"limits: {name}: {finding}" for name, rate in rates.items() if rate for finding in rate.findings()]
-        for name in ("max_running_per_caller", "max_running", "max_callers"):
+        for name in ("max_running_per_caller", "max_running", "max_bytes_per_caller", "max_bytes", "max_callers"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 wrong.append(f"limits: {name} must be at least 1")
@@ -90,6 +93,7 @@ class Limiter:
         self.answers = Counter(limits, "Too many answers are being made")
         # Counted separately, so that a caller at the limit of answers can still cancel one.
         self.others = Counter(limits, "Too many requests are under way")
+        self._bodies = BodyBudget(limits.max_bytes, limits.max_bytes_per_caller)
 
     def take(self, caller: Caller) -> None:
         """Count a request, or refuse it."""
@@ -127,6 +131,10 @@ class Limiter:
         who = caller.identity.key
         self.answers.begin(who)
         return partial(self.answers.end, who)
+
+    def hold(self, caller: Caller) -> BodyHold:
+        """Return the count of the bytes of a body, or of the messages of a connection, of a caller."""
+        return BodyHold(self._bodies, caller.identity.key)
 
 
 class Counter:

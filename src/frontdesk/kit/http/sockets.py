@@ -20,7 +20,8 @@ from frontdesk.errors import (
 from frontdesk.kit.aio.current import current_caller
 from frontdesk.kit.aio.tasks import present_task
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
-from frontdesk.kit.http.asgi import JSON, error_headers, headers_of, need_single
+from frontdesk.kit.http.asgi import CONNECTION, JSON, error_headers, headers_of, need_single
+from frontdesk.kit.http.body_budget import BodyHold
 from frontdesk.kit.http.limits import Bucket, Limiter, RateLimit
 from frontdesk.loggers import http as log
 
@@ -54,6 +55,14 @@ class Limits(Protocol):
 
     @property
     def send_seconds(self) -> float: ...
+
+
+class SocketConnection(Protocol):
+    """The connection of a WebSocket, where the server offers the extension `frontdesk.connection`."""
+
+    def bound(self, max_bytes: int, hold: BodyHold | None) -> None:
+        """Set the largest message, and the caller for whom incomplete messages count."""
+        ...
 
 
 class SocketGoneError(Exception):
@@ -219,15 +228,13 @@ class SocketEndpoint:
             await socket.admit(self._allow)
             self._need_room(socket.caller)
         except RequestError as error:
-            await self._deny(scope, send, error)
-            # Uvicorn takes a handshake that was refused with a body for an unanswered one, and logs an error, unless
-            # the connection has ended by then.
-            await receive()
-            await asyncio.sleep(0)
+            with suppress(OSError):
+                await self._deny(scope, send, error)
             return
         key = socket.caller.identity.key
         current_caller.set(key)
         self._open[key] += 1
+        self._bound(scope, socket.caller)
         try:
             with suppress(OSError):
                 await send({"type": "websocket.accept"})
@@ -242,6 +249,12 @@ class SocketEndpoint:
             raise UnavailableError("Too many connections are open.", retry_after=5)
         if self._open[caller.identity.key] >= self._limits.max_open_per_caller:
             raise TooManyRequestsError("Too many of your connections are open.", retry_after=5)
+
+    def _bound(self, scope: Scope, caller: Caller) -> None:
+        connection: SocketConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
+        if connection is not None:
+            hold = None if self._limiter is None else self._limiter.hold(caller)
+            connection.bound(self._limits.max_message_bytes, hold)
 
     async def _deny(self, scope: Scope, send: Send, error: RequestError) -> None:
         if "websocket.http.response" not in (scope.get("extensions") or {}):
