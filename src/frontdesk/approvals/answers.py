@@ -13,12 +13,12 @@ from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.approvals.records import status_of
 from frontdesk.approvals.voting import Voter
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ANSWERED, EXPIRED, ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, StoreError
 from frontdesk.ids import Ids, new_secret
 from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
 from frontdesk.kit.lineage import asked_as, descends_from
@@ -72,7 +72,7 @@ class Answers:
         sessions = {None if question is None else question.session_id for question in questions}
         session_id = sessions.pop() if len(sessions) == 1 else None
         if session_id is None:
-            raise _unknown()
+            raise unknown()
         return session_id
 
     async def asked(
@@ -94,12 +94,12 @@ class Answers:
         for question, given in zip(questions, answers, strict=True):
             if question.is_expired(self._clock.now()):
                 await self._decisions.expire(question)
-                raise ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
+                raise _expired()
             if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
             if question.terms is not None and question.status == "pending":
                 if caller is None:
-                    raise _unknown()
+                    raise unknown()
                 voter = Voter(identity=caller.identity, key=owner, claims=caller.claims)
                 await self._decisions.need_deciding(question, given, voter)
         return questions
@@ -112,7 +112,7 @@ class Answers:
         """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
-                raise ConflictError(_CHANGED, code="approval_changed", param="approvals")
+                raise _changed()
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
         """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.
@@ -184,7 +184,7 @@ class Answers:
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None or not await descends_from(self._store, session, question.session_id):
-            raise _unknown()
+            raise unknown()
         return question
 
 
@@ -193,10 +193,30 @@ def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnsw
     return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
 
 
-def _unknown() -> NotFoundError:
+def unknown() -> NotFoundError:
+    """Make the refusal of an answer to a question that is not there, or is not the caller's."""
     return NotFoundError("There is no such approval.", param="approvals")
 
 
 def answered() -> ConflictError:
     """Make the refusal of an answer to a question that was answered."""
     return ConflictError("This approval was answered before.", code=ANSWERED, param="approvals")
+
+
+def refused(decision: Decision) -> RequestError | None:
+    """Return the refusal of an answer that was not recorded; `None` for one that was."""
+    if decision.outcome in ("recorded", "needs_more"):
+        return None
+    if decision.outcome == "changed":
+        return _changed()
+    if decision.outcome == "not_yours" or decision.approval is None:
+        return unknown()
+    return _expired() if decision.approval.reason == EXPIRED else answered()
+
+
+def _changed() -> ConflictError:
+    return ConflictError(_CHANGED, code="approval_changed", param="approvals")
+
+
+def _expired() -> ConflictError:
+    return ConflictError("This answer comes too late.", code="approval_expired", param="approvals")

@@ -57,7 +57,7 @@ class Decisions:
         Without `sees_tools` there is no target here, and the run that goes on compares the tool.
         """
         self._sees_tools = sees_tools
-        self._find_key = find_key or self._stored_key
+        self.find_key = find_key or self._stored_key
         self._spans = spans
         self._store = store
         self._clock = clock
@@ -81,7 +81,7 @@ class Decisions:
         terms = question.terms
         if terms is None:
             return (question, "requester") if question.owner == voter.key else (None, None)
-        seat = await seat_of(question, terms, voter, self._find_key)
+        seat = await seat_of(question, terms, voter, self.find_key)
         return (question if seat is not None or question.owner == voter.key else None), seat
 
     async def decide(
@@ -211,7 +211,7 @@ class Decisions:
         terms = question.terms
         if terms is None or question.status != "pending":
             return
-        seat = await seat_of(question, terms, voter, self._find_key)
+        seat = await seat_of(question, terms, voter, self.find_key)
         if seat is None:
             raise ForbiddenError(NOT_YOURS, code="approval_not_yours", param="approvals")
         while True:
