@@ -180,8 +180,8 @@ class AuditLine(Value, frozen=True, kw_only=True):
     subject: str
     """The id of what it is about, such as an approval."""
     action: str
-    """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`, or an
-    operator's `read` and `exported`."""
+    """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`, `failed`
+    for a decision that nothing could be done with, or an operator's `read` and `exported`."""
     by: str = ""
     """The isolation key of the person who did it; empty for the host itself."""
     reason: str | None = None
