@@ -1,6 +1,6 @@
 """Takes answers to approvals: each counts once, and only for the call that was asked about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hmac import compare_digest
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
 from frontdesk.kit.lineage import asked_as, descends_from
 
 T = TypeVar("T")
+Expire = Callable[[PendingApproval], Awaitable[None]]
 
 _CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
 
@@ -40,10 +41,11 @@ class Answers:
         *,
         may_repeat: bool = False,
         lifetime: float | None = None,
+        expire: Expire | None = None,
     ) -> None:
         """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does.
 
-        Questions are cancelled after `lifetime` seconds without an answer.
+        Without an answer for `lifetime` seconds it is a no; `expire` is called with a question whose time is over.
         """
         self._store = store
         self._clock = clock
@@ -51,6 +53,7 @@ class Answers:
         self._decisions = decisions
         self._may_repeat = may_repeat
         self._lifetime = lifetime
+        self._expire = expire
 
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
         """Return a request with the answers that count, and with the session that asked if it names none.
@@ -93,7 +96,8 @@ class Answers:
         questions = [await self._question(owner, session, given) for given in answers]
         for question, given in zip(questions, answers, strict=True):
             if question.is_expired(self._clock.now()):
-                await self._decisions.expire(question)
+                if self._expire is not None:
+                    await self._expire(question)
                 raise _expired()
             if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()

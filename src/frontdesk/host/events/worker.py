@@ -2,8 +2,8 @@
 
 An event is written before it is acknowledged. The process that claims the first one of a conversation answers it; the
 result of the turn, its deliveries, and the end of the event are written together. A turn that a crash cuts off is run
-again, because it is not known how far it came; an event that ends its process again and again is given up. One that goes on after a decision
-is tried far more often, and rests in between: the yes of a person must not be lost because hosts are restarted.
+again, because it is not known how far it came; an event that ends its process again and again is given up. One that
+goes on after a decision is tried far more often, and rests in between: a yes must not be lost because hosts restart.
 """
 
 import asyncio
