@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.approvals.voting import Voter, is_decided, seat_of, vote_of
+from frontdesk.approvals.records import vote_of
+from frontdesk.approvals.voting import Voter, is_decided, seat_of
 from frontdesk.data.approval import ApprovalAnswer, ApprovalVote, ApproverClaim, ApproverTerms
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.testing.store_samples import NOW, question
@@ -76,7 +77,7 @@ async def test_a_claim_counts_by_its_value_and_type(claims: dict[str, Any], coun
 
 def vote(voter: str, name: str, *, approved: bool = True) -> ApprovalVote:
     answer = ApprovalAnswer(approval_id="apr_1", approved=approved)
-    return vote_of(ASKED, answer, Voter(identity=EVE, key=voter), name, NOW)
+    return vote_of(ASKED, answer, NOW, voter=voter, identity=EVE, seat=name)
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
         clock.advance(2)
         assert (await context.decide(caller(), approval_id, True)).outcome == "late"
         question = await context.get_approval(caller(), approval_id)
-        assert (question.status, question.reason, shop.paid) == ("cancelled", "expired", [])
+        assert (question.status, question.reason, shop.paid) == ("rejected", "expired", [])
         assert [(line.action, line.by) for line in await ledger.audit.lines()] == [("expired", "")]
 
 

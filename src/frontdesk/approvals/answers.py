@@ -1,6 +1,6 @@
 """Takes answers to approvals: each counts once, and only for the call that was asked about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hmac import compare_digest
 from typing import TypeVar
 
@@ -13,17 +13,18 @@ from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.approvals.records import status_of
 from frontdesk.approvals.voting import Voter
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ANSWERED, EXPIRED, ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, StoreError
 from frontdesk.ids import Ids, new_secret
 from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
 from frontdesk.kit.lineage import asked_as, descends_from
 
 T = TypeVar("T")
+Expire = Callable[[PendingApproval], Awaitable[None]]
 
 _CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
 
@@ -40,10 +41,11 @@ class Answers:
         *,
         may_repeat: bool = False,
         lifetime: float | None = None,
+        expire: Expire | None = None,
     ) -> None:
         """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does.
 
-        Questions are cancelled after `lifetime` seconds without an answer.
+        Without an answer for `lifetime` seconds it is a no; `expire` is called with a question whose time is over.
         """
         self._store = store
         self._clock = clock
@@ -51,6 +53,7 @@ class Answers:
         self._decisions = decisions
         self._may_repeat = may_repeat
         self._lifetime = lifetime
+        self._expire = expire
 
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
         """Return a request with the answers that count, and with the session that asked if it names none.
@@ -72,7 +75,7 @@ class Answers:
         sessions = {None if question is None else question.session_id for question in questions}
         session_id = sessions.pop() if len(sessions) == 1 else None
         if session_id is None:
-            raise _unknown()
+            raise unknown()
         return session_id
 
     async def asked(
@@ -93,13 +96,14 @@ class Answers:
         questions = [await self._question(owner, session, given) for given in answers]
         for question, given in zip(questions, answers, strict=True):
             if question.is_expired(self._clock.now()):
-                await self._decisions.expire(question)
-                raise ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
+                if self._expire is not None:
+                    await self._expire(question)
+                raise _expired()
             if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
             if question.terms is not None and question.status == "pending":
                 if caller is None:
-                    raise _unknown()
+                    raise unknown()
                 voter = Voter(identity=caller.identity, key=owner, claims=caller.claims)
                 await self._decisions.need_deciding(question, given, voter)
         return questions
@@ -112,7 +116,7 @@ class Answers:
         """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
-                raise ConflictError(_CHANGED, code="approval_changed", param="approvals")
+                raise _changed()
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
         """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.
@@ -184,7 +188,7 @@ class Answers:
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None or not await descends_from(self._store, session, question.session_id):
-            raise _unknown()
+            raise unknown()
         return question
 
 
@@ -193,10 +197,30 @@ def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnsw
     return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
 
 
-def _unknown() -> NotFoundError:
+def unknown() -> NotFoundError:
+    """Make the refusal of an answer to a question that is not there, or is not the caller's."""
     return NotFoundError("There is no such approval.", param="approvals")
 
 
 def answered() -> ConflictError:
     """Make the refusal of an answer to a question that was answered."""
     return ConflictError("This approval was answered before.", code=ANSWERED, param="approvals")
+
+
+def refused(decision: Decision) -> RequestError | None:
+    """Return the refusal of an answer that was not recorded; `None` for one that was."""
+    if decision.outcome in ("recorded", "needs_more"):
+        return None
+    if decision.outcome == "changed":
+        return _changed()
+    if decision.outcome == "not_yours" or decision.approval is None:
+        return unknown()
+    return _expired() if decision.approval.reason == EXPIRED else answered()
+
+
+def _changed() -> ConflictError:
+    return ConflictError(_CHANGED, code="approval_changed", param="approvals")
+
+
+def _expired() -> ConflictError:
+    return ConflictError("This answer comes too late.", code="approval_expired", param="approvals")

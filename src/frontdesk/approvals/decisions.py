@@ -14,11 +14,11 @@ from frontdesk.approvals.records import (
     Resume,
     caller_of,
     line_of,
-    own_vote,
     resuming,
     status_of,
+    vote_of,
 )
-from frontdesk.approvals.voting import FindKey, Voter, is_decided, seat_of, vote_of
+from frontdesk.approvals.voting import FindKey, Voter, is_decided, seat_of
 from frontdesk.clock import Clock
 from frontdesk.data.approval import (
     EXPIRED,
@@ -57,7 +57,7 @@ class Decisions:
         Without `sees_tools` there is no target here, and the run that goes on compares the tool.
         """
         self._sees_tools = sees_tools
-        self._find_key = find_key or self._stored_key
+        self.find_key = find_key or self._stored_key
         self._spans = spans
         self._store = store
         self._clock = clock
@@ -81,7 +81,7 @@ class Decisions:
         terms = question.terms
         if terms is None:
             return (question, "requester") if question.owner == voter.key else (None, None)
-        seat = await seat_of(question, terms, voter, self._find_key)
+        seat = await seat_of(question, terms, voter, self.find_key)
         return (question if seat is not None or question.owner == voter.key else None), seat
 
     async def decide(
@@ -94,7 +94,7 @@ class Decisions:
         question, seat = await self.look(voter, answer.approval_id)
         if question is None or seat is None:
             return Decision(outcome="not_yours", approval=question)
-        vote = vote_of(question, answer, voter, seat, self._clock.now())
+        vote = self._vote_of(question, answer, voter, seat)
         return await self._spanned(question, answer, vote, seen, new_run_id, resume)
 
     async def decide_as_operator(
@@ -102,8 +102,12 @@ class Decisions:
     ) -> Decision:
         """Decide a question because an operator says so, whoever else would have to agree."""
         nobody = Voter(identity=ChannelIdentity(channel="operator", native_id=by), key=by)
-        vote = vote_of(question, answer, nobody, OPERATOR_SEAT, self._clock.now())
+        vote = self._vote_of(question, answer, nobody, OPERATOR_SEAT)
         return await self._spanned(question, answer, vote, None, new_run_id, resume)
+
+    def _vote_of(self, question: PendingApproval, answer: ApprovalAnswer, voter: Voter, seat: str) -> ApprovalVote:
+        now = self._clock.now()
+        return vote_of(question, answer, now, voter=voter.key, identity=voter.identity, seat=seat)
 
     async def _spanned(
         self,
@@ -117,7 +121,7 @@ class Decisions:
         channel = "" if vote.identity is None else vote.identity.channel
         span = self._spans.begin("approval", channel, question.trace)
         try:
-            decision = await self._refused(question, answer, seen)
+            decision = await self._refused(question, answer, seen, new_run_id, resume)
             while decision is None:
                 decision = await self._vote(question, answer, vote, new_run_id, resume, span)
         except BaseException as error:
@@ -141,32 +145,56 @@ class Decisions:
             return Decision(outcome="late", approval=fresh)
         if not await self.is_enough(fresh, vote):
             return await self._count(fresh, vote)
-        now = vote.at
-        decided = fresh.replace(status=status_of(answer), decided_at=now, reason=answer.reason, begun=False)
-        event = resuming(decided, answer, vote, new_run_id).replace(trace=span.carry())
-        rows = await self._settling.rows(decided, caller_of(vote))
+        # Of questions of earlier versions it is not known who asked: only that person could answer.
+        requester = fresh.requester or caller_of(vote)
+        if requester is None:
+            raise ValueError("a vote has the account with which it was given")
+        decided = fresh.replace(status=status_of(answer), decided_at=vote.at, reason=answer.reason, begun=False)
+        event = resuming(decided, answer, requester, vote.at, new_run_id).replace(trace=span.carry())
+        if not await self._write(decided, event, resume, caller_of(vote), vote):
+            # Another decision was a moment earlier.
+            late = await self._store.approvals.get(question.owner, answer.approval_id)
+            return Decision(outcome="late", approval=late)
+        return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
+
+    async def _write(
+        self,
+        decided: PendingApproval,
+        event: InboxItem,
+        resume: Resume,
+        by: Caller | None = None,
+        vote: ApprovalVote | None = None,
+    ) -> bool:
+        """Write a decision with the event that goes on with the run; tell whether it is the first.
+
+        Without a vote nobody has decided, and it is a no because the time is over.
+        """
+        rows, at = await self._settling.rows(decided, by), decided.decided_at or self._clock.now()
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
-                    question.owner,
-                    question.approval_id,
+                    decided.owner,
+                    decided.approval_id,
                     decided.status,
-                    at=now,
-                    reason=answer.reason,
+                    at=at,
+                    reason=decided.reason,
                     attempt=new_secret(),
                     first=True,
                     resumed_by=event.run_id,
                 )
-                self._note(transaction, decided, vote, rows)
+                if vote is not None:
+                    self._note(transaction, decided, vote)
+                else:
+                    transaction.add_audit(line_of(decided, EXPIRED, at))
+                for row in rows:
+                    transaction.add_delivery(row)
                 transaction.accept(event)
         except StoreError:
-            # Another decision was a moment earlier.
-            late = await self._store.approvals.get(question.owner, answer.approval_id)
-            return Decision(outcome="late", approval=late)
+            return False
         await resume(event)
         await self._settling.wake(rows)
-        await self._settling.settle_rest(decided, caller_of(vote), rows)
-        return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
+        await self._settling.settle_rest(decided, by, rows)
+        return True
 
     async def _count(self, question: PendingApproval, vote: ApprovalVote) -> Decision | None:
         """Write a vote that decides nothing; `None` if another was written at the same moment, which may be enough."""
@@ -182,9 +210,16 @@ class Decisions:
             return None
         return Decision(outcome="needs_more", approval=question)
 
-    async def _refused(self, question: PendingApproval, answer: ApprovalAnswer, seen: str | None) -> Decision | None:
+    async def _refused(
+        self,
+        question: PendingApproval,
+        answer: ApprovalAnswer,
+        seen: str | None,
+        new_run_id: NewRunId,
+        resume: Resume,
+    ) -> Decision | None:
         if question.is_expired(self._clock.now()):
-            await self.expire(question)
+            await self.expire(question, new_run_id, resume)
             return Decision(
                 outcome="late", approval=await self._store.approvals.get(question.owner, question.approval_id)
             )
@@ -211,12 +246,12 @@ class Decisions:
         terms = question.terms
         if terms is None or question.status != "pending":
             return
-        seat = await seat_of(question, terms, voter, self._find_key)
+        seat = await seat_of(question, terms, voter, self.find_key)
         if seat is None:
             raise ForbiddenError(NOT_YOURS, code="approval_not_yours", param="approvals")
         while True:
             fresh = await self._store.approvals.get(question.owner, question.approval_id) or question
-            vote = vote_of(fresh, answer, voter, seat, self._clock.now())
+            vote = self._vote_of(fresh, answer, voter, seat)
             if await self.is_enough(fresh, vote):
                 return
             if await self._count(fresh, vote) is not None:
@@ -260,7 +295,8 @@ class Decisions:
             if event is not None:
                 rows += await self._settling.confirmations(event, decided)
             if question.status == "pending":
-                noted.append((decided, own_vote(question, answer, caller, now)))
+                identity = None if caller is None else caller.identity
+                noted.append((decided, vote_of(question, answer, now, voter=question.owner, identity=identity)))
                 rows += await self._settling.rows(decided, caller)
 
         def add(transaction: StateTransaction) -> None:
@@ -280,9 +316,20 @@ class Decisions:
 
         return add, finish
 
-    async def expire(self, question: PendingApproval) -> None:
-        """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
-        await self._cancel(question, EXPIRED, line_of(question, EXPIRED, self._clock.now()))
+    async def expire(self, question: PendingApproval, new_run_id: NewRunId, resume: Resume) -> None:
+        """Decide a question that nobody has answered in time as a no, with which the run goes on.
+
+        One that was decided meanwhile stays as it is. One of an earlier version, which does not tell who asked, is
+        cancelled.
+        """
+        now = self._clock.now()
+        if question.requester is None:
+            await self._cancel(question, EXPIRED, line_of(question, EXPIRED, now))
+            return
+        answer = ApprovalAnswer(approval_id=question.approval_id, approved=False, reason=EXPIRED)
+        decided = question.replace(status=status_of(answer), decided_at=now, reason=EXPIRED, begun=False)
+        event = resuming(decided, answer, question.requester, now, new_run_id).replace(trace=question.trace)
+        await self._write(decided, event, resume)
 
     async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
         """Cancel a question because an operator says so; tell whether nobody decided it before."""
@@ -351,9 +398,6 @@ class Decisions:
         transaction: StateTransaction,
         decided: PendingApproval,
         vote: ApprovalVote,
-        rows: Sequence[Delivery] = (),
     ) -> None:
         transaction.add_vote(vote)
         transaction.add_audit(line_of(decided, decided.status, vote.at, vote.voter, vote.reason))
-        for row in rows:
-            transaction.add_delivery(row)

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import EXPIRED, PendingApproval
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.errors import ApprovalIdError
 from frontdesk.kit.framework.approval_ids import mark_shown
 from frontdesk.kit.framework.types import is_response
 from frontdesk.kit.framework.workflow_requests import approvals_in, requests_of
 from frontdesk.kit.names import LONGEST_ID
+
+_TOO_LATE = "Nobody approved this call in time, so that the answer is no."
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
@@ -127,5 +129,5 @@ def answer(question: PendingApproval, approved: bool, reason: str | None) -> Mes
         mark_shown(response, question.approval_id)
     contents: list[Content] = [response]
     if reason and not approved:
-        contents.append(Content.from_text(reason))
+        contents.append(Content.from_text(_TOO_LATE if reason == EXPIRED else reason))
     return Message("user", contents)

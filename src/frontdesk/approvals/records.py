@@ -11,7 +11,7 @@ from frontdesk.data.approval import (
     Resumption,
 )
 from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 
 NewRunId = Callable[[str], str]
@@ -26,16 +26,25 @@ def status_of(answer: ApprovalAnswer) -> ApprovalStatus:
     return "approved" if answer.approved else "rejected"
 
 
-def own_vote(question: PendingApproval, answer: ApprovalAnswer, caller: Caller | None, at: float) -> ApprovalVote:
-    """Return the vote of the person for whom the run asked."""
+def vote_of(
+    question: PendingApproval,
+    answer: ApprovalAnswer,
+    at: float,
+    *,
+    voter: str,
+    identity: ChannelIdentity | None,
+    seat: str = "",
+) -> ApprovalVote:
+    """Return the vote of a person, by their isolation key and account."""
     return ApprovalVote(
         owner=question.owner,
         approval_id=question.approval_id,
-        voter=question.owner,
+        voter=voter,
         approved=answer.approved,
         at=at,
         reason=answer.reason,
-        identity=None if caller is None else caller.identity,
+        identity=identity,
+        seat=seat,
     )
 
 
@@ -49,11 +58,10 @@ def caller_of(vote: ApprovalVote) -> Caller | None:
     return None if vote.identity is None else Caller(identity=vote.identity)
 
 
-def resuming(question: PendingApproval, answer: ApprovalAnswer, vote: ApprovalVote, new_run_id: NewRunId) -> InboxItem:
-    """Make the event that goes on with a run, as the person who asked; of earlier versions that is not known."""
-    requester = question.requester or caller_of(vote)
-    if requester is None:
-        raise ValueError("a vote has the account with which it was given")
+def resuming(
+    question: PendingApproval, answer: ApprovalAnswer, requester: Caller, at: float, new_run_id: NewRunId
+) -> InboxItem:
+    """Make the event that goes on with a run, as the person who asked."""
     request: ChannelRequest = question.resume or ChannelRequest(
         channel=requester.identity.channel, operation="approval"
     )
@@ -67,7 +75,7 @@ def resuming(question: PendingApproval, answer: ApprovalAnswer, vote: ApprovalVo
         conversation_id=name,
         caller=requester,
         request=request,
-        received_at=vote.at,
+        received_at=at,
         payload=Resumption(approval_id=question.approval_id, owner=question.owner),
         run_id=new_run_id(request.channel),
         kind="resume",

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
-from frontdesk.data.approval import ApprovalAnswer, ApprovalVote, ApproverClaim, ApproverTerms, PendingApproval
+from frontdesk.data.approval import ApprovalVote, ApproverClaim, ApproverTerms, PendingApproval
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
 
@@ -62,20 +62,6 @@ def is_decided(terms: ApproverTerms, votes: Sequence[ApprovalVote], vote: Approv
     # A person who was unlinked meanwhile has another key, and the same seat.
     seats = {given.seat or given.voter for given in approving}
     return min(len(seats), len({given.voter for given in approving})) >= terms.votes
-
-
-def vote_of(question: PendingApproval, answer: ApprovalAnswer, voter: Voter, seat: str, at: float) -> ApprovalVote:
-    """Return the vote of a person."""
-    return ApprovalVote(
-        owner=question.owner,
-        approval_id=question.approval_id,
-        voter=voter.key,
-        approved=answer.approved,
-        at=at,
-        reason=answer.reason,
-        identity=voter.identity,
-        seat=seat,
-    )
 
 
 def _has(needed: ApproverClaim, claims: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from frontdesk.data.noun import Noun, Value
 ANSWERED = "approval_answered"
 """The code of the refusal of a second answer."""
 EXPIRED = "expired"
-"""The reason of a question that was cancelled because nobody answered it in time."""
+"""The reason of a question that is a no because nobody answered it in time."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 Outcome = Literal["recorded", "needs_more", "late", "not_yours", "changed"]
 
@@ -82,7 +82,7 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     """The hash of the tool's parameters when it was asked; `None` if the host can't see them."""
     rule: ApprovalRule = "requester"
     expires_at: float | None = None
-    """When the question is cancelled if nobody has answered it."""
+    """When it is a no if nobody has answered it."""
     status: ApprovalStatus = "pending"
     decided_at: float | None = None
     reason: str | None = None
@@ -180,8 +180,8 @@ class AuditLine(Value, frozen=True, kw_only=True):
     subject: str
     """The id of what it is about, such as an approval."""
     action: str
-    """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`, or an
-    operator's `read` and `exported`."""
+    """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`,
+    `failed` for a decision that nothing could be done with, or an operator's `read` and `exported`."""
     by: str = ""
     """The isolation key of the person who did it; empty for the host itself."""
     reason: str | None = None

@@ -19,6 +19,10 @@ class RunFailure(Noun, frozen=True, kw_only=True):
     message: str
 
 
+DECISIONS = "decisions"
+"""The name in `RunRecord.details` under which a run says what became of its caller's votes."""
+
+
 class RunRecord(Noun, frozen=True, kw_only=True):
     """A run as it is stored."""
 

@@ -1,4 +1,4 @@
-"""Settles the messages in which decided questions are shown, and cancels questions whose time is over."""
+"""Settles the messages in which decided questions are shown, and decides questions whose time is over."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from frontdesk.abc.events import ConfirmsAnswers
 from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
-from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.answers import Expire
 from frontdesk.approvals.records import caller_of, line_of
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalPlace, PendingApproval
@@ -25,7 +25,7 @@ from frontdesk.loggers import deliveries as log
 from frontdesk.runs.asking import Asking
 
 TASK = "expire"
-"""The name of the task that cancels questions whose time is over."""
+"""The name of the task that decides questions whose time is over."""
 ESCALATE = "escalate"
 """The name of the task that asks more people."""
 _MOST_AT_ONCE = 10
@@ -134,13 +134,11 @@ class PlaceSettler:
 
 
 class ApprovalExpiry:
-    """Cancels questions whose time is over, and asks more people about those that escalate, as tasks of the runner."""
+    """Decides questions whose time is over, and asks more people about those that escalate, as tasks of the runner."""
 
-    def __init__(
-        self, store: HostStateStore, decisions: Decisions, clock: Clock, asking: Asking, outbox: Outbox
-    ) -> None:
+    def __init__(self, store: HostStateStore, expire: Expire, clock: Clock, asking: Asking, outbox: Outbox) -> None:
         self._store = store
-        self._decisions = decisions
+        self._decide = expire
         self._clock = clock
         self._asking = asking
         self._outbox = outbox
@@ -157,7 +155,7 @@ class ApprovalExpiry:
     async def _expire(self, payload: Mapping[str, Any]) -> None:
         question = await self._store.approvals.get(payload["owner"], payload["approval_id"])
         if question is not None and question.is_expired(self._clock.now()):
-            await self._decisions.expire(question)
+            await self._decide(question)
 
     async def _to_escalate(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         for question in await self._store.approvals.to_escalate(self._clock.now(), limit=_PAGE):

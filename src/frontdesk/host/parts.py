@@ -21,6 +21,7 @@ from frontdesk.approvals.binding import RuleBinder
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.voting import FindKey
 from frontdesk.clock import Clock
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.live.replies import LiveReplies
@@ -107,7 +108,7 @@ class Parts:
         self.events = self._answering(planner, presence)
         self.outbox.register(runner)
         self.events.register(runner)
-        ApprovalExpiry(store, self.decisions, clock, self.asking, self.outbox).register(runner)
+        ApprovalExpiry(store, self._expire, clock, self.asking, self.outbox).register(runner)
 
     def _approve(self, access: Access, config: HostConfig, planner: Planner) -> None:
         """Make the parts that ask questions and decide them."""
@@ -119,7 +120,9 @@ class Parts:
         self.decisions = Decisions(store, clock, schemas, places, self.spans, find_key)
         repeats = target.info.checkpoints
         lifetime = None if options is None else options.seconds
-        self.answers = Answers(store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
+        self.answers = Answers(
+            store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime, expire=self._expire
+        )
         self.asking = Asking(
             store=store,
             channels=self.channels,
@@ -130,6 +133,9 @@ class Parts:
             find_key=find_key,
             may_deliver=self._may_deliver,
         )
+
+    async def _expire(self, question: PendingApproval) -> None:
+        await self.decisions.expire(question, self.gate.new_run_id, self.events.intake.wake)
 
     def _answering(self, planner: Planner, presence: Presence) -> Events:
         given = EventDependencies(

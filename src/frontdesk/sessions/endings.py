@@ -1,6 +1,6 @@
 """Decide how runs end: which errors carry their run, which runs are begun again, and what ended streams contain."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from agent_framework import AgentResponse, WorkflowRunResult
@@ -9,6 +9,7 @@ from frontdesk.data.approval import ANSWERED
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError, RunExistsError, UnreadableRecordError
+from frontdesk.kit.framework.types import updates_of
 from frontdesk.sessions.turn import Turn
 
 
@@ -36,15 +37,23 @@ def attach_run(error: RequestError, record: RunRecord) -> None:
 
 def ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     """Return the stream of a run that has ended: no updates, and the result."""
+    return _stream_of([], result)
 
-    async def nothing() -> AsyncGenerator[Any, None]:
-        return
-        yield
+
+def replayed_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
+    """Return the stream of a run that has said everything at once."""
+    return _stream_of(updates_of(result.result), result)
+
+
+def _stream_of(said: Sequence[Any], result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
+    async def updates() -> AsyncGenerator[Any, None]:
+        for update in said:
+            yield update
 
     async def close() -> None:
         return
 
-    return HostedStreamResult(result.run, nothing(), [result], close)
+    return HostedStreamResult(result.run, updates(), [result], close)
 
 
 def result_of_updates(shown: list[Any], result: Any) -> Any:

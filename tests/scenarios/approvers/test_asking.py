@@ -24,7 +24,7 @@ from frontdesk.testing import FakeClock
 from frontdesk.testing.internals import parts_of, store_of
 from frontdesk.testing.telegram import FakeTelegram
 from tests.channels.web.visiting import visiting
-from tests.scenarios.cast import call
+from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import until
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -207,14 +207,27 @@ async def test_a_requester_who_decides_alone_is_asked_in_the_direct_chat_about_a
     assert team.bank.paid == [5]
 
 
-async def test_expiry_is_a_no_that_everybody_is_told() -> None:
+def _heard(messages: list[Any]) -> Any:
+    """What the model says to all that it has heard after the first message."""
+    return ["I heard: " + "".join(message.text for message in messages[1:])] if len(messages) > 1 else PAY
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_expiry_is_a_no_with_its_reason_which_the_run_goes_on_with_where_it_was_asked_for(own: bool) -> None:
     team, clock = Team(), FakeClock(SystemClock().now())
-    options = ApprovalOptions(default=team.rule(team.bob), seconds=60)
-    async with open_bot(team.agent(), fake=team.fake, approvals=options, clock=clock) as bot:
-        await asked_all(bot, team, team.bob)
+    options = ApprovalOptions(default=ApproverRule() if own else team.rule(team.bob), seconds=60)
+    agent = scripted(_heard, tools=[team.bank.tool()])
+    async with open_bot(agent, fake=team.fake, approvals=options, clock=clock) as bot:
+        await asked_all(bot, team, *(() if own else (team.bob,)))
         clock.advance(61)
-        for person in (team.ada, team.bob):
-            await bot.until(lambda person=person: "expired" in bot.fake.shown(team.chat(person)).messages[-1].text)
+        said = (await bot.answers(team.chat(team.ada), 2))[1]
+        assert said == "I heard: Nobody approved this call in time, so that the answer is no."
+        for person in (team.ada,) if own else (team.ada, team.bob):
+            chat = team.chat(person)
+            await bot.until(lambda chat=chat: any("pay: expired" in m.text for m in bot.fake.shown(chat).messages))
+            assert not any(message.buttons for message in bot.fake.shown(chat).messages)
+        lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
+        assert lines[-1] == ("expired", "")
     assert team.bank.paid == []
 
 

@@ -19,7 +19,7 @@ from frontdesk.channels.invocations.wire import (
     Text,
     Update,
 )
-from frontdesk.data.run import RunRecord
+from frontdesk.data.run import DECISIONS, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework.approval_ids import waits_for
 from frontdesk.kit.framework.types import is_event, is_messages, is_response, whole_outputs
@@ -79,7 +79,7 @@ class Renderer:
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
         """Return the JSON of an invocation that came to one text and nothing else, as most do; `None` for others."""
-        if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at:
+        if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at or DECISIONS in run.details:
             return None
         if not is_response(result) or not _is_plain(result):
             return None
@@ -114,6 +114,8 @@ class Renderer:
         )
         if run.continued_by is not None:
             out.continued_by = run.continued_by
+        if run.details.get(DECISIONS):
+            out.decisions = list(run.details[DECISIONS])
         if run.failure is not None:
             out.error = ErrorOut(code=run.failure.code, message=run.failure.message, id=run.run_id)
         stands_at = run.stopped_at or run.checkpoint

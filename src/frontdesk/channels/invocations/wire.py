@@ -198,6 +198,8 @@ class InvocationOut(msgspec.Struct, kw_only=True):
     error: ErrorOut | None = None
     metadata: dict[str, Any] = {}
     continued_by: str | UnsetType = UNSET
+    decisions: list[dict[str, Any]] | UnsetType = UNSET
+    """What became of the caller's answers to questions of others."""
 
 
 class Started(msgspec.Struct):

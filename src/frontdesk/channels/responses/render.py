@@ -21,7 +21,7 @@ from frontdesk.channels.responses.wire import (
     TextDelta,
     Usage,
 )
-from frontdesk.data.run import RunRecord
+from frontdesk.data.run import DECISIONS, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework.types import is_response
 from frontdesk.kit.framework.workflow_requests import (
@@ -95,7 +95,7 @@ class Renderer:
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
         """Return the JSON of a response that is one text and repeats no settings, as most are; `None` for others."""
-        text = _plain_text(run, result) if len(run.details) <= 1 else None
+        text = _plain_text(run, result) if len(run.details) <= 1 and DECISIONS not in run.details else None
         if text is None:
             return None
         try:
@@ -183,6 +183,11 @@ class Renderer:
         self._echo(out, run)
         if run.continued_by is not None:
             out.continued_by = run.continued_by
+        if run.details.get(DECISIONS):
+            out.decisions = [
+                {"approval_request_id": decided["id"], "outcome": decided["outcome"], "status": decided["status"]}
+                for decided in run.details[DECISIONS]
+            ]
         if said:
             out.usage = _usage(said)
             reason = _cut_off(said)

@@ -22,11 +22,13 @@ from frontdesk.host.context.command_calls import CommandCalls
 from frontdesk.host.context.file_calls import FileCalls
 from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
+from frontdesk.host.wire_votes import WireVote, WireVotes
 from frontdesk.kit.chat.texts_en import ENGLISH
 from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
 from frontdesk.kit.lineage import continued_by
+from frontdesk.sessions.endings import replayed_stream
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ class HostContext(CommandCalls, FileCalls):
         super().__init__(channel, parts)
         self.conversations = HostConversations(channel, parts)
         self.target, self.texts = target, parts.texts
+        self._votes = WireVotes(parts)
         self.anonymous_allowed = anonymous_allowed
         self.adopts_ids = adopts_ids
         self.allows_origin = allows_origin
@@ -73,9 +76,28 @@ class HostContext(CommandCalls, FileCalls):
         protocol_request: Any = None,
         settle: SettleAnswers | None = None,
     ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
+        if request.approvals:
+            return self._run_answers(request, caller, protocol_request, settle)
         if request.idempotency_key is not None:
             return self._run_once(request, caller, protocol_request, settle)
         return self._parts.pipeline.run(request, caller, protocol_request, settle)
+
+    async def _run_answers(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
+    ) -> HostedRunResult[Any]:
+        """Record the answers to questions of others, or go on with the run that has asked."""
+        vote = await self._votes.admit(request, caller)
+        if vote is not None:
+            return await self._voted(vote, caller)
+        if request.idempotency_key is not None:
+            return await self._run_once(request, caller, protocol_request, settle)
+        return await self._parts.pipeline.run(request, caller, protocol_request, settle)
+
+    async def _voted(self, vote: WireVote, caller: Caller) -> HostedRunResult[Any]:
+        if vote.admitted.request.idempotency_key is None:
+            return await self._votes.record(vote)
+        outcome = await self._once(vote.admitted, lambda _: self._votes.record(vote))
+        return outcome if isinstance(outcome, HostedRunResult) else HostedRunResult(result=outcome.result, run=outcome)
 
     async def _run_once(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
@@ -114,6 +136,8 @@ class HostContext(CommandCalls, FileCalls):
         settle: SettleAnswers | None = None,
     ) -> HostedStreamResult[Any]:
         pipeline = self._parts.pipeline
+        if request.approvals and (vote := await self._votes.admit(request, caller)) is not None:
+            return replayed_stream(await self._voted(vote, caller))
         admitted = await pipeline.admit(request, caller, protocol_request, settle)
         if request.idempotency_key is not None:
             return await self._stream_once(admitted, caller)

@@ -22,10 +22,10 @@ from frontdesk.host.events.gathering import merged
 from frontdesk.host.events.held import HeldEvent, HeldEvents
 from frontdesk.host.events.replies import EventReplies
 from frontdesk.host.events.resumptions import Resumptions
+from frontdesk.host.events.tries import MOST_TRIES, most_tries
 from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import runs as log
 
-MOST_TRIES = 3
 _PAUSE = 0.5
 
 
@@ -39,14 +39,14 @@ class EventAnswering:
         self._held = held
         self._replies = replies
         self._finishing = finishing
-        self._resumptions = Resumptions(given.store, given.clock)
+        self._resumptions = Resumptions(given.store, given.clock, given.planner, given.texts)
 
     async def attempt(self, held: HeldEvent) -> None:
         """Answer an event; one that was cancelled is recorded as that, and nothing is said."""
         item, lost = held.item, False
         if item.is_cancelled:
             return await self._record_cancelled(item)
-        if item.attempts > MOST_TRIES:
+        if item.attempts > most_tries(item):
             log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
             raise InternalError(code="given_up")
         try:
@@ -70,7 +70,10 @@ class EventAnswering:
         rows += await self._failure_notice(item, error)
         if left is not None:
             rows = await left.end(rows, "failed")
-        note = await self._resumptions.failed(item, error) if item.kind == "resume" else None
+        note = None
+        if item.kind == "resume":
+            note, told = await self._resumptions.failed(item, error)
+            rows = [*rows, *told]
         try:
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)

@@ -2,10 +2,12 @@
 
 An event is written before it is acknowledged. The process that claims the first one of a conversation answers it; the
 result of the turn, its deliveries, and the end of the event are written together. A turn that a crash cuts off is run
-again, because it is not known how far it came; an event that ends its process again and again is given up.
+again, because it is not known how far it came; an event that ends its process again and again is given up. One that
+goes on after a decision is tried far more often, and rests in between: a yes must not be lost because hosts restart.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
@@ -25,12 +27,13 @@ from frontdesk.errors import (
     TooManyRequestsError,
     UnreadableRecordError,
 )
-from frontdesk.host.events.answering import MOST_TRIES, EventAnswering
+from frontdesk.host.events.answering import EventAnswering
 from frontdesk.host.events.awaited import AwaitedReplies
 from frontdesk.host.events.gathering import Gathering
 from frontdesk.host.events.held import HeldEvent, HeldEvents
 from frontdesk.host.events.places import SenderPlaces
 from frontdesk.host.events.tasks import TASKS, task_id, task_payload
+from frontdesk.host.events.tries import MOST_TRIES, rest_before
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE
@@ -73,6 +76,8 @@ class InboxWorker:
             {"turn": MOST_OF_SENDER, "control": MOST_CONTROL_OF_SENDER, "resume": MOST_CONTROL_OF_SENDER}
         )
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock)
+        self._rested: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """The events that have rested before a try, by the number of that."""
         self._seen: dict[EventKind, int] = {}
         """The numbers up to which waiting events were read, by kind; none before the first time."""
 
@@ -127,6 +132,9 @@ class InboxWorker:
                 return self._paused.begin((kind, *conversation))
             if not isinstance(item, InboxItem):
                 return item
+            if (seconds := self._rest(item)) is not None:
+                await self._held.give_back(item)
+                return self._paused.begin((kind, *conversation), seconds)
             if not self._places.enter(item):
                 await self._held.give_back(item)
                 return self._clock.now() + _PLACE_SECONDS
@@ -149,6 +157,16 @@ class InboxWorker:
             payload = {"channel": channel, "conversation_id": conversation_id}
             name = task_id(item.kind, channel, conversation_id)
             await self._runner.schedule(TASKS[item.kind], payload, task_id=name)
+
+    def _rest(self, item: InboxItem) -> float | None:
+        """Return the seconds for which an event has to rest in this process, before it is tried once more."""
+        seconds, name = rest_before(item), (item.channel, item.event_id)
+        if not seconds or self._rested.pop(name, None) == item.attempts:
+            return None
+        self._rested[name] = item.attempts
+        if len(self._rested) > _PAGE:
+            self._rested.popitem(last=False)
+        return seconds
 
     async def _process(self, held: HeldEvent) -> float | None:
         """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""

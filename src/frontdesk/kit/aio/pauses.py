@@ -20,13 +20,13 @@ class Pauses(Generic[K]):
         self._most = most
         self._until: OrderedDict[K, float] = OrderedDict()
 
-    def begin(self, name: K) -> float:
+    def begin(self, name: K, seconds: float = LEFT_ALONE) -> float:
         """Leave a name alone from now on; return until when."""
-        self._until[name] = self._clock.steady() + LEFT_ALONE
+        self._until[name] = self._clock.steady() + seconds
         self._until.move_to_end(name)
         if len(self._until) > self._most:
             self._until.popitem(last=False)
-        return self._clock.now() + LEFT_ALONE
+        return self._clock.now() + seconds
 
     def until(self, name: K) -> float | None:
         """Return until when a name is left alone, by the clock as it is set now, or `None` if it is not."""

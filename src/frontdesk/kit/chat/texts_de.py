@@ -92,6 +92,7 @@ GERMAN: Mapping[str, str] = {
     "approval.votes": "{votes} Personen müssen zustimmen.",
     "approval.until": "Ohne Antwort bis {when} gilt es als Nein.",
     "approval.waits": "{tool} wartet auf die Erlaubnis von {people}.",
+    "approval.not_run": "{tool} wurde erlaubt und ist nicht gelaufen: {reason}",
     "approval.at": "{outcome} ({when})",
     "reason.run_cancelled": "Der Auftrag wurde abgebrochen.",
     "reason.session_deleted": "Das Gespräch wurde gelöscht.",

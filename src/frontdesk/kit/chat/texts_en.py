@@ -91,6 +91,7 @@ ENGLISH: Mapping[str, str] = {
     "approval.votes": "{votes} people have to approve.",
     "approval.until": "Without an answer by {when}, it is a no.",
     "approval.waits": "{tool} waits for an approval by {people}.",
+    "approval.not_run": "{tool} was approved, and did not run: {reason}",
     "approval.at": "{outcome} ({when})",
     "reason.run_cancelled": "The run was cancelled.",
     "reason.session_deleted": "The conversation was deleted.",

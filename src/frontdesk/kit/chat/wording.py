@@ -95,7 +95,7 @@ class Wording:
         return [] if question.expires_at is None else [self.say("approval.until", when=when(question.expires_at))]
 
     def _outcome(self, question: PendingApproval, person: str) -> str:
-        if question.status == "cancelled":
+        if question.status == "cancelled" or question.reason == EXPIRED:
             return self.say("approval.cancelled", tool=question.tool, reason=self._reason(question.reason or ""))
         key = "approval.approved" if question.status == "approved" else "approval.rejected"
         return self.say(f"{key}_by" if person else key, tool=question.tool, person=person)
