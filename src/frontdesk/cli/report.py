@@ -17,7 +17,10 @@ def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
 
 
 def _place(channel: Channel, base: str) -> str:
-    return base + (channel.path or "/") if channel.takes_http else "(no path)"
+    if not channel.takes_http:
+        return "(no path)"
+    more = "" if channel.path.endswith(channel.client_path) else channel.client_path
+    return base + (channel.path + more or "/")
 
 
 def _access(host: AgentFrameworkHost, channel: Channel) -> str:
