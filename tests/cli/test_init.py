@@ -2,6 +2,7 @@
 
 import ast
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_the_written_project_passes_its_own_test(tmp_path: Path) -> None:
     asked = run_forked(
         "tests.cli.test_init:run_tests", str(place), directory=place, environment=environment(), stdin=""
     )
-    assert "4 passed" in asked.stdout, asked.stdout
+    assert f"{len(DOORS)} passed" in asked.stdout, asked.stdout
     assert asked.returncode == 0
 
 
@@ -51,6 +52,17 @@ def test_each_door_can_be_the_only_one(door: str) -> None:
     tests = [node for node in ast.parse(files["test_host.py"]).body if getattr(node, "name", "").startswith("test_")]
     assert len(tests) == 1
     assert ("BOT_TOKEN" in files[".env.example"]) == (door == "telegram")
+
+
+def test_what_is_to_be_filled_in_is_named_before_anything_is_served(tmp_path: Path) -> None:
+    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    refused = subprocess.run(["make", "run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert refused.returncode != 0
+    assert "2:OPENAI_API_KEY=''" in refused.stdout.splitlines()
+    assert "Fill in these lines of .env" in refused.stderr
+    settings = tmp_path / ".env"
+    settings.write_text(settings.read_text("utf-8").replace("''", "'a-key'"), "utf-8")
+    assert subprocess.run(["make", "filled"], cwd=tmp_path, timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("taken", ["host.py", ".env.example", "Makefile"])
@@ -91,7 +103,7 @@ def test_doors_that_there_are_not_are_named(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as left:
         main(["init", "hotel", "--doors", "web,cat"])
     assert left.value.code == 2
-    assert "there is no 'cat' among web, responses, invocations, telegram" in capsys.readouterr().err
+    assert f"there is no 'cat' among {', '.join(DOORS)}" in capsys.readouterr().err
 
 
 def test_a_place_that_can_t_be_written_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

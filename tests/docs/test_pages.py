@@ -18,7 +18,9 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.cli.options import build_parser
 from frontdesk.cli.project import files_of
+from frontdesk.kit.http.bodies import decode_as
 from frontdesk.testing import serving
+from tests.contracts.plain_channel import SAID
 from tests.docs.pages import DATABASE, PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
 from tests.docs.running import module_of
 
@@ -30,7 +32,11 @@ CALLS = {
     "ChatCompletionsChannel": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "good day"}]}),
     "ConversationsChannel": ("/v1/conversations", {}),
 }
-READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
+READERS = {
+    "/invocations": decode_invocation,
+    "/v1/responses": decode_response,
+    "/plain": lambda raw: decode_as(SAID, raw),
+}
 MISSING = {
     "init": ["hotel"],
     "serve": ["module:host"],

@@ -1,4 +1,4 @@
-"""The page about writing a channel shows the channel that passes the contract, and it stays small."""
+"""The pages about writing a channel show channels that pass the contract, and these stay small."""
 
 from tests.docs.pages import ROOT, blocks
 
@@ -13,3 +13,9 @@ def test_the_page_shows_the_channel_that_is_tested() -> None:
 
 def test_the_channel_has_two_hundred_lines_at_most() -> None:
     assert len(CHANNEL.read_text("utf-8").splitlines()) <= 200
+
+
+def test_the_page_about_protocols_shows_the_channel_that_is_tested() -> None:
+    page = ROOT / "docs/how-to/write-an-http-channel.md"
+    first = next(block for block in blocks("python") if block.page == page)
+    assert first.text == (ROOT / "tests/contracts/plain_channel.py").read_text("utf-8")

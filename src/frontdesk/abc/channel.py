@@ -421,6 +421,8 @@ class Channel(ABC):
     """Whether the id of a new session is sent before its first turn ends; it is stored first then."""
     shares_path: ClassVar[bool] = False
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
+    client_path: ClassVar[str] = ""
+    """The end of the base URL that its clients are given, below its path; `serve` and `check` print it."""
     takes_http: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
     one_place_per_person: ClassVar[bool] = False

@@ -13,7 +13,7 @@ _NEXT = """\
 Next, in {place}:
   make install   # the client of the model
   make test      # with a script in place of the model
-  make run       # writes .env the first time, to be filled in; then it serves"""
+  make run       # writes .env the first time, and says what to fill in there; then it serves"""
 
 
 def run(arguments: Namespace) -> int:

@@ -2,10 +2,12 @@
 
 import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,8 +20,12 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.options import Reference
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host import AgentFrameworkHost
+from frontdesk.host.app import HostApp
 
 T = TypeVar("T")
+
+_OS = (os.__file__, "<frozen os>")
+_UNEXPECTED = re.compile(r"(?P<called>\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 
 _FOREIGN = {str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 _FOREIGN.add(str(Path(frontdesk.__file__).parent))
@@ -40,7 +46,8 @@ def load_host(reference: Reference, state_dir: str | None = None) -> AgentFramew
             )
         return value
     if not (inspect.isroutine(value) or type(value) is partial):
-        raise CommandError(f"{reference} is {_kind(value)}, not a host or a function that returns one")
+        advice = "" if value is None else _advice(value)
+        raise CommandError(f"{reference} is {_kind(value)}, not a host or a function that returns one{advice}")
     return _call(reference, cast(Callable[..., Any], value), {} if state_dir is None else {"state_dir": state_dir})
 
 
@@ -70,15 +77,20 @@ def _from_file(reference: Reference) -> ModuleType:
 
 def _call(reference: Reference, make: Callable[..., Any], settings: dict[str, Any]) -> AgentFrameworkHost:
     if inspect.iscoroutinefunction(make):
-        raise CommandError(f"{reference} is an async function, not a host or a plain function that returns one")
+        raise CommandError(
+            f"{reference} is an async function, not a host or a plain function that returns one; "
+            "what has to be awaited at the start goes into on_startup= of the host"
+        )
     try:
         inspect.signature(make).bind(**settings)
     except (TypeError, ValueError) as error:
         how = "with nothing but state_dir, for --state-dir" if settings else "without arguments"
-        raise CommandError(f"{reference}() can't be called {how}: {error}") from None
+        raise CommandError(
+            f"{reference}() can't be called {how}: {error}; give its other parameters defaults"
+        ) from None
     host = _guarded(reference, lambda: make(**settings))
     if not isinstance(host, AgentFrameworkHost):
-        raise CommandError(f"{reference}() returned {_kind(host)}, not a host")
+        raise CommandError(f"{reference}() returned {_kind(host)}, not a host{_advice(host)}")
     return host
 
 
@@ -91,9 +103,29 @@ def _guarded(reference: Reference, work: Callable[[], T]) -> T:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _leads_to(error.name or "", reference):
             raise
-        text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
-        kind = type(error).__name__
-        raise CommandError(f"{reference}: {_place(error)}: {kind}{': ' if text else ''}{text}") from None
+        raise CommandError(f"{reference}: {_place(error)}: {_told(error)}") from None
+
+
+def _told(error: BaseException) -> str:
+    """Return an error in one line; for a variable of the environment that is missing, how to set it."""
+    if isinstance(error, KeyError) and traceback.extract_tb(error.__traceback__)[-1].filename in _OS:
+        return f"the environment variable {error.args[0]} is not set: export {error.args[0]}=..."
+    text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}{_similar(error)}"
+
+
+def _similar(error: BaseException) -> str:
+    """Return the parameter that was probably meant, after an error about one that does not exist."""
+    wrong = _UNEXPECTED.match(str(error)) if isinstance(error, TypeError) else None
+    if wrong is None:
+        return ""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not _is_foreign(frame.f_code.co_filename)]
+    named = {**frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
+    try:
+        known = inspect.signature(named[wrong["called"]]).parameters
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return "".join(f"; is {name!r} meant?" for name in get_close_matches(wrong["name"], known, n=1))
 
 
 def _leads_to(name: str, reference: Reference) -> bool:
@@ -120,9 +152,28 @@ def _shown(filename: str) -> str:
 
 
 def _missing(reference: Reference, module: ModuleType) -> str:
-    hosts = [name for name, value in vars(module).items() if isinstance(value, AgentFrameworkHost)]
+    hosts = [name for name, value in vars(module).items() if _is_host(value, module)]
     hint = f"; it has {', '.join(hosts)}" if hosts else ""
     return f"{reference}: {reference.module} has no {reference.name!r}{hint}"
+
+
+def _is_host(value: Any, module: ModuleType) -> bool:
+    """Return whether a value is a host, or a function of the module that says that it returns one."""
+    if isinstance(value, AgentFrameworkHost):
+        return True
+    returned: Any = getattr(value, "__annotations__", {}).get("return") if inspect.isfunction(value) else None
+    own = getattr(value, "__module__", None) == module.__name__
+    return own and returned in (AgentFrameworkHost, AgentFrameworkHost.__name__)
+
+
+def _advice(value: Any) -> str:
+    """Return what is probably meant by something that is no host."""
+    if inspect.iscoroutine(value):
+        value.close()
+        return "; an async function was called without await: let a plain function build the host"
+    if isinstance(value, HostApp):
+        return "; it is the app of one: name the host itself"
+    return "; is a return missing?" if value is None else ""
 
 
 def _kind(value: Any) -> str:

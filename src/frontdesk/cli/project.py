@@ -32,7 +32,7 @@ MODELS: Mapping[str, Model] = {
         "OpenAIChatClient()",
         _OPENAI,
         (
-            ("OPENAI_API_KEY", "sk-...", "the key"),
+            ("OPENAI_API_KEY", "", "the key, such as sk-..."),
             ("OPENAI_CHAT_MODEL", "gpt-4.1-mini", "the model"),
         ),
     ),
@@ -42,9 +42,9 @@ MODELS: Mapping[str, Model] = {
         'OpenAIChatClient(azure_endpoint=os.environ["AZURE_OPENAI_ENDPOINT"])',
         _OPENAI,
         (
-            ("AZURE_OPENAI_ENDPOINT", "https://your-resource.openai.azure.com", "the resource"),
-            ("AZURE_OPENAI_API_KEY", "...", "the key"),
-            ("AZURE_OPENAI_CHAT_MODEL", "your-deployment", "the name of the deployment"),
+            ("AZURE_OPENAI_ENDPOINT", "", "the resource, such as https://your-resource.openai.azure.com"),
+            ("AZURE_OPENAI_API_KEY", "", "the key"),
+            ("AZURE_OPENAI_CHAT_MODEL", "", "the name of the deployment"),
         ),
     ),
     "anthropic": Model(
@@ -53,7 +53,7 @@ MODELS: Mapping[str, Model] = {
         "AnthropicClient()",
         "agent-framework-anthropic>=1.0.0b261022,<2",
         (
-            ("ANTHROPIC_API_KEY", "sk-ant-...", "the key"),
+            ("ANTHROPIC_API_KEY", "", "the key, such as sk-ant-..."),
             ("ANTHROPIC_CHAT_MODEL", "claude-sonnet-4-5", "the model"),
         ),
     ),
@@ -75,7 +75,7 @@ MODELS: Mapping[str, Model] = {
         (
             ("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1", "the server"),
             ("OPENAI_API_KEY", "any", "its key; any text if it wants none"),
-            ("OPENAI_CHAT_COMPLETION_MODEL", "your-model", "the model"),
+            ("OPENAI_CHAT_COMPLETION_MODEL", "", "the model, by the name that the server knows"),
         ),
     ),
 }
@@ -104,6 +104,35 @@ def test_a_client_of_the_responses_api_is_answered(tmp_path):
         return response.raise_for_status().json()["output"][0]["content"][0]["text"]
 
     assert answered(ask, tmp_path) == "Good day!"
+""",
+    ),
+    "completions": Door(
+        "the OpenAI Chat Completions API, at /v1/chat/completions",
+        "from frontdesk.channels.chat_completions import ChatCompletionsChannel",
+        "ChatCompletionsChannel()",
+        """
+def test_a_client_of_the_chat_completions_api_is_answered(tmp_path):
+    async def ask(client):
+        messages = [{"role": "user", "content": "Hello"}]
+        response = await client.http.post("/v1/chat/completions", json={"model": "Concierge", "messages": messages})
+        return response.raise_for_status().json()["choices"][0]["message"]["content"]
+
+    assert answered(ask, tmp_path) == "Good day!"
+""",
+    ),
+    "conversations": Door(
+        "the OpenAI Conversations API, at /v1/conversations",
+        "from frontdesk.channels.conversations import ConversationsChannel",
+        "ConversationsChannel()",
+        """
+def test_a_conversation_is_kept(tmp_path):
+    async def ask(client):
+        items = [{"role": "user", "content": "Hello"}]
+        talk = (await client.http.post("/v1/conversations", json={"items": items})).raise_for_status().json()
+        kept = await client.http.get(f"/v1/conversations/{talk['id']}/items")
+        return kept.raise_for_status().json()["data"][0]["content"][0]["text"]
+
+    assert answered(ask, tmp_path) == "Hello"
 """,
     ),
     "invocations": Door(
@@ -143,7 +172,7 @@ def test_a_person_on_telegram_is_answered(tmp_path, monkeypatch):
 }
 
 TELEGRAM_SETTINGS = (
-    ("BOT_TOKEN", "123456:ABC-DEF...", "the token that @BotFather gave you"),
+    ("BOT_TOKEN", "", "the token that @BotFather gave you, such as 123456:ABC-DEF..."),
     ("TELEGRAM_PEOPLE", "", "who may write to the bot: ids of Telegram, separated by spaces; @userinfobot tells yours"),
 )
 _TELEGRAM = '''
@@ -193,7 +222,9 @@ def build_host(client=None, *, state_dir="state") -> AgentFrameworkHost:
     \"\"\"Build the host, with a given chat client or that of the model.\"\"\"
     tools = [opening_hours, book_room]
     agent = Agent(client or chat_client(), INSTRUCTIONS, name="Concierge", tools=tools)
-    channels = [{calls}]
+    channels = [
+{calls}
+    ]
     return AgentFrameworkHost(agent, channels=channels, state_dir=state_dir)
 """
 _TEST = """\
@@ -231,23 +262,26 @@ def bot(monkeypatch):
 """
 _MAKEFILE = """\
 # Run it in the environment in which Frontdesk is installed: make install, make test, make run.
-.PHONY: install test check run
+.PHONY: install test check run filled
 
 install:
 \tpython -m pip install -r requirements.txt
 
 test:
+\t@python -c "import pytest" 2>/dev/null || { echo "pytest is missing: make install" >&2; false; }
 \tpython -m pytest -q
 
-check: .env
+check: filled
 \tset -a; . ./.env; set +a; frontdesk check host.py:build_host
 
-run: .env
+run: filled
 \tset -a; . ./.env; set +a; frontdesk serve host.py:build_host
+
+filled: .env
+\t@! grep -n "=''$$" .env || { echo "Fill in these lines of .env, and run it again." >&2; false; }
 
 .env:
 \tcp .env.example .env
-\t@echo "Fill in .env, and run it again."; false
 """
 
 
@@ -282,5 +316,5 @@ def _host(model: Model, doors: Sequence[Door], *, telegram: bool) -> str:
         client=model.call.partition("(")[0],
         call=model.call,
         more=_TELEGRAM if telegram else "",
-        calls=", ".join(door.call for door in doors),
+        calls="\n".join(f"        {door.call}," for door in doors),
     )

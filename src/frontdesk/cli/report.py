@@ -3,6 +3,7 @@
 from frontdesk.abc.channel import Channel
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host import AgentFrameworkHost
+from frontdesk.kit.chat.channel import ChatChannel
 
 
 def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
@@ -17,10 +18,17 @@ def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
 
 
 def _place(channel: Channel, base: str) -> str:
-    return base + (channel.path or "/") if channel.takes_http else "(no path)"
+    if webhook := _webhook(channel):
+        return base + channel.path + webhook
+    if not channel.takes_http:
+        return "(no path)"
+    more = "" if channel.path.endswith(channel.client_path) else channel.client_path
+    return base + (channel.path + more or "/")
 
 
 def _access(host: AgentFrameworkHost, channel: Channel) -> str:
+    if _webhook(channel):
+        return "its platform sends events there"
     if not channel.takes_http:
         return ""
     if channel.auth is not None:
@@ -31,3 +39,10 @@ def _access(host: AgentFrameworkHost, channel: Channel) -> str:
     except ChannelConfigurationError:
         return "no auth: it answers this machine only"
     return "no auth: it answers anyone"
+
+
+def _webhook(channel: Channel) -> str | None:
+    """Return the path below the channel's own to which the platform sends events, if it does."""
+    if isinstance(channel, ChatChannel) and channel.chat_config.transport == "webhook":
+        return channel.webhook_path
+    return None

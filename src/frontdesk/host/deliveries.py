@@ -1,6 +1,6 @@
 """Sends messages that no one asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agent_framework import Content, Message
 
@@ -129,8 +129,10 @@ class ProactiveSender:
             who = await self._planner.with_attributes(to)
         else:
             who = await self._planner.reach(to)
-        if who is None or who.channel not in self._planner.pushing:
+        if who is None:
             raise UnsupportedError(_UNREACHABLE)
+        if who.channel not in self._planner.pushing:
+            raise UnsupportedError(_silent(who.channel, self._planner.pushing))
         allowed = await self._gate.authorize(Caller(identity=who), who.channel)
         if isinstance(to, str):
             return to, who
@@ -138,6 +140,11 @@ class ProactiveSender:
         if not owner:
             raise ForbiddenError
         return owner, who
+
+
+def _silent(channel: str, pushing: Collection[str]) -> str:
+    able = f"those that can: {', '.join(sorted(pushing))}" if pushing else "this host has no channel that can"
+    return f"There is no channel {channel!r} that can speak to people first; {able}."
 
 
 def _refuse_own_turn(session_id: str) -> None:

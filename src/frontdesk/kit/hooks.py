@@ -41,7 +41,7 @@ async def call_run_hook(
     except Exception as error:
         raise _failed("run_hook", request.channel, error) from error
     if not isinstance(changed, ChannelRequest):
-        raise _failed("run_hook", request.channel, TypeError(f"it returned {type(changed).__name__}"))
+        raise _failed("run_hook", request.channel, _returned(changed, "request"))
     _need_types(changed)
     return changed
 
@@ -90,7 +90,7 @@ async def show_result(
     except Exception as error:
         raise _failed("response_hook", context.channel_name, error) from error
     if not isinstance(changed, HostedRunResult):
-        raise _failed("response_hook", context.channel_name, TypeError(f"it returned {type(changed).__name__}"))
+        raise _failed("response_hook", context.channel_name, _returned(changed, "result"))
     return cast("HostedRunResult[Any]", changed)
 
 
@@ -132,6 +132,10 @@ async def call_approvers(tool: str, function: Callable[..., T | Awaitable[T]], *
     except Exception as error:
         log.error("the approvers of %s could not be found", tool, exc_info=error)
         raise NobodyToAskError from error
+
+
+def _returned(value: object, needed: str) -> TypeError:
+    return TypeError(f"it returned {type(value).__name__}, and has to return the {needed}")
 
 
 def _failed(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from agent_framework import (
     AgentResponse,
@@ -12,6 +12,7 @@ from agent_framework import (
     FunctionalWorkflowDefinition,
     Message,
     SupportsAgentRun,
+    SupportsChatGetResponse,
     Workflow,
     WorkflowAgent,
     WorkflowBuilder,
@@ -59,6 +60,11 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
     if callable(target):
         _refuse_sync(target)
         return _factory(target, install_history, checkpoints)
+    if isinstance(target, SupportsChatGetResponse):
+        name = type(cast(object, target)).__name__
+        raise ChannelConfigurationError(
+            f"target: {name} is the client of a model; give an agent that has it: Agent(client=..., name=...)"
+        )
     raise ChannelConfigurationError(
         f"target: {type(target).__name__} is not an agent (it needs id, name, description, run, create_session and "
         "get_session), a workflow, a function that builds one, or an async function"

@@ -121,6 +121,11 @@ def _response(value: Any) -> AgentResponse[Any]:
         return AgentResponse(messages=[Message("assistant", [value])])
     if isinstance(value, Content):
         return AgentResponse(messages=[Message("assistant", [value])])
+    if inspect.isawaitable(value):
+        close = getattr(value, "close", None)
+        if callable(close):
+            close()
+        raise TypeError(f"the function returned a {type(value).__name__} instead of an answer; is an await missing?")
     return AgentResponse(messages=[Message("assistant", [json.dumps(value)])], value=value)
 
 

@@ -118,7 +118,7 @@ class AuthContract:
             assert mixed is None or mixed.id in ids
 
     async def test_no_secret_is_shown(self, auth: OneAuth) -> None:
-        assert self.secrets
+        assert self.secrets, "say in `secrets` which texts must never be shown"
         shown = repr(auth) + str(auth) + repr(vars(auth))
         assert not any(secret in shown for secret in self.secrets)
 

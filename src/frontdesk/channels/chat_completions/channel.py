@@ -32,6 +32,7 @@ class ChatCompletionsChannel(Channel):
 
     run_prefix = "chatcmpl"
     shares_path = True
+    client_path = "/v1"
     session_mode = "disabled"
 
     def __init__(

@@ -37,6 +37,7 @@ class ConversationsChannel(Channel):
     """Serves the OpenAI Conversations API, under `/conversations` and `/v1/conversations`."""
 
     shares_path = True
+    client_path = "/v1"
 
     def __init__(
         self,

@@ -68,6 +68,7 @@ class ResponsesChannel(Channel):
     tells_sessions = False
     run_prefix = "resp"
     shares_path = True
+    client_path = "/v1"
 
     def __init__(
         self,

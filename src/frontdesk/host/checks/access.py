@@ -23,7 +23,7 @@ from frontdesk.host.links.names import command_findings
 
 _SOURCES = "neither a linker= of the host nor auth= of the channel"
 _LINKER = ("name", "gives_claims", "use", "begin", "complete", "resolve", "unlink")
-_NO_LIST = "is not an allowlist, a rule of AuthPolicy or None"
+_NO_LIST = "is not an allowlist, such as NativeIdAllowlist([...]), a rule of AuthPolicy or None"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,16 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from frontdesk.abc.channel import Channel
 from frontdesk.errors import ChannelConfigurationError
+
+_NO_STORE = (
+    "store: a text or a path is no store; give state_dir= for a directory with a SQLite file, or "
+    "store=PostgresStateStore(...) with the address of a database"
+)
 
 
 def as_list(channels: Any) -> list[Any]:
@@ -16,10 +22,13 @@ def as_list(channels: Any) -> list[Any]:
 
 
 def need_instances(**given: object) -> None:
-    """Refuse classes where a host needs objects of them."""
+    """Refuse classes, and the address of a store, where a host needs objects."""
     classes = {name: kind for name, kind in given.items() if inspect.isclass(kind)}
     if classes:
         raise ChannelConfigurationError([class_finding(name, kind) for name, kind in classes.items()])
+    if isinstance(given.get("store"), (str, Path)):
+        # Not shown: an address may have a password in it.
+        raise ChannelConfigurationError(_NO_STORE)
 
 
 def class_finding(name: str, kind: type) -> str:

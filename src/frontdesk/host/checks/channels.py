@@ -40,7 +40,7 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
     places = Counter((channel.path, type(channel) if channel.shares_path else Channel) for channel in usable)
     for (path, _), count in places.items():
         if count > 1:
-            wrong.append(f"channels: {count} channels have the path {path!r}")
+            wrong.append(f"channels: {count} channels have the path {path!r}; give each its own path=")
     for channel in usable:
         own = [*_path_findings(channel), *_hook_findings(channel), *_push_findings(channel)]
         own += [

@@ -141,6 +141,6 @@ def not_an_auth(given: object) -> TypeError:
     if isinstance(given, type):
         return TypeError(f"auth: {given.__name__} is a class; give an instance: {given.__name__}(...)")
     return TypeError(
-        f"auth: {type(given).__name__} is neither an HttpAuth (name, authenticate) "
+        f"auth: {type(given).__name__} is neither an HttpAuth (name, authenticate), such as ApiKeyAuth({{...}}), "
         "nor a RequestAuth (name, authenticate_request, recheck)"
     )

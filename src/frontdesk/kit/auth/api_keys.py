@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from frontdesk.abc.auth import Principal
 from frontdesk.clock import Clock, SystemClock
@@ -44,6 +45,8 @@ class ApiKeyAuth:
     def __init__(self, keys: Mapping[str, Key | Sequence[Key]], *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._principals: dict[bytes, _Entry] = {}
+        if not isinstance(cast(object, keys), Mapping):
+            raise TypeError('ApiKeyAuth takes the keys with the names of their principals: ApiKeyAuth({"ada": "..."})')
         for principal, given in keys.items():
             for key in [given] if isinstance(given, (str, Secret)) else given:
                 _add(self._principals, principal, _digest(principal, revealed(key)))

@@ -122,8 +122,11 @@ class HttpVerifier:
 
 def origin_findings(origins: Collection[str]) -> list[str]:
     """List what is wrong with the origins that a channel lets in, a line each."""
+    if len(origins) > 1 and all(len(origin) == 1 for origin in origins):
+        # The characters of a text that was given instead of a list.
+        return [f"allowed_origins: one text; put it into a list: [{''.join(origins)!r}]"]
     return [
-        f"allowed_origins: {origin!r} must look like 'https://example.com'"
+        f"allowed_origins: {origin!r} must look like 'https://example.com': no path, no slash at its end, no wildcard"
         for origin in origins
         if "://" not in origin or origin.endswith("/")
     ]
@@ -133,4 +136,7 @@ def _same_origin(origin: bytes, headers: Headers) -> None:
     # A page on another origin must not drive this host with its visitor's network access or credentials.
     _, _, authority = origin.partition(b"://")
     if not authority or authority != headers.get(b"host"):
-        raise ForbiddenError("Pages of this origin may not call this host.", code="origin_refused")
+        raise ForbiddenError(
+            "Pages of this origin may not call this host; allowed_origins of a channel lists those that may.",
+            code="origin_refused",
+        )
