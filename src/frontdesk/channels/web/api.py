@@ -12,7 +12,7 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.account import Account
 from frontdesk.channels.web.branches import begin_branch, drop_empty
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
-from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
+from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
 from frontdesk.channels.web.feed import box_of, shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
@@ -139,9 +139,16 @@ class Api:
             await self._context.allow(caller)
 
     async def me(self, call: HttpCall) -> None:
-        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins."""
+        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins.
+
+        With `open`, the last messages of a conversation too, if it is there.
+        """
         await self._let_in(call.caller)
+        opened = query_of(call.scope).get("open")
         head, config, now = await self._mailbox.head(visitor_of(call)), self._config, self._context.now()
+        spot = None if opened is None else Spot(visitor_of(call), plain_id(opened, "conversation"))
+        # A page can name a conversation that is gone meanwhile; it shows another one then.
+        known = spot is not None and head.chat(spot.chat) is not None
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
         await answer(
             call,
@@ -150,13 +157,13 @@ class Api:
                 "logo": self._site.logo_path(call),
                 "greeting": config.greeting,
                 "prompts": config.prompts,
-                "languages": LANGUAGES,
                 "max_text": config.max_text,
                 "max_files": config.max_files,
                 "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
                 "box": box_of(visitor_of(call)),
+                "messages": await self._mailbox.page(spot, None, PAGE) if spot is not None and known else None,
             },
         )
 

@@ -10,6 +10,7 @@ export function newState() {
     chats: new Map(),
     current: "main",
     messages: new Map(),
+    opening: true, // Whether the messages of the first conversation are still to come.
     hasEarlier: false,
     hasLater: false, // Whether an earlier part of the conversation is shown, and not its end.
     editing: null,

@@ -61,7 +61,7 @@ function header(state, actions) {
 
 function conversation(state, actions) {
   const messages = shown(state);
-  const isEmpty = !messages.length && !state.pending.length;
+  const isEmpty = !state.opening && !messages.length && !state.pending.length;
   return html`<main id="log" tabindex="-1" @scroll=${actions.scrolled}>
     <h2 class="hidden">${nameIn(state, state.current)}</h2>
     ${state.hasEarlier
