@@ -14,6 +14,7 @@ from frontdesk.channels.web.branches import begin_branch, drop_empty
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
+from frontdesk.channels.web.elsewhere import read_elsewhere
 from frontdesk.channels.web.feed import box_of, shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
 from frontdesk.channels.web.forms import note_answer, read_answer
@@ -113,6 +114,7 @@ class Api:
             Route(chat, endpoint=self._endpoint(POST=chats.change, DELETE=chats.delete)),
             Route(f"{chat}/everywhere", endpoint=self._endpoint(POST=chats.track)),
             Route(f"{chat}/messages", endpoint=self._endpoint(runs=["POST"], GET=self.messages, POST=self.send)),
+            Route(f"{chat}/elsewhere", endpoint=self._endpoint(GET=self.elsewhere)),
             Route(f"{chat}/stop", endpoint=self._endpoint(POST=self.stop)),
             Route("/api/approvals/{approval_id}", endpoint=self._endpoint(GET=self.question, POST=self.decide)),
             Route("/api/files/{file}", endpoint=self._endpoint(GET=self.file)),
@@ -163,7 +165,7 @@ class Api:
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
                 "box": box_of(visitor_of(call)),
-                "messages": await self._mailbox.page(spot, None, PAGE) if spot is not None and known else None,
+                "opened": await self._opened(call, spot) if spot is not None and known else None,
             },
         )
 
@@ -171,10 +173,21 @@ class Api:
         """Answer with messages of a conversation, the last ones or those before a number."""
         await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
+        await answer(call, await self._opened(call, spot_of(call), before))
+
+    async def _opened(self, call: HttpCall, spot: Spot, before: int | None = None) -> dict[str, Any]:
         # Read first: what changes meanwhile comes behind this cursor.
-        cursor = (await self._mailbox.head(visitor_of(call))).change
-        messages = await self._mailbox.page(spot_of(call), before, PAGE)
-        await answer(call, {"messages": messages, "cursor": cursor})
+        cursor = (await self._mailbox.head(spot.visitor)).change
+        shown: dict[str, Any] = {"messages": await self._mailbox.page(spot, before, PAGE), "cursor": cursor}
+        if before is None:
+            shown["elsewhere"] = await read_elsewhere(self._context, self._name, call.caller, spot.chat)
+        return shown
+
+    async def elsewhere(self, call: HttpCall) -> None:
+        """Answer with what was said in a conversation on other channels, before a position."""
+        await self._let_in(call.caller)
+        chat, before = await self._known_chat(call), number_in(query_of(call.scope), "before")
+        await answer(call, await read_elsewhere(self._context, self._name, call.caller, chat.id, before))
 
     async def send(self, call: HttpCall) -> None:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""

@@ -9,7 +9,19 @@ import { readForm } from "./form.js";
 import { say, sayError } from "./i18n.js";
 import { inBrowser, inTab } from "./kept.js";
 import { loadLexer } from "./markdown.js";
-import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
+import {
+  addElsewhere,
+  apply,
+  earlier,
+  isBusy,
+  newState,
+  nothingElsewhere,
+  setChat,
+  setMessage,
+  shown,
+  together,
+  trim,
+} from "./state.js";
 import { app } from "./view.js";
 
 const state = newState();
@@ -94,9 +106,11 @@ async function loadMessages(number = null) {
   const before = number === null ? "" : `?before=${number + AROUND}`;
   const first = number === null && early?.chat === chat ? early : null;
   early = null;
-  const { messages, cursor } = first ?? (await get(`conversations/${chat}/messages${before}`));
+  const { messages, cursor, elsewhere } = first ?? (await get(`conversations/${chat}/messages${before}`));
   readAt = cursor;
   if (chat !== state.current) return;
+  state.elsewhere = nothingElsewhere();
+  if (elsewhere) addElsewhere(state, elsewhere);
   state.opening = false;
   for (const message of messages) setMessage(state, message);
   state.hasEarlier = messages.length > 0 && messages[0].number > 1;
@@ -109,10 +123,21 @@ async function loadMessages(number = null) {
   message?.classList.add("found");
 }
 
+async function readEarlier() {
+  const chat = state.current;
+  const place = earlier(state) === "here" ? "messages" : "elsewhere";
+  const before = place === "messages" ? Math.min(...state.messages.keys()) : state.elsewhere.before;
+  const read = await get(`conversations/${chat}/${place}?before=${before}`);
+  if (chat !== state.current) return;
+  if (place === "elsewhere") return addElsewhere(state, read);
+  for (const message of read.messages) setMessage(state, message);
+  state.hasEarlier = read.messages.length > 0 && read.messages[0].number > 1;
+}
+
 // The list of conversations, with the messages of one of them.
 async function loadAll(chat) {
   const me = await get(`me?open=${encodeURIComponent(chat)}`);
-  early = me.messages && { chat, messages: me.messages, cursor: me.cursor };
+  early = me.opened && { chat, ...me.opened };
   state.me = me;
   state.chats.clear();
   for (const chat of me.conversations) setChat(state, chat);
@@ -330,13 +355,12 @@ const actions = {
     draw();
   },
   async loadEarlier() {
-    const first = Math.min(...state.messages.keys());
     const log = document.getElementById("log");
     const below = log.scrollHeight - log.scrollTop;
-    const { messages } = await get(`conversations/${state.current}/messages?before=${first}`);
+    const known = together(state).length;
+    // A part of what was said elsewhere can be all that is shown already.
+    for (let tries = 0; tries < 5 && earlier(state) && together(state).length <= known; tries++) await readEarlier();
     atEnd = false;
-    for (const message of messages) setMessage(state, message);
-    state.hasEarlier = messages.length > 0 && messages[0].number > 1;
     render(app(state, actions), root);
     log.scrollTop = log.scrollHeight - below;
   },
