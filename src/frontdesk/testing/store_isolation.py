@@ -47,10 +47,15 @@ async def _bytes_kept(store: HostStateStore, owner: str) -> int | None:
     return await store.files.size_of(owner) or None
 
 
+async def _last_messages(store: HostStateStore, owner: str) -> Sequence[Any]:
+    return (await store.sessions.history_page(owner, "ses_1")).messages
+
+
 READS: dict[str, Read] = {
     "sessions.find": lambda store, owner: store.sessions.find(named(owner=owner)),
     "sessions.get": lambda store, owner: store.sessions.get(owner, "ses_1"),
     "sessions.history": lambda store, owner: store.sessions.history(owner, "ses_1"),
+    "sessions.history_page": _last_messages,
     "sessions.first_messages": lambda store, owner: store.sessions.first_messages(owner, ["ses_1"]),
     "sessions.titles": lambda store, owner: store.sessions.titles(owner, ["ses_1"]),
     "identities.of_owner": lambda store, owner: store.identities.of_owner(owner),

@@ -162,6 +162,27 @@ class History:
             message.to_dict() for message in said("one", "two", "three")
         ]
 
+    async def test_a_history_is_read_from_its_end_in_pages(self, store: HostStateStore) -> None:
+        await keep_session(store, session("other"), said("not this"))
+        for number in range(5):
+            await keep_session(store, session("root"), said(str(number)))
+        branch = session("branch", parent=ForkPoint(session_id="root", messages=3))
+        await keep_session(store, branch, said("b"))
+        for session_id, whole in (("root", ["0", "1", "2", "3", "4"]), ("branch", ["0", "1", "2", "b"])):
+            read: list[list[str]] = []
+            before: int | None = None
+            while not read or before is not None:
+                page = await store.sessions.history_page(OWNER, session_id, before=before, limit=2)
+                read.insert(0, texts(page.messages))
+                before = page.before
+            assert [text for page_texts in read for text in page_texts] == whole
+            assert [len(page_texts) for page_texts in read[1:]] == [2] * (len(read) - 1)
+            everything = await store.sessions.history_page(OWNER, session_id, limit=5)
+            assert (texts(everything.messages), everything.before) == (whole, None)
+        for owner, session_id, end in ((OTHER, "root", None), (OWNER, "nowhere", None), (OWNER, "root", 0)):
+            page = await store.sessions.history_page(owner, session_id, before=end, limit=2)
+            assert (list(page.messages), page.before) == ([], None)
+
     async def test_equal_messages_are_all_kept(self, store: HostStateStore) -> None:
         for _ in range(4):
             await keep_session(store, session(), said("yes"))

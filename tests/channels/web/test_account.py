@@ -11,6 +11,7 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, AuthPolicy, OneTimeCodeIdentityLinker, ResponseTarget
 from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web import elsewhere as elsewhere_module
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing import EchoAgent, serving
 from frontdesk.testing.messages import MessageChannel
@@ -259,6 +260,45 @@ async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) 
         "said in the chat",
         "said on the page",
     ]
+
+
+async def test_the_page_shows_what_was_said_in_a_linked_chat_once_and_in_its_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elsewhere_module, "TURNS", 5)
+    async with driven_platform() as platform:
+        chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
+        host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
+        async with serving(host) as client, visiting(client.base_url) as visitor:
+            await platform.listen(f"{client.base_url}{chat.path}{chat.webhook_path}")
+            ada = await platform.person("Ada")
+            for number in range(6):
+                await tell(platform, ada, f"before {number}.", f"before {number}.")
+            opened = await visitor.get("conversations/main/messages")
+            assert opened["elsewhere"] == {"messages": [], "before": None, "since": 0.0}
+            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", await tell(platform, ada, "/link", "Your code is"))
+            await account(visitor, "code", code=code.group() if code else "")
+            await answer(visitor)
+            await tell(platform, ada, "/link confirm", "share one conversation")
+            await visitor.say("on the page")
+            await visitor.until(lambda: _answered(visitor, "on the page"))
+            await tell(platform, ada, "after", "after")
+            elsewhere = (await visitor.get("me?open=main"))["opened"]["elsewhere"]
+            shown = [(message["role"], message["text"], message["origin"]) for message in elsewhere["messages"]]
+            wanted = [text for number in range(3, 6) for text in [f"before {number}."] * 2] + ["after"] * 2
+            assert shown == [
+                (role, text, "messages") for role, text in zip(["user", "assistant"] * 4, wanted, strict=True)
+            ]
+            times = [message["at"] for message in elsewhere["messages"]]
+            page_at = (await visitor.messages())[-1]["at"]
+            assert times == sorted(times)
+            assert elsewhere["since"] == times[0] < times[-3] < page_at < times[-1]
+            rest = await visitor.get(f"conversations/main/elsewhere?before={elsewhere['before']}")
+            assert [message["text"] for message in rest["messages"][::2]] == [f"before {n}." for n in range(3)]
+            assert (rest["before"], rest["since"]) == (None, 0.0)
+            async with visiting(client.base_url) as stranger:
+                for path in ("", f"?before={elsewhere['before']}"):
+                    assert (await stranger.get(f"conversations/main/elsewhere{path}"))["messages"] == []
 
 
 async def tell(platform: Any, who: Any, text: str, wanted: str) -> str:

@@ -189,7 +189,7 @@ async def test_the_panel_can_be_read_from_right_to_left_in_german_and_without_mo
     async with serving(host) as client:
         tab = await new_tab()
         await tab.page.emulate_media(reduced_motion="reduce", color_scheme="dark")
-        await tab.page.add_init_script("Object.defineProperty(navigator, 'languages', {get: () => ['de']})")
+        await tab.page.set_extra_http_headers({"accept-language": "fr-FR,de-AT;q=0.9,en;q=0.8"})
         await opened(tab, client.base_url)
         await tab.page.evaluate("document.documentElement.dir = 'rtl'")
         await panel(tab)

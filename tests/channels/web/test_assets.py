@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.channels.web.config import LANGUAGES
-from frontdesk.channels.web.pages import STATIC, assets
+from frontdesk.channels.web.pages import LANGUAGES, STATIC, assets
 
 VENDOR = STATIC / "vendor"
 OWN = sorted(STATIC.glob("*.js"))
-NOT_LOADED = ("de.json", "embed.js")
+NOT_LOADED = ("chat.de.js", "embed.js")
 """Files that the page does not load: another language, and what other sites load."""
 LICENSES = {"lit-html": "BSD-3-Clause", "marked": "MIT"}
 
@@ -59,6 +58,7 @@ def test_every_sentence_is_there(language: str) -> None:
 
 
 def test_every_module_that_is_imported_is_a_file() -> None:
+    made = "./catalogue.js"
     for path in OWN:
         for name in re.findall(r'from "(\./[^"]+)"', path.read_text()):
-            assert (Path(path).parent / name).is_file(), (path, name)
+            assert name == made or (Path(path).parent / name).is_file(), (path, name)

@@ -128,7 +128,11 @@ async def test_files_are_sent_once_and_for_ever() -> None:
         assert response.headers["cache-control"].endswith("immutable")
         assert response.headers["content-encoding"] == "gzip"
         assert response.headers["content-type"] == "text/javascript; charset=utf-8"
-        for wrong in (script.replace("chat.js", "../config.py"), script.replace("/static/", "/static/x")):
+        for wrong in (
+            script.replace("chat.en.js", "../config.py"),
+            script.replace("chat.en.js", "view.js"),
+            script.replace("/static/", "/static/x"),
+        ):
             assert (await http.get(wrong)).status_code == 404
 
 

@@ -1,12 +1,13 @@
 """How much the page weighs, and that long conversations and long streams cost it no more than short ones."""
 
+import re
 from typing import Any
 
 import pytest
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web.head import Chat
-from frontdesk.channels.web.pages import assets, modules, shell
+from frontdesk.channels.web.pages import assets, shell
 from frontdesk.testing import serving
 from tests.browser import chromium, need_chromium
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox
@@ -16,12 +17,20 @@ FIRST_LOAD = 100_000
 LOADED = """() => performance.getEntriesByType("resource").map((one) => [one.name, one.transferSize])"""
 
 
-def test_each_module_is_announced_by_the_page() -> None:
-    page = shell("Chat", "/chat", "theme.css").decode()
+def test_the_page_names_what_its_script_reads_first_and_loads_later() -> None:
     files = assets()
-    assert {name for name in files.files if name.endswith(".js")} >= set(modules())
-    assert all(f'<link rel="modulepreload" href="/chat/static/{files.version}/{name}">' in page for name in modules())
-    assert "vendor/lit-html/directive-helpers.js" in modules()
+    page = shell("Chat", "/chat", "theme.css", "de").decode()
+    assert '<link rel="preload" as="fetch" crossorigin href="/chat/api/me?open=main">' in page
+    assert re.findall(rf'="/chat/static/{files.version}/([^"]+[.]js)"', page) == [
+        "chat.de.js",
+        "vendor/marked/marked.esm.js",
+    ]
+    assert {name for name in files.files if name.endswith(".js")} == {
+        "chat.de.js",
+        "chat.en.js",
+        "embed.js",
+        "vendor/marked/marked.esm.js",
+    }
 
 
 async def test_a_conversation_of_ten_thousand_messages_is_read_by_its_last_ones() -> None:

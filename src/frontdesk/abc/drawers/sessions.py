@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.data.transcript import HistoryPage
 
 
 class Sessions(Protocol):
@@ -57,6 +58,15 @@ class Sessions(Protocol):
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
         """List the messages of a session, those of the sessions it branched from first."""
+        ...
+
+    async def history_page(
+        self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> HistoryPage:
+        """Return the last messages, or those before a position that an earlier page named: `limit` turns at most.
+
+        A session that has not branched off is read no further than that, however long it is.
+        """
         ...
 
 

@@ -12,8 +12,9 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.account import Account
 from frontdesk.channels.web.branches import begin_branch, drop_empty
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
-from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
+from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
+from frontdesk.channels.web.elsewhere import read_elsewhere
 from frontdesk.channels.web.feed import box_of, shown_chat
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
 from frontdesk.channels.web.forms import note_answer, read_answer
@@ -113,6 +114,7 @@ class Api:
             Route(chat, endpoint=self._endpoint(POST=chats.change, DELETE=chats.delete)),
             Route(f"{chat}/everywhere", endpoint=self._endpoint(POST=chats.track)),
             Route(f"{chat}/messages", endpoint=self._endpoint(runs=["POST"], GET=self.messages, POST=self.send)),
+            Route(f"{chat}/elsewhere", endpoint=self._endpoint(GET=self.elsewhere)),
             Route(f"{chat}/stop", endpoint=self._endpoint(POST=self.stop)),
             Route("/api/approvals/{approval_id}", endpoint=self._endpoint(GET=self.question, POST=self.decide)),
             Route("/api/files/{file}", endpoint=self._endpoint(GET=self.file)),
@@ -139,9 +141,16 @@ class Api:
             await self._context.allow(caller)
 
     async def me(self, call: HttpCall) -> None:
-        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins."""
+        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins.
+
+        With `open`, the last messages of a conversation too, if it is there.
+        """
         await self._let_in(call.caller)
+        opened = query_of(call.scope).get("open")
         head, config, now = await self._mailbox.head(visitor_of(call)), self._config, self._context.now()
+        spot = None if opened is None else Spot(visitor_of(call), plain_id(opened, "conversation"))
+        # A page can name a conversation that is gone meanwhile; it shows another one then.
+        known = spot is not None and head.chat(spot.chat) is not None
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
         await answer(
             call,
@@ -150,13 +159,13 @@ class Api:
                 "logo": self._site.logo_path(call),
                 "greeting": config.greeting,
                 "prompts": config.prompts,
-                "languages": LANGUAGES,
                 "max_text": config.max_text,
                 "max_files": config.max_files,
                 "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
                 "box": box_of(visitor_of(call)),
+                "opened": await self._opened(call, spot) if spot is not None and known else None,
             },
         )
 
@@ -164,10 +173,21 @@ class Api:
         """Answer with messages of a conversation, the last ones or those before a number."""
         await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
+        await answer(call, await self._opened(call, spot_of(call), before))
+
+    async def _opened(self, call: HttpCall, spot: Spot, before: int | None = None) -> dict[str, Any]:
         # Read first: what changes meanwhile comes behind this cursor.
-        cursor = (await self._mailbox.head(visitor_of(call))).change
-        messages = await self._mailbox.page(spot_of(call), before, PAGE)
-        await answer(call, {"messages": messages, "cursor": cursor})
+        cursor = (await self._mailbox.head(spot.visitor)).change
+        shown: dict[str, Any] = {"messages": await self._mailbox.page(spot, before, PAGE), "cursor": cursor}
+        if before is None:
+            shown["elsewhere"] = await read_elsewhere(self._context, self._name, call.caller, spot.chat)
+        return shown
+
+    async def elsewhere(self, call: HttpCall) -> None:
+        """Answer with what was said in a conversation on other channels, before a position."""
+        await self._let_in(call.caller)
+        chat, before = await self._known_chat(call), number_in(query_of(call.scope), "before")
+        await answer(call, await read_elsewhere(self._context, self._name, call.caller, chat.id, before))
 
     async def send(self, call: HttpCall) -> None:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""

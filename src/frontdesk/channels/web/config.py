@@ -9,9 +9,6 @@ from frontdesk.channels.web.theme import WebTheme
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
-LANGUAGES = ("en", "de")
-"""The languages of the page, as the catalogues in `static/` have them."""
-
 LIVE_TERMS = LiveTerms(interval=0.15)
 """How often an answer that is being written is stored, and so shown, unless the operator sets something else."""
 

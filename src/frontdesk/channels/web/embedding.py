@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from frontdesk.channels.web.pages import PAGE_HEADERS, POLICY, assets
+from frontdesk.channels.web.pages import EMBED, PAGE_HEADERS, POLICY, assets
 from frontdesk.channels.web.theme import WebTheme
 
 _ORIGIN = re.compile(r"(?:https://[a-z0-9.-]+|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?")
@@ -35,4 +35,4 @@ def embed_script(label: str, theme: WebTheme) -> bytes:
     about = msgspec.json.encode(
         {"label": label, "accent": theme.accent, "onAccent": theme.on_accent, "radius": f"{theme.radius}px"}
     )
-    return assets().files["embed.js"].body.rstrip() + b"(" + about + b");\n"
+    return assets().files[EMBED].body.rstrip() + b"(" + about + b");\n"

@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.embedding import embed_script, frame_headers
-from frontdesk.channels.web.pages import PAGE_HEADERS, SCRIPT_HEADERS, THEME_HEADERS, assets, shell
+from frontdesk.channels.web.pages import LANGUAGES, PAGE_HEADERS, SCRIPT_HEADERS, THEME_HEADERS, assets, shell
 from frontdesk.channels.web.theme import Logo
 from frontdesk.channels.web.verify import Visitors, VisitorVerifier
 from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
@@ -82,7 +82,7 @@ class Site:
         if await self._visitors.visitor(call.scope, call.headers) is None:
             cookie = await self._visitors.new_cookie(call.scope, call.headers, embedded=embedded)
             headers.append((b"set-cookie", cookie))
-        body = shell(self._config.title, below(call.scope, self._path).decode(), self._sheet_name)
+        body = shell(self._config.title, below(call.scope, self._path).decode(), self._sheet_name, _language(call))
         headers.append((b"content-length", str(len(body)).encode()))
         await call.send({"type": "http.response.start", "status": 200, "headers": headers})
         await call.send({"type": "http.response.body", "body": body})
@@ -96,6 +96,13 @@ class Site:
         zipped = b"gzip" in call.headers.get(b"accept-encoding", b"")
         await call.send({"type": "http.response.start", "status": 200, "headers": file.headers(zipped=zipped)})
         await call.send({"type": "http.response.body", "body": file.zipped if zipped else file.body})
+
+
+def _language(call: HttpCall) -> str:
+    """Return the language of the page that its reader likes best, by the order in which a browser names them."""
+    named = call.headers.get(b"accept-language", b"").decode("latin-1").lower().split(",")
+    tags = [tag.partition(";")[0].strip().partition("-")[0] for tag in named]
+    return next((tag for tag in tags if tag in LANGUAGES), LANGUAGES[0])
 
 
 async def _send_lasting(call: HttpCall, body: bytes, kind: bytes) -> None:

@@ -124,6 +124,27 @@ class StoredMessage(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The key of what was sent: a second message with it is the same one."""
 
 
+class Overheard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message that was said on another channel, in the same session."""
+
+    id: str
+    role: Role
+    at: float
+    origin: str
+    text: str = ""
+    files: tuple[ShownFile, ...] = ()
+
+
+class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what was said on other channels, in its order."""
+
+    messages: list[Overheard] = []
+    before: int | None = None
+    """The position before which the part before this one ends; `None` if there is none."""
+    since: float = 0.0
+    """The time from which on nothing is missing."""
+
+
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The shown form of a message that a visitor has sent; kept with its event."""
 

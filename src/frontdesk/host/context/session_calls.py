@@ -10,11 +10,13 @@ from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
+from frontdesk.data.transcript import TranscriptPage
 from frontdesk.errors import NotFoundError
 from frontdesk.host.context.reach_calls import ReachCalls
 from frontdesk.host.open_questions import OpenQuestions
 from frontdesk.sessions.past import PastSessions
 from frontdesk.sessions.scope import tracked_name
+from frontdesk.sessions.transcripts import Transcripts
 
 MOST_LISTED = 20
 
@@ -43,6 +45,14 @@ class SessionCalls(ReachCalls):
         name = await self._tracked_by(owner, None)
         async with self._store.transaction() as transaction:
             transaction.name_session(name, record.session_id)
+
+    async def transcript(
+        self, caller: Caller, *, key: str | None = None, before: int | None = None, limit: int = 50
+    ) -> TranscriptPage:
+        owner = await self._owner(caller)
+        named = None if key is None else SessionName(owner=owner, kind="named", value=key)
+        name = named or await self._tracked_by(owner, None)
+        return await Transcripts(self._store).page(name, before=before, limit=limit)
 
     async def name_session(
         self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None

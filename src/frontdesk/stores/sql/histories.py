@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from frontdesk.data.transcript import HistoryPage, page_of
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key
@@ -32,6 +33,12 @@ SELECT s.parent_id, h.number, h.data
 FROM sessions s LEFT JOIN history h ON h.session_id = s.session_id AND h.number > ?
 WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number
 """
+_LAST = """
+SELECT s.parent_id, h.number, h.data
+FROM sessions s LEFT JOIN history h ON h.session_id = s.session_id AND h.number < ?
+WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number DESC LIMIT ?
+"""
+_BEHIND_ALL = 2**62
 
 
 class _CachedHistory:
@@ -65,6 +72,20 @@ class Histories:
         if rows[0][0] is not None:
             return await self._branch(owner, session_id)
         return list(await self._added(place, cached, [(number, data) for _, number, data in rows if number]))
+
+    async def page(self, owner: str, session_id: str, before: int | None, limit: int) -> HistoryPage:
+        """Return the messages of the last rows before one, which are not cached: few sessions are read to their end."""
+        end = _BEHIND_ALL if before is None else before
+        rows = await self._engine.read(_LAST, (end, key(session_id), key(owner), limit + 1))
+        if rows and rows[0][0] is not None:
+            # What a branch has in common with its parent is counted in messages, and so are its positions.
+            return page_of(await self._branch(owner, session_id), before, limit)
+        rows = [(number, data) for _, number, data in rows if number]
+        kept = rows[:limit][::-1]
+        if not kept:
+            return HistoryPage()
+        messages = (await self._extended(_CachedHistory(), kept)).messages
+        return HistoryPage(messages=messages, before=kept[0][0] if len(rows) > limit else None)
 
     async def _branch(self, owner: str, session_id: str) -> Sequence[Any]:
         lineage = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.data.transcript import HistoryPage
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.histories import Histories
 from frontdesk.stores.sql.records import Place, Records
@@ -136,3 +137,8 @@ class SqlSessions:
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
         return await self._histories.read(owner, session_id)
+
+    async def history_page(
+        self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> HistoryPage:
+        return await self._histories.page(owner, session_id, before, limit)

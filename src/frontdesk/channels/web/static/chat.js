@@ -1,14 +1,27 @@
 // The page: loads what there is, follows the feed, and does what its reader asks for.
 
 import { render } from "./vendor/lit-html/lit-html.js";
-import { get, newId, post, remove } from "./api.js";
+import { ApiError, get, newId, post, remove } from "./api.js";
 import { rootOf } from "./branches.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
 import { readForm } from "./form.js";
-import { loadCatalogue, say, sayError } from "./i18n.js";
+import { say, sayError } from "./i18n.js";
 import { inBrowser, inTab } from "./kept.js";
-import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
+import { loadLexer } from "./markdown.js";
+import {
+  addElsewhere,
+  apply,
+  earlier,
+  isBusy,
+  newState,
+  nothingElsewhere,
+  setChat,
+  setMessage,
+  shown,
+  together,
+  trim,
+} from "./state.js";
 import { app } from "./view.js";
 
 const state = newState();
@@ -21,7 +34,7 @@ let feed = null;
 let searching = 0;
 let lastForm = "";
 let readAt = 0; // The cursor of the messages that were read last: whatever has changed since comes by the feed.
-let early = null; // The messages that were asked for before the page knew of its conversations.
+let early = null; // The conversation whose messages came with the list of all.
 
 function draw() {
   if (scheduled) return;
@@ -91,11 +104,14 @@ const AROUND = 10; // So many messages are shown behind the one that an address 
 async function loadMessages(number = null) {
   const chat = state.current;
   const before = number === null ? "" : `?before=${number + AROUND}`;
-  const first = number === null && early?.id === chat ? await early.answer : null;
+  const first = number === null && early?.chat === chat ? early : null;
   early = null;
-  const { messages, cursor } = first ?? (await get(`conversations/${chat}/messages${before}`));
+  const { messages, cursor, elsewhere } = first ?? (await get(`conversations/${chat}/messages${before}`));
   readAt = cursor;
   if (chat !== state.current) return;
+  state.elsewhere = nothingElsewhere();
+  if (elsewhere) addElsewhere(state, elsewhere);
+  state.opening = false;
   for (const message of messages) setMessage(state, message);
   state.hasEarlier = messages.length > 0 && messages[0].number > 1;
   state.hasLater = number !== null && number + AROUND <= (state.chats.get(chat)?.last ?? 0);
@@ -107,8 +123,21 @@ async function loadMessages(number = null) {
   message?.classList.add("found");
 }
 
-async function loadAll() {
-  const me = await get("me");
+async function readEarlier() {
+  const chat = state.current;
+  const place = earlier(state) === "here" ? "messages" : "elsewhere";
+  const before = place === "messages" ? Math.min(...state.messages.keys()) : state.elsewhere.before;
+  const read = await get(`conversations/${chat}/${place}?before=${before}`);
+  if (chat !== state.current) return;
+  if (place === "elsewhere") return addElsewhere(state, read);
+  for (const message of read.messages) setMessage(state, message);
+  state.hasEarlier = read.messages.length > 0 && read.messages[0].number > 1;
+}
+
+// The list of conversations, with the messages of one of them.
+async function loadAll(chat) {
+  const me = await get(`me?open=${encodeURIComponent(chat)}`);
+  early = me.opened && { chat, ...me.opened };
   state.me = me;
   state.chats.clear();
   for (const chat of me.conversations) setChat(state, chat);
@@ -127,7 +156,7 @@ async function takeFrame(frame) {
 
 async function reload() {
   try {
-    await loadAll();
+    await loadAll(state.current);
     state.messages.clear();
     state.hasLater = false;
     await loadMessages();
@@ -241,7 +270,7 @@ const actions = {
     const body = { client_id: newId(), text, instead_of: number, locale: document.documentElement.lang };
     try {
       const { conversation } = await post(`conversations/${state.current}/messages`, body);
-      await loadAll();
+      await loadAll(conversation);
       actions.open(conversation);
     } catch (error) {
       state.problem = error;
@@ -326,13 +355,12 @@ const actions = {
     draw();
   },
   async loadEarlier() {
-    const first = Math.min(...state.messages.keys());
     const log = document.getElementById("log");
     const below = log.scrollHeight - log.scrollTop;
-    const { messages } = await get(`conversations/${state.current}/messages?before=${first}`);
+    const known = together(state).length;
+    // A part of what was said elsewhere can be all that is shown already.
+    for (let tries = 0; tries < 5 && earlier(state) && together(state).length <= known; tries++) await readEarlier();
     atEnd = false;
-    for (const message of messages) setMessage(state, message);
-    state.hasEarlier = messages.length > 0 && messages[0].number > 1;
     render(app(state, actions), root);
     log.scrollTop = log.scrollHeight - below;
   },
@@ -445,16 +473,19 @@ function listen() {
 
 async function start() {
   setTheme(inBrowser.get("frontdesk-theme"));
-  // All that the page needs first is asked for at once: each round trip costs a phone a tenth of a second.
-  const [id] = wanted();
-  early = { id, answer: get(`conversations/${encodeURIComponent(id)}/messages`).catch(() => null) };
-  const loading = loadAll();
-  loading.catch(() => {});
-  await loadCatalogue(document.body.dataset.files, ["en", "de"]);
   try {
-    const me = await loading;
-    await openChat(...wanted());
+    // The browser has begun to read this already: the page names it.
+    const me = await loadAll("main");
+    const [id] = wanted();
+    state.current = state.chats.has(id) ? id : "main";
     listen();
+    // What can be used is shown first, and what was said a moment later.
+    render(app(state, actions), root);
+    document.getElementById("text").focus();
+    await loadLexer().catch(() => {
+      throw new ApiError("network", "", 0);
+    });
+    await openChat(...wanted());
     const online = (isOnline) => {
       if (state.online !== isOnline) {
         state.online = isOnline;
@@ -463,7 +494,6 @@ async function start() {
     };
     feed = new Feed(Math.min(me.cursor, readAt), takeFrame, online, me.box);
     feed.run();
-    document.getElementById("text")?.focus();
   } catch (error) {
     fail(error);
   }

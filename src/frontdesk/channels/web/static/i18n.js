@@ -1,14 +1,7 @@
-// The sentences of the page, from a catalogue in the reader's language.
+// The sentences of the page, in the language that the host has chosen by what the browser asks for.
 
-let catalogue = {};
-
-export async function loadCatalogue(files, languages) {
-  const wanted = (navigator.languages || [navigator.language]).map((tag) => tag.toLowerCase().split("-")[0]);
-  const language = wanted.find((tag) => languages.includes(tag)) || languages[0];
-  catalogue = await (await fetch(`${files}/${language}.json`)).json();
-  document.documentElement.lang = language;
-  return language;
-}
+// The host makes this module of the catalogue in that language.
+import { catalogue } from "./catalogue.js";
 
 export function say(key, values = {}) {
   const sentence = catalogue[key] ?? key;

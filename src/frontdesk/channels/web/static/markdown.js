@@ -3,7 +3,6 @@
 
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
-import { lexer } from "./vendor/marked/marked.esm.js";
 import { say } from "./i18n.js";
 
 const LONG = 20000; // From so many characters on, a text that grows is read from its last blocks on.
@@ -11,6 +10,13 @@ const REREAD = 2;
 const SCHEMES = ["http:", "https:", "mailto:"];
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", hellip: "…" };
 const LARGEST = 0x10ffff;
+
+let lexer = null;
+
+// A page can be used before there is something to read, so this is loaded behind what it shows first.
+export async function loadLexer() {
+  if (lexer === null) ({ lexer } = await import("./vendor/marked/marked.esm.js"));
+}
 
 // The blocks of a text; `before` is what was read of it when it was shorter.
 export function read(text, before, whole) {

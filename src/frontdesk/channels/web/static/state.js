@@ -4,12 +4,16 @@ import { holder } from "./branches.js";
 
 const MOST_SHOWN = 200; // Of more messages than these, the oldest are dropped while the reader is at the end.
 
+export const nothingElsewhere = () => ({ messages: new Map(), before: null, since: 0 });
+
 export function newState() {
   return {
     me: null,
     chats: new Map(),
     current: "main",
     messages: new Map(),
+    opening: true, // Whether the messages of the first conversation are still to come.
+    elsewhere: nothingElsewhere(), // What was said in the conversation on other channels.
     hasEarlier: false,
     hasLater: false, // Whether an earlier part of the conversation is shown, and not its end.
     editing: null,
@@ -83,6 +87,37 @@ function grow(state, event) {
 
 export function shown(state) {
   return [...state.messages.values()].sort((one, other) => one.number - other.number);
+}
+
+// Puts an earlier part of what was said elsewhere before what is known of it.
+export function addElsewhere(state, { messages, before, since }) {
+  for (const message of messages) state.elsewhere.messages.set(message.id, { ...message, isElsewhere: true });
+  Object.assign(state.elsewhere, { before, since });
+}
+
+// Which of both has to be read further for the conversation to be shown further back; null if all of it is shown.
+export function earlier(state) {
+  const from = state.hasEarlier ? (shown(state)[0]?.at ?? Infinity) : 0;
+  const there = state.elsewhere.before === null ? 0 : state.elsewhere.since;
+  if (!state.hasEarlier && state.elsewhere.before === null) return null;
+  return state.hasEarlier && from >= there ? "here" : "elsewhere";
+}
+
+// All messages in the order in which they were said, from the time on from which none is missing.
+export function together(state) {
+  const own = shown(state);
+  const { messages, before, since } = state.elsewhere;
+  if (!messages.size && before === null) return own;
+  const from = Math.max(state.hasEarlier ? (own[0]?.at ?? 0) : 0, before === null ? 0 : since);
+  const to = state.hasLater ? (own[own.length - 1]?.at ?? Infinity) : Infinity;
+  const others = [...messages.values()].filter((message) => message.at >= from && message.at <= to);
+  const merged = [];
+  others.sort((one, other) => one.at - other.at);
+  for (const message of own) {
+    while (others.length && others[0].at < message.at) merged.push(others.shift());
+    if (message.at >= from) merged.push(message);
+  }
+  return [...merged, ...others];
 }
 
 export function trim(state) {

@@ -13,7 +13,7 @@ import { icon } from "./icons.js";
 import { menu, nameIn, sidebar } from "./list.js";
 import { blocks, read } from "./markdown.js";
 import { citations, tools } from "./notes.js";
-import { isBusy, shown } from "./state.js";
+import { earlier, isBusy, shown, together } from "./state.js";
 
 export function app(state, actions) {
   if (state.failure) return failure(state.failure);
@@ -60,18 +60,18 @@ function header(state, actions) {
 }
 
 function conversation(state, actions) {
-  const messages = shown(state);
-  const isEmpty = !messages.length && !state.pending.length;
+  const messages = together(state);
+  const isEmpty = !state.opening && !messages.length && !state.pending.length;
   return html`<main id="log" tabindex="-1" @scroll=${actions.scrolled}>
     <h2 class="hidden">${nameIn(state, state.current)}</h2>
-    ${state.hasEarlier
+    ${earlier(state)
       ? html`<button type="button" class="earlier" @click=${actions.loadEarlier}>${say("earlier")}</button>`
       : nothing}
     ${isEmpty ? welcome(state, actions) : nothing}
     <ol class="messages">
       ${repeat(
         messages,
-        (message) => message.client_id || message.number,
+        (message) => message.client_id || message.number || message.id,
         (message) => entry(message, state, actions),
       )}
       ${repeat(
@@ -98,7 +98,7 @@ function welcome(state, actions) {
 
 function entry(message, state, actions) {
   const role = message.role ?? "assistant";
-  return html`<li class="message ${role} ${message.state ?? "done"}" id="message-${message.number}">
+  return html`<li class="message ${role} ${message.state ?? "done"}" id="message-${message.number ?? message.id}">
     <span class="hidden">${say(role === "user" ? "you" : role)}</span>
     ${message.origin ? html`<p class="origin">${say("from", { channel: message.origin })}</p>` : nothing}
     ${tools(message)} ${message.text ? body(message, role, state, actions) : nothing} ${shownFiles(message.files)}
@@ -115,7 +115,7 @@ function entry(message, state, actions) {
 
 // The versions of a message of one's own, and the buttons that make another one.
 function below(message, role, state, actions) {
-  if (message.state === "live") return nothing;
+  if (message.state === "live" || message.isElsewhere) return nothing;
   if (role === "user") {
     const all = versions(state, message.number);
     const edits = message.text && !message.files?.length && state.editing !== message.number;
