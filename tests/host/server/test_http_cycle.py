@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import ServerLimits
 from frontdesk.host.server.server import Server
@@ -46,6 +46,12 @@ SCRIPTS: dict[str, Script] = {
     "a line end in a name": [head(length(b"hello"), (b"x\r\ny", b"a")), body(b"hello")],
     "a colon in a name": [head(length(b"hello"), (b"x:", b"a")), body(b"hello")],
     "capitals": [head(length(b"hello"), (b"X-Thing", b"a")), body(b"hello")],
+    "two lengths": [head(length(b"hello"), length(b"hell")), body(b"hello")],
+    "a length of another name": [head((b"x-content-length", b"5")), body(b"hello")],
+    "a length and chunked": [head(length(b"hello"), (b"transfer-encoding", b"chunked")), body(b"hello")],
+    "empty pieces": [head(), body(b"", more=True), body(b"a", more=True), body(b"", more=True), body(b"b")],
+    "a head in a stream": [head(), body(b"a", more=True), head(), body(b"b")],
+    "more after a stream": [head(), body(b"a", more=True), body(b""), body(b"b", more=True)],
     "body first": [body(b"hello")],
     "more after the end": [head(length(b"hello")), body(b"hello"), body(b"more")],
     "an error before": [RuntimeError("before")],
@@ -70,7 +76,15 @@ async def served(script: Script, *, bounded: bool) -> AsyncIterator[int]:
                 raise message
             await send(message)
 
-    config = uvicorn.Config(app, port=0, log_config=None, lifespan="off", access_log=False, http="httptools")
+    async with listening(app, bounded=bounded) as port:
+        yield port
+
+
+@asynccontextmanager
+async def listening(app: ASGIApp, *, bounded: bool, root_path: str = "") -> AsyncIterator[int]:
+    config = uvicorn.Config(
+        app, port=0, log_config=None, lifespan="off", access_log=False, http="httptools", root_path=root_path
+    )
     server = Server(config, ServerLimits() if bounded else None)
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)
@@ -120,3 +134,43 @@ async def test_head_and_body_leave_in_one_write() -> None:
         async with asyncio.timeout(DEADLINE):
             assert (await reader.read(65536)).endswith(b"\r\n\r\nhello")
         writer.close()
+
+
+async def seen(asked: bytes, *, bounded: bool, root_path: str = "") -> Scope:
+    """Return what the app is told of a request."""
+    scopes: list[Scope] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scopes.append({**scope, "server": None, "extensions": None, "body": await receive()})
+        await send(head(length(b"")))
+        await send(body(b""))
+
+    async with listening(app, bounded=bounded, root_path=root_path) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(asked)
+        async with asyncio.timeout(DEADLINE):
+            await reader.readuntil(b"200 OK")
+        writer.close()
+    # The port of the client's end is another one each time.
+    return {**scopes[0], "client": scopes[0]["client"][0], "state": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [
+        (b"POST /a?b=c&d HTTP/1.1", b"Host: h\r\nX-Thing: a\r\nx-thing: b\r\n"),
+        (b"POST /a%20b/%C3%A4?q=%20 HTTP/1.1", b"host: h\r\n"),
+        (b"POST http://other/a HTTP/1.1", b"host: h\r\n"),
+        (b"POST /a HTTP/1.0", b"host: h\r\n"),
+        (b"POST /a HTTP/1.1", b"host: h\r\nX-Forwarded-For: 1.2.3.4\r\nx-forwarded-proto: https\r\n"),
+        (b"POST /a HTTP/1.1", b"host: h\r\nx-forwarded-host: other\r\n"),
+        (b"POST /a HTTP/1.1", b"host: h\r\nupgrade: h2c\r\n"),
+        (b"POST /%s HTTP/1.1" % (b"a" * 300), b"host: h\r\n"),
+    ],
+    ids=["query", "escapes", "absolute", "old", "forwarded", "forwarded otherwise", "upgrade", "long"],
+)
+@pytest.mark.parametrize("root_path", ["", "/below"])
+async def test_an_app_is_told_of_a_request_as_uvicorn_tells_it(line: bytes, headers: bytes, root_path: str) -> None:
+    asked = b"%b\r\n%bcontent-length: 8\r\n\r\nquestion" % (line, headers)
+    told = await seen(asked, bounded=True, root_path=root_path)
+    assert told == await seen(asked, bounded=False, root_path=root_path)

@@ -1,27 +1,33 @@
 """Uvicorn's HTTP protocol, with limits on request heads and one timer for all idle connections.
 
 Uvicorn's own reads a head of any length, for any time. Here bytes and time are counted while a head is incomplete, and
-a request whose head arrives in one piece pays for a few comparisons.
+a request whose head arrives in one piece pays for a few comparisons. What the parser calls for each request is written
+for the usual one: its path was asked for before, no proxy has passed it on, and its answer is made at once.
 """
 
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+import httptools
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, service_unavailable
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from frontdesk.host.server.http_cycle import HttpCycle
+from frontdesk.host.server.http_cycle import CommonHeaders, HttpCycle
 from frontdesk.host.server.unread import bytes_taken
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.http.asgi import CONNECTION
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import http as log
 
-# Called for every request: `super()` would look them up each time.
-_data_received = HttpToolsProtocol.data_received
-_on_headers_complete = HttpToolsProtocol.on_headers_complete
-_on_body = HttpToolsProtocol.on_body
-_on_response_complete = HttpToolsProtocol.on_response_complete
-
+_FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
+"""The headers that uvicorn reads of a proxy that it trusts."""
+_NOTED = _FORWARDED | {b"expect"}
+_SHORT_URL = 256
+"""The longest URL whose parts are cached."""
 _KEEP_ALIVE = 5.0
 """The time for which a connection may be idle between two requests, as uvicorn has it."""
 _LEAST_KEEP_ALIVE = 1.0
@@ -35,8 +41,10 @@ class ConnectionGate:
         self.limits = limits
         self.max_connections = max_connections
         self.heads: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(limits.head_seconds, BoundedHttpProtocol.run_late)
-        idle = BoundedHttpProtocol.timeout_keep_alive_handler
-        self.idle: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(max(keep_alive, _LEAST_KEEP_ALIVE), idle)
+        seconds = max(keep_alive, _LEAST_KEEP_ALIVE)
+        self.idle: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(seconds, BoundedHttpProtocol.close_if_idle)
+        """All connections; each waits since its last answer."""
+        self.common = CommonHeaders()
         self._full = False
 
     def admits(self, count: int) -> bool:
@@ -63,15 +71,27 @@ class _HeadRefused(Exception):
 class BoundedHttpProtocol(HttpToolsProtocol, Timed):
     """One connection, which is closed when a head is too long, has too many parts, or takes too long."""
 
-    url = b""
-    _unread = 0
-    """The number of bytes since a head was complete or a body went on."""
-    _size = 0
-    """The number of bytes of the piece that is being parsed."""
-    _moved = False
-    """Whether a head was completed, or a body that the app reads went on, in that piece."""
-    _timed = False
-    _upgraded = False
+    # As many attributes as uvicorn has, and these beside them, would be looked up by the slow way.
+    __slots__ = (
+        "_direct_app",
+        "_earlier",
+        "_forwarded",
+        "_gate",
+        "_handshake",
+        "_harmless",
+        "_in_head",
+        "_limits",
+        "_max_headers",
+        "_max_piece",
+        "_moved",
+        "_proxied_app",
+        "_size",
+        "_template",
+        "_timed",
+        "_unread",
+        "_upgraded",
+    )
+    cycle: HttpCycle  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, gate: ConnectionGate, **options: Any) -> None:
         super().__init__(**options)
@@ -82,19 +102,53 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
         self._max_headers = limits.max_headers
         self._harmless = min(limits.max_url_bytes, limits.max_header_bytes)
         """A head that is no longer has neither a long URL nor a long header."""
-        self._earlier: list[RequestResponseCycle] = []
+        self._earlier: list[HttpCycle] = []
         """The requests before the last one, while they are not all answered."""
-        self._extensions = {CONNECTION: self}
+        app: Any = self.app
+        self._proxied_app = app
+        self._direct_app = app.app if type(app) is ProxyHeadersMiddleware else app
+        """The app for requests that no proxy has passed on."""
+        self.url = b""
+        self._in_head = False
+        self._forwarded = False
+        self._unread = 0
+        """The number of bytes since a head was complete or a body went on."""
+        self._size = 0
+        """The number of bytes of the piece that is being parsed."""
+        self._moved = False
+        """Whether a head was completed, or a body that the app reads went on, in that piece."""
+        self._timed = False
+        self._handshake = False
+        """Whether the last head begins a WebSocket."""
+        self._upgraded = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._template = dict[str, Any](
+            type="http",
+            asgi={"version": self.asgi_version, "spec_version": "2.3"},
+            http_version="1.1",
+            server=self.server,
+            client=self.client,
+            scheme=self.scheme,
+            method="",
+            root_path=self.root_path,
+            path="",
+            raw_path=b"",
+            query_string=b"",
+            headers=(),
+            state={},
+            extensions={CONNECTION: self},
+        )
         if self._gate.admits(len(self.connections)):
             self._await_head()
+            self._gate.idle.watch(self, self.loop)
         else:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_here()
+        self._gate.idle.drop(self)
         # Uvicorn notifies only the last request that the client has gone.
         for cycle in self._earlier:
             if not cycle.response_complete:
@@ -119,7 +173,16 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
     def _parse(self, data: bytes | memoryview) -> None:
         self._size = len(data)
         self._moved = False
-        _data_received(self, data)  # pyright: ignore[reportArgumentType]
+        try:
+            self.parser.feed_data(data)  # pyright: ignore[reportOptionalMemberAccess]
+        except httptools.HttpParserUpgrade:
+            if self._handshake:
+                self.handle_websocket_upgrade()
+            else:
+                self._unsupported_upgrade_warning()
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("Invalid HTTP request received.")
         if not self._moved:
             self._stall()
 
@@ -135,24 +198,66 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
         elif not self._timed and not self._is_answering():
             self._await_head()
 
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = self._forwarded = False
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name in _NOTED:
+            if name in _FORWARDED:
+                self._forwarded = True
+            elif value.lower() == b"100-continue":
+                self.expect_100_continue = True
+        self.headers.append((name, value))
+
     def on_headers_complete(self) -> None:
-        # A handshake is not an answer that is being made.
-        self._moved = not self.parser.should_upgrade()  # pyright: ignore[reportOptionalMemberAccess]
+        self._in_head = False
         if self._timed:
             self._head_is_here()
         if self._unread + self._size > self._harmless or len(self.headers) > self._max_headers:
             self._check_head()
         self._unread = 0
+        parser: Any = self.parser
+        upgrades, version = parser.should_upgrade(), parser.get_http_version()
+        # A handshake is not an answer that is being made.
+        self._moved = not upgrades
+        self._handshake = upgrades and self._should_upgrade()
+        # The scope of a request is a copy with all its places, which costs less than to make it anew.
+        scope: Any = self._template.copy()
+        scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"], scope["raw_path"], scope["query_string"] = _parts(self.url, self.root_path)
         # The trailers of a chunked body come to the list of the parser, and must not pass for headers.
-        self.scope["headers"] = self.headers.copy()
-        self.scope["extensions"] = self._extensions  # pyright: ignore[reportGeneralTypeIssues]
+        scope["headers"] = self.headers.copy()
+        scope["state"] = self.app_state.copy()
+        self.scope = scope
+        if not self._handshake:
+            keep_alive = version != "1.0" and parser.should_keep_alive()
+            self._begin(HttpCycle(self, scope, self._gate.common, keep_alive))
+
+    def _begin(self, cycle: HttpCycle) -> None:
+        """Start a request, or queue it behind the one that is being answered."""
         before = self.cycle
-        _on_headers_complete(self)
-        if self.cycle is not before:
-            # Its task has not begun.
-            self.cycle.__class__ = HttpCycle
-        if self.pipeline:
+        self.cycle = cycle  # pyright: ignore[reportIncompatibleVariableOverride]
+        app = self._proxied_app if self._forwarded else self._direct_app
+        if self.limit_concurrency is not None and max(len(self.connections), len(self.tasks)) >= self.limit_concurrency:
+            self.logger.warning("Exceeded concurrency limit.")
+            app = service_unavailable
+        if not before or before.response_complete:
+            self._start_asgi_task(cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, app))
             self._note_pipelined(before)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        # Otherwise a request could see the context variables of the one before it on the same connection.
+        task = spawn_clean(cycle.run_asgi(app), loop=self.loop)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _check_head(self) -> None:
         limits = self._limits
@@ -170,31 +275,53 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
 
     def on_response_complete(self) -> None:
         if self.pipeline or self.transport.is_closing():
-            _on_response_complete(self)
+            super().on_response_complete()
             return
         self.server_state.total_requests += 1
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         # Uvicorn would set a timer after each request, and cancel it before the next.
-        self._gate.idle.watch(self, self.loop)
+        self._gate.idle.renew(self)
 
-    def _unset_keepalive_if_required(self) -> None:
-        self._gate.idle.drop(self)
+    def close_if_idle(self) -> None:
+        """Close the connection, unless a head is awaited or an answer is made."""
+        if self._timed or self._is_answering():
+            self._gate.idle.watch(self, self.loop)
+        else:
+            self.timeout_keep_alive_handler()
 
-    def _note_pipelined(self, before: RequestResponseCycle) -> None:
+    def _note_pipelined(self, before: HttpCycle) -> None:
         if len(self.pipeline) > self._limits.max_pipelined:
             self._stop(HTTPStatus.TOO_MANY_REQUESTS)
         self._earlier = [cycle for cycle in (*self._earlier, before) if not cycle.response_complete]
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
-        # What comes after the answer is thrown away, and must not keep the connection open.
         cycle = self.cycle
-        self._moved = bool(cycle) and not cycle.response_complete
-        _on_body(self, body)
+        # What comes after the answer is thrown away, and must not keep the connection open.
+        self._moved = not self._handshake and not cycle.response_complete
+        if not self._moved:
+            return
+        if cycle.body:
+            cycle.add_body(body)
+        else:
+            cycle.body = body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        if cycle.event is not None:
+            cycle.event.set()
+
+    def on_message_complete(self) -> None:
+        cycle = self.cycle
+        if not self._handshake and not cycle.response_complete:
+            cycle.more_body = False
+            if cycle.event is not None:
+                cycle.event.set()
 
     def handle_websocket_upgrade(self) -> None:
         self._upgraded = True
         self._head_is_here()
+        self._gate.idle.drop(self)
         super().handle_websocket_upgrade()
         # The WebSocket library reads the head once more, by rules of its own, and is silent about one that it refuses.
         if not getattr(self.transport.get_protocol(), "handshake_initiated", True):
@@ -215,7 +342,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
     def run_late(self) -> None:
         """Close the connection, because its head did not come in time."""
         self._timed = False
-        if self.scope and "method" not in self.scope:
+        if self._in_head:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         elif not self.transport.is_closing():
             self.transport.close()
@@ -247,3 +374,20 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
                 b"connection: close\r\n\r\n%b" % (status, status.phrase.encode("ascii"), len(body), body)
             )
         self.transport.close()
+
+
+def _parts(url: bytes, root_path: str) -> tuple[str, bytes, bytes]:
+    """Return the path of a URL, the same as it was sent, and its query."""
+    return _known_parts(url, root_path) if len(url) <= _SHORT_URL else _known_parts.__wrapped__(url, root_path)
+
+
+# Nearly all requests are for a few paths.
+@lru_cache(maxsize=256)
+def _known_parts(url: bytes, root_path: str) -> tuple[str, bytes, bytes]:
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return (
+        root_path + (unquote(path) if "%" in path else path),
+        root_path.encode("ascii") + parsed.path,
+        parsed.query or b"",
+    )

@@ -15,9 +15,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-def spawn_clean(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+def spawn_clean(work: Coroutine[Any, Any, T], *, loop: asyncio.AbstractEventLoop | None = None) -> "asyncio.Task[T]":
     """Start a task in an empty context, for work that does not belong to the present request."""
-    return asyncio.get_running_loop().create_task(work, context=Context())
+    return (loop or asyncio.get_running_loop()).create_task(work, context=Context())
 
 
 def spawn_within(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":

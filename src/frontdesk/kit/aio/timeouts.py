@@ -55,6 +55,10 @@ class TimeoutWheel(Generic[W]):
         timed.since = self._looks
         self._waiting.add(timed)
 
+    def renew(self, timed: W) -> None:
+        """Start the timeout of something that is watched already once more."""
+        timed.since = self._looks
+
     def drop(self, timed: W) -> None:
         """Stop the timeout of something."""
         self._waiting.discard(timed)
