@@ -38,6 +38,7 @@ from frontdesk import (
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.kit.foundry.ids import ITEM_PREFIXES, item_id, partition_of
 from frontdesk.testing import ScriptedChatClient, serving
+from tests.faults.ports import free_port
 from tests.foundry.fake import TOKEN, FakeStorage
 from tests.foundry.how_to import FILES, answer, commands, output, started
 
@@ -291,16 +292,9 @@ def test_files_have_no_effect_in_foundry(
     assert [record.levelname for record in caplog.records if "local_storage_root" in record.message] == ["INFO"]
 
 
-def _free_port() -> int:
-    """Return a port that is free now: the SDK takes no 0 for one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 async def test_the_page_says_how_it_runs_as_in_foundry(tmp_path: Path) -> None:
     _, serve, curl = commands("2. As Foundry runs it")
-    served = serve.strip().replace("PORT=8088", f"PORT={_free_port()}")
+    served = serve.strip().replace("PORT=8088", f"PORT={free_port()}")
     assert served != serve.strip()
     async with started(served, tmp_path) as base:
         said = await answer(curl, base, tmp_path)
@@ -320,7 +314,7 @@ async def test_the_commands_of_the_image_work(tmp_path: Path) -> None:
     hosted = {
         "FOUNDRY_HOSTING_ENVIRONMENT": "test",
         "FOUNDRY_PROJECT_ENDPOINT": "https://127.0.0.1:9",
-        "PORT": str(_free_port()),
+        "PORT": str(free_port()),
     }
     async with started(shlex.join(command), tmp_path, tmp_path / "app", hosted) as base:
         await output(shlex.join(check), tmp_path, {"PORT": base.rpartition(":")[2]})

@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from frontdesk.testing.messages import MessagePlatform, message_platform
 from tests.databases import PostgresServer, postgres_server
+from tests.faults.ports import free_port
 from tests.judge.app import key_of
 from tests.judge.proxy import PostgresProxy
 from tests.judge.wire import Answer, CutError, Exchange, ask
@@ -35,7 +36,7 @@ class Process:
         self.number = number
         self.worker = worker
         self.proxy = proxy
-        self.port = 0
+        self.port = free_port()
         self.stopped = False
         self._process: asyncio.subprocess.Process | None = None
 
@@ -66,11 +67,9 @@ class Process:
         log.close()
         assert self._process.stdout is not None
         async with asyncio.timeout(START_SECONDS):
-            line = (await self._process.stdout.readline()).decode()
+            line = await self._process.stdout.readline()
             if not line:
                 raise RuntimeError(f"a process did not start: see {self._site.directory / f'log-{self.number}'}")
-        if not self.worker and self.port == 0:
-            self.port = int(line.rsplit(":", 1)[1].split()[0].strip("/"))
         if not self.worker:
             await self._ready()
 
