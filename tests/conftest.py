@@ -15,10 +15,23 @@ from tests.scenarios.stores import KINDS  # noqa: E402
 
 load_profile()
 
+# The directories with the longest tests: what begins late would keep one process busy while the others have ended.
+LONG = tuple(
+    f"tests/{part}/"
+    for part in ["channels", "stores", "faults", "judge", "linkers", "runners", "access_matrix", "cli", "deploy"]
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `make thorough` play every scenario on each of the stores."""
     parser.addoption("--store", choices=KINDS, help="the store that every scenario is played on")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long tests first."""
+    items.sort(
+        key=lambda item: next((place for place, part in enumerate(LONG) if item.nodeid.startswith(part)), len(LONG))
+    )
 
 
 def pytest_collection_finish() -> None:

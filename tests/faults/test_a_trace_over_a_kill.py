@@ -4,12 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from tests.forked import ForkedProcess, fork
 from tests.testing.messages.starting import new_platform
-
-pytestmark = pytest.mark.xdist_group("processes")
 
 
 class Told(NamedTuple):

@@ -10,8 +10,6 @@ from tests.faults.inbox.desk import heard, texts
 from tests.faults.inbox.processes import Desks
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 WHOLE = "heard one\ntwo"
 ACCEPTED = 2
 """The commits that accept the messages."""

@@ -3,11 +3,7 @@
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.approvals_marathon import run
-
-pytestmark = pytest.mark.xdist_group("processes")
 
 
 async def test_no_yes_is_lost_and_nothing_runs_without_one(postgres: str, tmp_path: Path) -> None:

@@ -11,9 +11,6 @@ from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
 
-pytestmark = pytest.mark.xdist_group("processes")
-
-
 SAID = {"/cancel": "I have stopped.", "/new": "We start anew."}
 # The event is accepted, claimed, and done; before that, /new looks for the id of the session that it leaves.
 COMMITS = {"/cancel": 3, "/new": 4}

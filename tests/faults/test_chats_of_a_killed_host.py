@@ -6,12 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from frontdesk.testing.messages import MessagePlatform
 from tests.testing.messages.starting import new_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
 HERE = Path(__file__)
 
 

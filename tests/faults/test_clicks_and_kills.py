@@ -13,8 +13,6 @@ from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 DECISION = 4
 """The commit of the decision; before it the click is accepted and claimed, and the start of its run is written."""
 

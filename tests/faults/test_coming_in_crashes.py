@@ -10,8 +10,6 @@ from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 @pytest.mark.parametrize("intake", ["webhook", "polling"])
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])

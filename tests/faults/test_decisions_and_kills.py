@@ -13,8 +13,6 @@ from tests.faults.ports import free_port, is_ready
 from tests.forked import ForkedProcess, fork
 from tests.scenarios.desk import until
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 BEGUN = 7
 """The commit that uses the answer up; before it are the decision, what is written of its event, the start of the run
 and its hold on the answer. A busy machine writes two of them in one commit, or one that is not among them."""

@@ -12,8 +12,6 @@ from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 async def keys_of(platform: MessagePlatform) -> list[str]:
     """What the platform has accepted, in its order."""

@@ -17,8 +17,6 @@ from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.faults.crash.server import TOLD
 from tests.scenarios.desk import until
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 @asynccontextmanager
 async def _hosts(

@@ -16,8 +16,6 @@ from tests.forked import ForkedProcess, fork
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import new_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 @asynccontextmanager
 async def _process(**given: Any) -> AsyncIterator[ForkedProcess]:

@@ -13,8 +13,6 @@ from tests.faults.crash.clients import CutOffError, Named
 from tests.faults.crash.processes import HostProcesses
 from tests.faults.crash.rounds import AT_RANDOM, MOMENTS, one_host, two_hosts
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 PLAN = [(moment, 9 + 5 * number) for number, moment in enumerate(MOMENTS)]
 
 

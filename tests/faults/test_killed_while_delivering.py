@@ -3,13 +3,9 @@
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.faults.inbox.deliveries import Plan, Tally, run
 from tests.faults.inbox.processes import Desks
 from tests.testing.messages.starting import forked_platform
-
-pytestmark = pytest.mark.xdist_group("processes")
 
 
 def _all_is_well(tally: Tally, plan: Plan) -> None:

@@ -12,8 +12,6 @@ from frontdesk.testing.messages import MessagePlatform, Person, message_platform
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 WHOLE = "heard hold one"
 # The event is accepted and claimed, the session gets its id, the first message is opened in two commits, the end of the
 # run is recorded, and the delivery is claimed and done.

@@ -14,8 +14,6 @@ from tests.faults.test_live_answers_and_kills import WHOLE, assert_goes_on, asse
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 NOTICE = f"{WORK_GOES_ON} /cancel stops it."
 AROUND_CALLS = [("before_live", 1), ("after_live", 1), ("before_push", 2), ("after_push", 2)]
 """Around the opening, and around the change that brings the whole answer; the notice is pushed before both."""

@@ -10,8 +10,6 @@ from frontdesk.testing.messages import message_platform
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 # The event is accepted, claimed, and done.
 KILLS = [(point, passes) for point in ("before_commit", "after_commit") for passes in (1, 2, 3)]
 SAID = {"/cancel": "I have dropped my question.", "yes": "sure True"}

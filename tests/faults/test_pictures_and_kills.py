@@ -14,8 +14,6 @@ from frontdesk.testing.store_samples import data_uri
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 RAW = data_uri("cat", 60_000).partition(",")[2]
 # Of the event: the row of its file, the chunks, the event. It is claimed. Of the turn: the same three.
 COMMITS = 7

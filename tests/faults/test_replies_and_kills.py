@@ -9,8 +9,6 @@ from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 # The event is accepted, claimed, and finished with its replies; then the first of them is claimed to be sent.
 @pytest.mark.parametrize("passes", [1, 2, 3, 4])

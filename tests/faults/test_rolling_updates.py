@@ -16,8 +16,6 @@ from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 PEOPLE = 6
 
 

@@ -12,8 +12,6 @@ from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 COMMITS = ("accepted", "claimed", "recorded", "taken for the reply", "replied")
 KILLS = [(point, number) for number in range(1, len(COMMITS) + 1) for point in ("before_commit", "after_commit")]
 # The head of the reply, and its body.

@@ -7,11 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from frontdesk.testing.telegram import FakeTelegram, fake_telegram
 
-pytestmark = pytest.mark.xdist_group("processes")
 ROOT = Path(__file__).parents[2]
 
 

@@ -12,8 +12,6 @@ from tests.scenarios.desk import until
 from tests.scenarios.linking.pair import code_in
 from tests.testing.messages.starting import forked_platform
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 UNLINK = 3
 """The commit of the unlink; before it the command is accepted and claimed."""
 

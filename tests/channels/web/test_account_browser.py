@@ -20,7 +20,6 @@ from tests.oidc import CLIENT_ID, CLIENT_SECRET, free_port, oidc_provider, runni
 
 __all__ = ["axe"]
 
-pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the account panel")
 PANEL, CARD = "dialog.account", "dialog.account .card"
 DESKTOP: Any = {"width": 1100, "height": 720}

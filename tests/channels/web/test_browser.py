@@ -17,7 +17,6 @@ from tests.channels.web.killing import mortal_host
 from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import web_host
 
-pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the web chat")
 
 

@@ -18,7 +18,6 @@ from tests.channels.web.test_notes import SECRET, Looking
 from tests.channels.web.visiting import web_host
 from tests.scenarios.delivery.house import person
 
-pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the web chat")
 
 

@@ -19,7 +19,6 @@ from tests.oidc import free_port, running
 
 __all__ = ["axe"]
 
-pytestmark = pytest.mark.xdist_group("browser")
 CHROMIUM = need_chromium("the page in other sites")
 DESKTOP: Any = {"width": 1100, "height": 720}
 BEHIND = "document.querySelector('main').inert"

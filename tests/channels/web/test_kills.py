@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.visiting import visiting
-
-pytestmark = pytest.mark.xdist_group("processes")
 
 
 async def test_an_answer_that_a_kill_cut_off_is_completed_in_its_message(tmp_path: Path) -> None:

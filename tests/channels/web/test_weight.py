@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web.head import Chat
 from frontdesk.channels.web.pages import assets, shell
@@ -49,7 +47,6 @@ async def test_a_conversation_of_ten_thousand_messages_is_read_by_its_last_ones(
     assert len(reads) == 51
 
 
-@pytest.mark.xdist_group("browser")
 async def test_the_page_is_light_and_its_memory_stays_flat_over_a_slow_network_too() -> None:
     page = OpenPage()
     program = need_chromium("the weight of the web chat")

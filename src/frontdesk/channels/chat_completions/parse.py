@@ -1,7 +1,7 @@
 """From the wire to a `ChannelRequest`. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import msgspec
 
@@ -20,43 +20,28 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.json_schema import need_schema
-from frontdesk.kit.http.bodies import MAX_VALUES, decode_as, refuse_body
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
+from frontdesk.kit.openai.bodies import (
+    COMMON_IGNORED,
+    COMMON_OPTIONS,
+    chosen_tools,
+    convert,
+    given_options,
+    json_schema_format,
+)
 from frontdesk.kit.openai.custom_tools import custom_tool
 from frontdesk.kit.openai.tool_names import MAX_TOOLS
-
-T = TypeVar("T")
 
 _decoder = msgspec.json.Decoder(CompletionBody)
 _KNOWN = frozenset(CompletionBody.__struct_fields__)
 _OPTIONS = (
-    ("temperature", "temperature"),
-    ("top_p", "top_p"),
-    ("presence_penalty", "presence_penalty"),
-    ("frequency_penalty", "frequency_penalty"),
+    *COMMON_OPTIONS,
     ("seed", "seed"),
     ("logit_bias", "logit_bias"),
-    ("parallel_tool_calls", "allow_multiple_tool_calls"),
     ("verbosity", "verbosity"),
-    ("model", "model"),
-    ("metadata", "metadata"),
     ("user", "user"),
-    ("service_tier", "service_tier"),
-    ("safety_identifier", "safety_identifier"),
-    ("prompt_cache_key", "prompt_cache_key"),
 )
-# Without options a target can still answer; it only answers as it always does.
-_CAN_BE_IGNORED = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "seed",
-        "parallel_tool_calls",
-        "reasoning_effort",
-        "verbosity",
-    }
-)
+_CAN_BE_IGNORED = COMMON_IGNORED | {"seed", "reasoning_effort", "verbosity"}
 
 
 def decode(raw: bytes, max_values: int = MAX_VALUES) -> CompletionBody:
@@ -111,7 +96,7 @@ class Parser:
 
     def _check_choice(self, choice: Any, own: Sequence[str]) -> None:
         """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
-        mode, names = _chosen(choice)
+        mode, names = chosen_tools(_tool_choice(choice))
         forced = self._config.force_host_tools
         hosts = self._target.tool_names if forced else ()
         for name in names:
@@ -172,11 +157,7 @@ _INSTEAD = {
 
 def _framework_options(body: CompletionBody) -> dict[tuple[str, str], Any]:
     """Return what the body asks of the model, by the API's name and the framework's."""
-    options: dict[tuple[str, str], Any] = {}
-    for names in _OPTIONS:
-        value = getattr(body, names[0])
-        if value is not None:
-            options[names] = value
+    options = given_options(body, _OPTIONS)
     most = body.max_completion_tokens or body.max_tokens
     if most is not None:
         options["max_completion_tokens", "max_tokens"] = most
@@ -191,16 +172,6 @@ def _framework_options(body: CompletionBody) -> dict[tuple[str, str], Any]:
     return options
 
 
-def _chosen(value: Any) -> tuple[str, Sequence[str]]:
-    """Return what a choice of tools comes to: how, and which ones it names."""
-    choice = _tool_choice(value)
-    if not isinstance(choice, dict):
-        return choice or "auto", ()
-    chosen = cast("dict[str, Any]", choice)
-    name = chosen.get("required_function_name")
-    return chosen["mode"], chosen["allowed_tools"] if name is None else [name]
-
-
 def _tool_choice(value: Any) -> Any:
     if value is None or value == "auto":
         return None
@@ -209,9 +180,9 @@ def _tool_choice(value: Any) -> Any:
     if isinstance(value, str):
         raise InvalidRequestError(f"Unknown tool choice: {value!r}.", param="tool_choice")
     if value.get("type") == "allowed_tools":
-        allowed = _convert(value, AllowedChoice, "tool_choice").allowed_tools
+        allowed = convert(value, AllowedChoice, "tool_choice").allowed_tools
         return {"mode": allowed.mode, "allowed_tools": [_name(tool) for tool in allowed.tools]}
-    return {"mode": "required", "required_function_name": _name(_convert(value, NamedTool, "tool_choice"))}
+    return {"mode": "required", "required_function_name": _name(convert(value, NamedTool, "tool_choice"))}
 
 
 def _name(tool: NamedTool) -> str:
@@ -230,11 +201,8 @@ def _response_format(given: ResponseFormat | None) -> Any:
     if asked is None or asked.schema is None:
         message = "A json_schema format needs `json_schema` with a `name` and a `schema`."
         raise InvalidRequestError(message, param="response_format")
-    need_schema(asked.schema, "response_format.json_schema.schema")
-    schema: dict[str, Any] = {"name": asked.name, "schema": asked.schema, "strict": bool(asked.strict)}
-    if asked.description is not None:
-        schema["description"] = asked.description
-    return {"type": "json_schema", "json_schema": schema}
+    where = "response_format.json_schema.schema"
+    return json_schema_format(asked.name, asked.schema, asked.strict, asked.description, where)
 
 
 def _client_tools(given: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
@@ -252,20 +220,13 @@ def _client_tools(given: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
 def _tool(body: dict[str, Any], where: str) -> ClientTool:
     kind = body.get("type")
     if kind == "custom":
-        custom = _convert(body, CustomTool, where).custom
+        custom = convert(body, CustomTool, where).custom
         return custom_tool(custom.name, custom.description, custom.format, f"{where}.custom")
     if kind != "function":
         raise InvalidRequestError(f"Tools of type {kind!r} are not served.", param=f"{where}.type", code="unsupported")
-    function = _convert(body, FunctionTool, where).function
+    function = convert(body, FunctionTool, where).function
     parameters = function.parameters or {}
     need_schema(parameters, f"{where}.function.parameters")
     return ClientTool(
         name=function.name, description=function.description or "", parameters=parameters, strict=function.strict
     )
-
-
-def _convert(value: Any, kind: type[T], where: str) -> T:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        refuse_body(error, where)

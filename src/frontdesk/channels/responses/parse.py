@@ -1,7 +1,7 @@
 """From the wire to a `ChannelRequest`. Pure."""
 
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import msgspec
 
@@ -20,30 +20,27 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.json_schema import need_schema
-from frontdesk.kit.http.bodies import MAX_VALUES, decode_as, refuse_body
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai.bodies import (
+    COMMON_IGNORED,
+    COMMON_OPTIONS,
+    chosen_tools,
+    convert,
+    given_options,
+    json_schema_format,
+)
 from frontdesk.kit.openai.custom_tools import custom_tool
 from frontdesk.kit.openai.forms import INCLUDES, trimmed
 from frontdesk.kit.openai.items import Items, read_items
 from frontdesk.kit.openai.tool_names import MAX_TOOLS, GivenTool, flat, function_name, merged, served
 
-T = TypeVar("T")
-
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
 _OPTIONS = (
-    ("temperature", "temperature"),
-    ("top_p", "top_p"),
-    ("presence_penalty", "presence_penalty"),
-    ("frequency_penalty", "frequency_penalty"),
+    *COMMON_OPTIONS,
     ("max_output_tokens", "max_tokens"),
-    ("parallel_tool_calls", "allow_multiple_tool_calls"),
-    ("model", "model"),
     ("store", "store"),
-    ("metadata", "metadata"),
-    ("service_tier", "service_tier"),
-    ("safety_identifier", "safety_identifier"),
-    ("prompt_cache_key", "prompt_cache_key"),
     ("truncation", "truncation"),
     ("top_logprobs", "top_logprobs"),
 )
@@ -51,10 +48,7 @@ _UPSTREAM = frozenset({"model", "store", "metadata"})
 """Fields that name things of the model's service, and are in nearly every body without asking for anything."""
 _FIRST_ASKED = CreateBody.__struct_fields__.index("background")
 _NOTHING_ASKED = (None,) * (len(CreateBody.__struct_fields__) - _FIRST_ASKED)
-# Without options a target can still answer; it only answers as it always does, and the response says so.
-_CAN_BE_IGNORED = frozenset(
-    {"temperature", "top_p", "presence_penalty", "frequency_penalty", "parallel_tool_calls", "reasoning"}
-)
+_CAN_BE_IGNORED = COMMON_IGNORED | {"reasoning"}
 
 
 def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
@@ -141,7 +135,7 @@ class Parser:
 
     def _check_choice(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
         """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
-        mode, names = _chosen(body.tool_choice)
+        mode, names = chosen_tools(_tool_choice(body.tool_choice))
         # A choice has no word for a namespace.
         own = {tool.get("name") for tool in tools if tool.get("type") != "namespace"}
         hosts = self._target.tool_names if self._config.own.forced else ()
@@ -220,11 +214,7 @@ def _brings_its_own(body: CreateBody) -> bool:
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
     """Return what the body asks of the model, by the API's name and the framework's."""
-    options: dict[tuple[str, str], Any] = {}
-    for names in _OPTIONS:
-        value = getattr(body, names[0])
-        if value is not None:
-            options[names] = value
+    options = given_options(body, _OPTIONS)
     choice = _tool_choice(body.tool_choice)
     if choice is not None:
         options["tool_choice", "tool_choice"] = choice
@@ -239,16 +229,6 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
         if body.text.verbosity is not None:
             options["text", "verbosity"] = body.text.verbosity
     return options
-
-
-def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
-    """Return what a choice of tools comes to: how, and which ones it names."""
-    choice = _tool_choice(value)
-    if not isinstance(choice, dict):
-        return choice or "auto", ()
-    chosen = cast("dict[str, Any]", choice)
-    name = chosen.get("required_function_name")
-    return chosen["mode"], chosen["allowed_tools"] if name is None else [name]
 
 
 def check_included(names: Sequence[str]) -> None:
@@ -297,9 +277,9 @@ def _tool_choice(value: Any) -> Any:
     if isinstance(value, str):
         raise InvalidRequestError(f"Unknown tool choice: {value!r}.", param="tool_choice")
     if value.get("type") == "allowed_tools":
-        chosen = _convert(value, AllowedTools, "tool_choice")
+        chosen = convert(value, AllowedTools, "tool_choice")
         return {"mode": chosen.mode, "allowed_tools": [tool.name for tool in chosen.tools]}
-    return {"mode": "required", "required_function_name": _convert(value, NamedTool, "tool_choice").name}
+    return {"mode": "required", "required_function_name": convert(value, NamedTool, "tool_choice").name}
 
 
 def _response_format(given: TextFormat | None) -> Any:
@@ -309,11 +289,7 @@ def _response_format(given: TextFormat | None) -> Any:
         return {"type": "json_object"}
     if given.schema is None or not given.name:
         raise InvalidRequestError("A json_schema format needs `name` and `schema`.", param="text.format")
-    need_schema(given.schema, "text.format.schema")
-    schema: dict[str, Any] = {"name": given.name, "schema": given.schema, "strict": bool(given.strict)}
-    if given.description is not None:
-        schema["description"] = given.description
-    return {"type": "json_schema", "json_schema": schema}
+    return json_schema_format(given.name, given.schema, given.strict, given.description, "text.format.schema")
 
 
 def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
@@ -340,13 +316,13 @@ def _need_few(tools: Sized) -> None:
 def _client_tool(given: GivenTool) -> ClientTool:
     kind = given.body.get("type")
     if kind == "custom":
-        custom = _convert(given.body, CustomToolIn, given.where)
+        custom = convert(given.body, CustomToolIn, given.where)
         name = function_name(custom.name, given.namespace)
         return custom_tool(name, _about(given, custom.description), custom.format, given.where)
     if kind != "function":
         message = f"Tools of type {kind!r} are not served."
         raise InvalidRequestError(message, param=f"{given.where}.type")
-    function = _convert(given.body, FunctionToolIn, given.where)
+    function = convert(given.body, FunctionToolIn, given.where)
     need_schema(function.parameters or {}, f"{given.where}.parameters")
     return ClientTool(
         name=function_name(function.name, given.namespace),
@@ -358,10 +334,3 @@ def _client_tool(given: GivenTool) -> ClientTool:
 
 def _about(given: GivenTool, description: str | None) -> str:
     return "\n\n".join(filter(None, (given.about, description)))
-
-
-def _convert(value: Any, kind: type[T], where: str) -> T:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        refuse_body(error, where)
