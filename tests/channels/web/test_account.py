@@ -243,7 +243,9 @@ async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) 
                 await tell(platform, ada, f"/link {(await account(visitor, 'link'))['code']}", "This code is from")
                 await tell(platform, ada, "/link confirm", "Now go back")
             else:
-                code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{2}", await tell(platform, ada, "/link", "Your code is"))
+                code = re.search(
+                    r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{2}", await tell(platform, ada, "/link", "Your code is")
+                )
                 await account(visitor, "code", code=code.group() if code else "")
             # The page names the other side before anything is linked.
             other = (await asked(visitor))["other"]

@@ -64,7 +64,8 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     def _offer(self) -> None:
         if self.handshake_initiated and not self.handshake_complete:
-            self.scope["extensions"][CONNECTION] = self  # pyright: ignore[reportGeneralTypeIssues, reportTypedDictNotRequiredAccess, reportOptionalSubscript]
+            extensions: dict[str, Any] = {**(self.scope["extensions"] or {}), CONNECTION: self}
+            self.scope["extensions"] = extensions
 
     def _parse(self, data: bytes) -> None:
         self._incomplete += len(data)
