@@ -1,11 +1,15 @@
 """The list of conversations: search, the archive, and what goes on everywhere."""
 
+import threading
+
 import pytest
 from agent_framework import Agent
 
+from frontdesk.channels.web import search as search_module
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import Chat
-from frontdesk.channels.web.search import MOST_HITS, MOST_READ, search
+from frontdesk.channels.web.search import MOST_HITS, MOST_READ, Hit, search
+from frontdesk.channels.web.wire import Message
 from frontdesk.errors import InvalidRequestError
 from frontdesk.testing import EchoAgent, ScriptedChatClient
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox, message
@@ -115,3 +119,20 @@ async def test_only_continue_everywhere_moves_the_pointer_of_the_person() -> Non
         await ada.say("here too", chat)
         await ada.heard(4, chat)
         assert [one.text for one in client.seen[-1]][-3:] == ["and on", "answer 3", "here too"]
+
+
+async def test_a_search_in_long_messages_stopped_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, on_loop = mailbox(Storage()), list[int]()
+    look = search_module._hit
+
+    def looked(chat: str, found: Message, words: str) -> Hit | None:
+        if threading.current_thread() is threading.main_thread():
+            on_loop.append(len(found.text))
+        return look(chat, found, words)
+
+    monkeypatch.setattr(search_module, "_hit", looked)
+    for number in range(6):
+        await box.add(SPOT, message("long " * 6_000, f"long {number}"))
+        await box.add(SPOT, message("short", f"short {number}"))
+    assert len((await search(box, SPOT.visitor, "o", "")).hits) == 12
+    assert on_loop == [5] * 6

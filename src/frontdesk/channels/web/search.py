@@ -8,6 +8,7 @@ from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import Head
 from frontdesk.channels.web.wire import MAIN, Message
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.aio.large import LARGE, run_sized
 from frontdesk.kit.chat.text import one_line
 
 LONGEST_QUERY = 200
@@ -15,6 +16,8 @@ MOST_HITS = 20
 MOST_READ = 400
 """The number of messages that one page of a search reads."""
 _AROUND = 60
+_COST = 8
+"""How much longer it takes to look at a character than to read or write a byte."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,11 +44,18 @@ async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Foun
         raise InvalidRequestError(f"A search has 1 to {LONGEST_QUERY} characters.", param="q")
     head = await mailbox.head(visitor)
     hits: list[Hit] = []
+    looked = 0
     for read, (chat, number) in enumerate(_places(head, after)):
         if read >= MOST_READ or len(hits) >= MOST_HITS:
             return Found(hits, f"{chat}:{number}")
         message = await mailbox.message(Spot(visitor, chat, number))
-        hit = None if message is None or message.state == "removed" else _hit(chat, message, words)
+        if message is None or message.state == "removed":
+            continue
+        # Each time that it has become much, it goes on in the turn of its caller, and others come in between.
+        looked += _COST * len(message.text)
+        hit = await run_sized(looked, _hit, chat, message, words)
+        if looked > LARGE:
+            looked = 0
         if hit is not None:
             hits.append(hit)
     return Found(hits)

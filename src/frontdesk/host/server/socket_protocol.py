@@ -9,7 +9,6 @@ from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
 
 from frontdesk.data.limits import RateLimit
 from frontdesk.errors import RequestError
@@ -64,7 +63,8 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     def _offer(self) -> None:
         if self.handshake_initiated and not self.handshake_complete:
-            self.scope["extensions"][CONNECTION] = self  # pyright: ignore[reportGeneralTypeIssues, reportTypedDictNotRequiredAccess, reportOptionalSubscript]
+            extensions: dict[str, Any] = {**(self.scope["extensions"] or {}), CONNECTION: self}
+            self.scope["extensions"] = extensions
 
     def _parse(self, data: bytes) -> None:
         self._incomplete += len(data)
@@ -83,8 +83,9 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         super().handle_events()
 
     def _is_allowed(self, event: Any) -> bool:
-        is_small = isinstance(event, Frame) and len(event.data) < _SMALL
-        return not is_small or not self._frames.take(self.loop.time())
+        # The head of the request is an event too, and has no data.
+        data: bytes | None = getattr(event, "data", None)
+        return data is None or len(data) >= _SMALL or not self._frames.take(self.loop.time())
 
     def send_receive_event_to_app(self) -> None:
         self._incomplete = 0

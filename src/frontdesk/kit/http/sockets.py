@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -251,7 +251,8 @@ class SocketEndpoint:
             raise TooManyRequestsError("Too many of your connections are open.", retry_after=5)
 
     def _bound(self, scope: Scope, caller: Caller) -> None:
-        connection: SocketConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
+        extensions: Mapping[str, Any] = scope.get("extensions") or {}
+        connection: SocketConnection | None = extensions.get(CONNECTION)
         if connection is not None:
             hold = None if self._limiter is None else self._limiter.hold(caller)
             connection.bound(self._limits.max_message_bytes, hold)
