@@ -10,7 +10,7 @@ from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import AllowsOrigin, SettleAnswers
 from frontdesk.abc.target import TargetInfo
 from frontdesk.approvals.voting import Voter
-from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.reply import Reply
@@ -241,6 +241,12 @@ class HostContext(CommandCalls, FileCalls):
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
+
+    async def waiting_approvals(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
+        if caller.anonymous:
+            await self._allowed(caller)
+            return WaitingPage()
+        return await self._votes.waiting(await self._voter(caller), after, limit)
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
         approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
