@@ -24,10 +24,9 @@ from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.host.wire_votes import WireVote, WireVotes
 from frontdesk.kit.chat.texts_en import ENGLISH
-from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
-from frontdesk.kit.lineage import continued_by
+from frontdesk.kit.lineage import continued_by, questions_of
 from frontdesk.sessions.endings import replayed_stream
 
 T = TypeVar("T")
@@ -217,10 +216,8 @@ class HostContext(CommandCalls, FileCalls):
         record = await self._run(owner, run_id)
         if record is None:
             raise NotFoundError("There is no such run.")
-        if record.session_id is not None and requests_in(record.result):
-            asked = await self._store.approvals.of_session(owner, record.session_id)
-            own = [question for question in asked if question.run_id == run_id]
-            await self._parts.decisions.close(own, reason=ENGLISH["reason.run_cancelled"])
+        asked = await questions_of(self._store, record)
+        await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
         return await self._shown(record, caller)
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
