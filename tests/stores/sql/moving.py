@@ -141,7 +141,7 @@ async def fill(place: Place) -> None:
         for number in range(3):
             transaction.add_approval(question(f"apr_{number}"))
         transaction.decide_approval(OWNER, "apr_0", "rejected", at=NOW, reason="no\0\ud800")
-        transaction.add_approval(question("apr_4", rule=terms()))
+        transaction.add_approval(question("apr_4", owner="key_other", rule=terms()))
         transaction.add_approval(question("apr_3", target_request_id="q\0", expires_at=NOW + 60))
         transaction.add_vote(vote(approval_id="apr_0", approved=False))
         transaction.add_place(shown_at("msg\0", "apr_0"))

@@ -225,7 +225,7 @@ class InvocationOut(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
     continued_by: str | UnsetType = UNSET
     decisions: list[dict[str, Any]] | UnsetType = UNSET
-    """What became of the caller's answers to questions of others."""
+    """The outcomes of the caller's answers to questions of others."""
 
 
 class Started(msgspec.Struct):
