@@ -73,6 +73,7 @@ PURPOSES: dict[str, Purpose] = {
         ),
     ),
     "GET /invocations/docs/openapi.json": Purpose("info"),
+    "GET /invocations/approvals/pending": Purpose("info"),
     "GET /invocations/{run_id}": Purpose("thing"),
     "POST /invocations/{run_id}/cancel": Purpose("thing"),
     "POST /messages/events": Purpose("webhook", {}),

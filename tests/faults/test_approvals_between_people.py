@@ -7,7 +7,9 @@ from typing import Any
 
 from frontdesk import ApprovalOptions, AuthPolicy
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.errors import ConflictError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
@@ -28,7 +30,9 @@ def script(messages: list[Any]) -> Any:
 
 
 @asynccontextmanager
-async def replicas(team: Team, dsn: str, **rule: Any) -> AsyncIterator[tuple[TelegramHost, TelegramHost]]:
+async def replicas(
+    team: Team, dsn: str, *, allowlist: Any = "inherit", **rule: Any
+) -> AsyncIterator[tuple[TelegramHost, TelegramHost]]:
     """Two hosts; the platform sends its events to the second one."""
     options = ApprovalOptions(default=team.rule(team.bob, team.kim, exclude_requester=True, **rule))
     async with AsyncExitStack() as stack:
@@ -37,7 +41,7 @@ async def replicas(team: Team, dsn: str, **rule: Any) -> AsyncIterator[tuple[Tel
         for _ in range(2):
             agent = scripted(script, tools=[team.bank.tool()])
             given = {"store": PostgresStateStore(dsn), "channels": [InvocationsChannel()], "approvals": options}
-            hosts.append(await stack.enter_async_context(open_bot(agent, fake=team.fake, **given)))
+            hosts.append(await stack.enter_async_context(open_bot(agent, fake=team.fake, allowlist=allowlist, **given)))
         yield hosts[0], hosts[1]
 
 
@@ -134,16 +138,59 @@ async def test_of_votes_at_the_same_moment_none_is_lost(postgres: str) -> None:
         await paid(team, 5, 7)
 
 
-async def test_who_may_not_come_in_is_not_asked_and_a_path_without_anybody_approves_nothing(postgres: str) -> None:
+async def test_a_path_without_anybody_who_may_come_in_asks_and_approves_nothing_on_either_host(postgres: str) -> None:
     team = Team()
-    options = ApprovalOptions(default=team.rule(team.bob))
-    agent = scripted(script, tools=[team.bank.tool()])
-    given = {"store": PostgresStateStore(postgres), "channels": [InvocationsChannel()], "approvals": options}
-    allowed = AuthPolicy.native_allowlist([str(team.ada.id)])
-    async with open_bot(agent, fake=team.fake, allowlist=allowed, **given) as bot:
-        run = await bot.http.post("/invocations", json={"message": "pay", "session_id": "s"})
-        assert (run.json()["status"], run.json()["error"]["code"]) == ("failed", "nobody_to_ask")
-        assert not bot.fake.shown(team.chat(team.bob)).messages
+    async with replicas(team, postgres, allowlist=AuthPolicy.native_allowlist([str(team.ada.id)])) as hosts:
+        for host in hosts:
+            run = await host.http.post("/invocations", json={"message": "pay", "session_id": "s"})
+            assert (run.json()["status"], run.json()["error"]["code"]) == ("failed", "nobody_to_ask")
+        assert not hosts[0].fake.shown(team.chat(team.bob)).messages
+    assert team.bank.paid == []
+
+
+async def test_of_answers_on_the_wires_of_both_hosts_one_counts(postgres: str) -> None:
+    team = Team()
+    async with replicas(team, postgres) as hosts:
+        questions = await asked(hosts[0])
+        for question in questions:
+            answer = ApprovalAnswer(approval_id=question["id"], approved=True)
+            outcomes = await asyncio.gather(
+                *(
+                    _answered(host, Caller(identity=on_telegram(person)), answer)
+                    for host, person in zip(hosts, (team.bob, team.kim), strict=True)
+                )
+            )
+            assert sorted(outcomes) == ["approval_answered", "recorded"]
+        await paid(team, 5, 7)
+
+
+async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) -> str:
+    context = host.host._context_of("telegram")
+    try:
+        hosted = await context.run(await context.approval_request(caller, [answer]), caller)
+    except ConflictError as error:
+        return error.code
+    return hosted.run.details["decisions"][0]["outcome"]
+
+
+async def test_a_question_that_both_hosts_let_expire_goes_on_once(postgres: str) -> None:
+    team = Team()
+    async with replicas(team, postgres) as hosts:
+        store = hosts[0].host._parts.store
+        ids = [question["id"] for question in await asked(hosts[0])]
+        for name in ids:
+            question = await store.approvals.find(name)
+            assert question is not None
+            await asyncio.gather(*(host.host._parts._expire(question) for host in hosts))
+
+        async def has_gone_on() -> bool:
+            last = await store.approvals.find(ids[-1])
+            run = None if last is None or last.resumed_by is None else await store.runs.get(last.owner, last.resumed_by)
+            return run is not None and run.status == "completed"
+
+        await until(has_gone_on)
+        actions = [line.action for line in await store.audit.lines()]
+        assert actions.count("expired") == 2
     assert team.bank.paid == []
 
 

@@ -37,6 +37,15 @@ class Approvals(Protocol):
         """List pending questions of every owner that others were to be asked about by a time, some at once."""
         ...
 
+    async def waiting_for(
+        self, approvers: Sequence[str], *, after: str | None = None, limit: int = 100
+    ) -> Sequence[PendingApproval]:
+        """List pending questions of every owner that name one of some approvers (`ApproverTerms.keys`), oldest first.
+
+        `after` is the id of the last one seen.
+        """
+        ...
+
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         """List the votes about a question of an owner's, oldest first."""
         ...

@@ -19,7 +19,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.live import LiveMode
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
-from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.limits import EventLimits
@@ -235,6 +235,13 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """List the questions that wait for the caller, and those whose answer may come again.
 
         No hook is asked: where one decides who a request is for, the questions are seen by the `settle` of a run.
+        """
+        ...
+
+    async def waiting_approvals(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
+        """List questions of others that wait for the caller's answer, oldest first, for those who can't be asked.
+
+        `after` is that of the page before.
         """
         ...
 

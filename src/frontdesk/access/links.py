@@ -56,6 +56,12 @@ class CancelsQuestions(Protocol):
         """Return what cancels all that waits for an owner in a transaction, and what is done then."""
         ...
 
+    async def note_left(
+        self, people: Sequence[ChannelIdentity]
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what settles the questions of others that people can't answer any more once they are unlinked."""
+        ...
+
 
 class Messenger(Protocol):
     """Sends messages that are no answers."""
@@ -321,6 +327,10 @@ class Links:
         cancelled = [
             await self._questions.note_cancelled(owner, now, reason) for owner, reason in owners if owner is not None
         ]
+        kept = {link.identity.key for link in change.links}
+        left = [link.identity for link in change.gone if link.identity.key not in kept]
+        if left:
+            cancelled.append(await self._questions.note_left(left))
         async with self._store.transaction() as transaction:
             if grant_id is not None:
                 transaction.use_grant(grant_id)
@@ -384,6 +394,14 @@ class _UnseenQuestions:
             return None
 
         return lambda transaction: transaction.cancel_approvals(owner, at=at, reason=reason), finish
+
+    async def note_left(
+        self, people: Sequence[ChannelIdentity]
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        async def finish() -> None:
+            return None
+
+        return lambda transaction: None, finish
 
 
 def _has_subject(link: LinkRecord | None, subject: str | None) -> bool:

@@ -17,6 +17,11 @@ class RuleBinder:
     def __init__(self, options: ApprovalOptions | None) -> None:
         self._options = options
 
+    @property
+    def max_holders(self) -> int:
+        """Return how many people are asked at most because they have a claim."""
+        return 0 if self._options is None else self._options.max_holders
+
     async def terms(self, question: PendingApproval, requester: Caller, *, group: bool) -> ApproverTerms | None:
         """Return the terms of a question; `None` if only its requester decides it, where it was asked.
 
@@ -53,12 +58,13 @@ class RuleBinder:
         escalates = rule.escalate_after is not None
         return ApproverTerms(
             approvers=_unique(people),
-            claims=_claims([*rule.approvers, *rule.escalate_to]),
+            claims=_claims(rule.approvers),
             asks_requester=asks_requester,
             exclude_requester=rule.exclude_requester,
             votes=rule.votes,
             escalate_at=question.created_at + rule.escalate_after if rule.escalate_after is not None else None,
             escalate_to=_unique(await _people(rule.escalate_to, question)) if escalates else (),
+            escalate_claims=_claims(rule.escalate_to),
             names=tuple(dict.fromkeys(name for one in rule.approvers for name in _named(one, requester))),
             shows_arguments=not hidden,
         )

@@ -386,6 +386,22 @@ class Decisions:
 
         return add, finish
 
+    async def note_left(
+        self, people: Sequence[ChannelIdentity]
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what settles the questions of others that people can't answer any more once they are unlinked."""
+        rows = await self._settling.rows_of_leavers(people)
+
+        def add(transaction: StateTransaction) -> None:
+            for row in rows:
+                transaction.add_delivery(row)
+
+        async def finish() -> None:
+            if rows:
+                await self._settling.wake(rows)
+
+        return add, finish
+
     async def _pending(self, owner: str) -> Sequence[PendingApproval]:
         try:
             return await self._store.approvals.pending(owner)

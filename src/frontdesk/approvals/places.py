@@ -5,7 +5,7 @@ from typing import Protocol
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import Caller
+from frontdesk.data.identity import Caller, ChannelIdentity
 
 
 class SettlesPlaces(Protocol):
@@ -17,6 +17,10 @@ class SettlesPlaces(Protocol):
 
     async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
         """Return the deliveries of what is said to an event about the question that it has decided."""
+        ...
+
+    async def rows_of_leavers(self, people: Sequence[ChannelIdentity]) -> Sequence[Delivery]:
+        """Return the deliveries for people who are asked and may not answer any more once they are unlinked."""
         ...
 
     async def wake(self, rows: Sequence[Delivery]) -> None:
@@ -35,6 +39,9 @@ class NoPlaces:
         return ()
 
     async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        return ()
+
+    async def rows_of_leavers(self, people: Sequence[ChannelIdentity]) -> Sequence[Delivery]:
         return ()
 
     async def wake(self, rows: Sequence[Delivery]) -> None:

@@ -13,6 +13,7 @@ FindPeople = Callable[[PendingApproval], People | Awaitable[People]]
 """Returns the people of a role for a question."""
 DAY = 86_400.0
 _MOST_VOTES = 100
+_MOST_HOLDERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class ApproverRole:
     people: People | FindPeople = ()
     """The people who are asked: a list, or a function that returns it for a question."""
     claim: str | None = None
-    """A claim whose holders may answer too, such as `groups`; they are not asked."""
+    """A claim whose holders may answer too, such as `groups`; those are asked of whom a link has proved it."""
     values: Collection[ClaimValue] = ()
     """The values of the claim that count."""
 
@@ -37,7 +38,7 @@ class ApproverRole:
         if self.claim is None and self.values:
             yield f"the role {self.name!r} has values and no claim"
         if not callable(self.people):
-            if not self.people:
+            if not self.people and self.claim is None:
                 yield f"the role {self.name!r} has no people, so that nobody would be asked"
             for person in self.people:
                 yield from _person_findings(person)
@@ -65,8 +66,11 @@ class ApproverRule:
         """Tell whether nobody but the requester decides."""
         return tuple(self.approvers) == ("requester",) and not self.escalate_to
 
-    def findings(self, asking: Collection[str], known: Collection[str]) -> Iterator[str]:
-        """List what is wrong, a line each; channels in `asking` can ask people, and `known` are all."""
+    def findings(self, asking: Collection[str], known: Collection[str], *, linked: bool = True) -> Iterator[str]:
+        """List what is wrong, a line each; channels in `asking` can ask people, and `known` are all.
+
+        `linked` tells whether people can be known by what a link has proved of them.
+        """
         if isinstance(self.approvers, str) or not self.approvers:
             yield 'approvers is a list with at least one person, role or "requester"'
             return
@@ -74,6 +78,8 @@ class ApproverRule:
         for approver in everyone:
             if isinstance(approver, ApproverRole):
                 yield from approver.findings()
+                if approver.claim is not None and not approver.people and not linked:
+                    yield f"nobody is known to have the claim of the role {approver.name!r}: that needs a linker"
             elif approver != "requester":
                 yield from _person_findings(approver)
         for channel in sorted({person.channel for person in _listed(everyone)}):
@@ -126,18 +132,25 @@ class ApprovalOptions:
     """A function that chooses the rule of a question, by the question and its requester."""
     seconds: float | None = DAY
     """For how long a question waits; then the answer is no. `None` for as long as its session lasts."""
+    max_holders: int = 20
+    """How many people are asked at most because they have the claim of a role."""
     show_arguments_in_groups: bool = False
     """Whether a group sees the arguments of a call; otherwise they are shown in direct chats alone."""
 
-    def findings(self, *, asking: Collection[str], known: Collection[str], tools: Collection[str] | None) -> list[str]:
+    def findings(
+        self, *, asking: Collection[str], known: Collection[str], tools: Collection[str] | None, linked: bool = True
+    ) -> list[str]:
         """List what is wrong, a line each; `tools` are those of the target, if all of them are known."""
-        wrong = [f"default: {finding}" for finding in _rule_findings(self.default, asking, known)]
+        linked = linked and self.max_holders != 0
+        wrong = [f"default: {finding}" for finding in _rule_findings(self.default, asking, known, linked)]
         for name, rule in self.tools.items():
             if tools is not None and name not in tools:
                 wrong.append(f"the target has no tool called {name!r}")
-            wrong += [f"tool {name!r}: {finding}" for finding in _rule_findings(rule, asking, known)]
+            wrong += [f"tool {name!r}: {finding}" for finding in _rule_findings(rule, asking, known, linked)]
         if self.rule is not None and not callable(self.rule):
             wrong.append("rule is not a function")
+        if type(self.max_holders) is not int or not 0 <= self.max_holders <= _MOST_HOLDERS:
+            wrong.append(f"max_holders is a number from 0 to {_MOST_HOLDERS}")
         wrong += self._time_findings()
         return [f"approvals: {finding}" for finding in wrong]
 
@@ -152,8 +165,10 @@ class ApprovalOptions:
             yield "escalate_after must be less than seconds, or nobody is asked before the answer is no"
 
 
-def _rule_findings(rule: Any, asking: Collection[str], known: Collection[str]) -> Sequence[str]:
-    return [*rule.findings(asking, known)] if isinstance(rule, ApproverRule) else [f"{rule!r} is not an ApproverRule"]
+def _rule_findings(rule: Any, asking: Collection[str], known: Collection[str], linked: bool) -> Sequence[str]:
+    if not isinstance(rule, ApproverRule):
+        return [f"{rule!r} is not an ApproverRule"]
+    return [*rule.findings(asking, known, linked=linked)]
 
 
 def _person_findings(person: Any) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Decides whose votes about a question count, and whether they are enough. Pure, but for the look-up of people."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from frontdesk.data.approval import ApprovalVote, ApproverClaim, ApproverTerms, PendingApproval
+from frontdesk.data.approver_keys import held_values
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
 
@@ -36,7 +37,8 @@ async def seat_of(question: PendingApproval, terms: ApproverTerms, voter: Voter,
     for person in named:
         if await find_key(person) == voter.key:
             return seat_name(person)
-    return f"claim:{voter.key}" if any(_has(claim, voter.claims) for claim in terms.claims) else None
+    claims = (*terms.claims, *(terms.escalate_claims if question.escalated else ()))
+    return f"claim:{voter.key}" if has_claim(claims, voter.claims) else None
 
 
 async def is_requester(question: PendingApproval, voter: Voter, find_key: FindKey) -> bool:
@@ -64,8 +66,11 @@ def is_decided(terms: ApproverTerms, votes: Sequence[ApprovalVote], vote: Approv
     return min(len(seats), len({given.voter for given in approving})) >= terms.votes
 
 
-def _has(needed: ApproverClaim, claims: Mapping[str, Any]) -> bool:
-    given: Any = claims.get(needed.claim)
-    held = cast("Collection[Any]", given) if isinstance(given, (list, tuple, set, frozenset)) else (given,)
-    # True equals 1, and a claim that is true is not one that is 1.
-    return any(type(value) is type(one) and value == one for value in needed.values for one in held)
+def has_claim(needed: Sequence[ApproverClaim], claims: Mapping[str, Any]) -> bool:
+    """Tell whether somebody has one of the claims that are needed."""
+    return any(
+        type(value) is type(held) and value == held
+        for one in needed
+        for value in one.values
+        for held in held_values(claims.get(one.claim))
+    )

@@ -1,8 +1,9 @@
 """Questions that a human has to answer before a tool runs, and the answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from frontdesk.data.approver_keys import claim_key, person_key
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
 
@@ -20,6 +21,11 @@ class ApproverClaim(Noun, frozen=True, kw_only=True):
     claim: str
     values: tuple[str | int | bool, ...]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys under which people with the claim are found."""
+        return tuple(key for value in self.values if (key := claim_key(self.claim, value)) is not None)
+
 
 class ApproverTerms(Noun, frozen=True, kw_only=True):
     """The people who may answer one question, as its rule named them when it was asked.
@@ -30,7 +36,9 @@ class ApproverTerms(Noun, frozen=True, kw_only=True):
     approvers: tuple[ChannelIdentity, ...] = ()
     """The people who are asked, each on the channel of the identity."""
     claims: tuple[ApproverClaim, ...] = ()
-    """The claims of others who may answer, and are not asked."""
+    """The claims of others who may answer."""
+    asked: tuple[ChannelIdentity, ...] = ()
+    """The people who are asked because they have one of the claims; their vote counts while they have it."""
     asks_requester: bool = False
     """Whether the requester is asked too, where the run was asked for."""
     exclude_requester: bool = False
@@ -40,10 +48,26 @@ class ApproverTerms(Noun, frozen=True, kw_only=True):
     escalate_at: float | None = None
     """When others are asked too, if it still waits."""
     escalate_to: tuple[ChannelIdentity, ...] = ()
+    escalate_claims: tuple[ApproverClaim, ...] = ()
+    """The claims of others who may answer from then on."""
+    escalate_asked: tuple[ChannelIdentity, ...] = ()
+    """The people who are asked then because they have one of those."""
     names: tuple[str, ...] = ()
     """The names by which the requester is told whom it waits for."""
     shows_arguments: bool = True
     """Whether the arguments are shown in the group in which the run was asked for."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys under which the question is found for those who may answer it."""
+        people = (*self.approvers, *self.asked, *self.escalate_to, *self.escalate_asked)
+        claims = [key for needed in (*self.claims, *self.escalate_claims) for key in needed.keys]
+        return tuple(dict.fromkeys([*map(person_key, people), *claims]))
+
+
+def named_people(people: Sequence[ChannelIdentity]) -> str:
+    """Return people as the audit log names them."""
+    return ", ".join(f"{person.native_id} on {person.channel}" for person in people)
 
 
 ApprovalRule = Literal["requester"] | ApproverTerms
@@ -170,6 +194,14 @@ class QuestionView(Value, frozen=True, kw_only=True):
     """Whether that was in a group."""
     locale: str | None = None
     """The language of the approver, if the platform has said it."""
+
+
+class WaitingPage(Value, frozen=True, kw_only=True):
+    """Some of the questions that wait for one approver."""
+
+    questions: tuple[QuestionView, ...] = ()
+    after: str | None = None
+    """The id after which the next page begins; `None` if there is none."""
 
 
 class AuditLine(Value, frozen=True, kw_only=True):

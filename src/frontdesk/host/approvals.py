@@ -3,23 +3,28 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import ConfirmsAnswers
 from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
+from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import Expire
 from frontdesk.approvals.records import caller_of, line_of
+from frontdesk.approvals.voting import has_claim
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalPlace, PendingApproval
+from frontdesk.data.approval import ApprovalPlace, PendingApproval, named_people
+from frontdesk.data.approver_keys import person_key
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import Caller
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
 from frontdesk.errors import StoreError, StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.events.replies import ReplyRows
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.chat.texts_en import ENGLISH
 from frontdesk.kit.names import digest
 from frontdesk.loggers import deliveries as log
 from frontdesk.runs.asking import Asking
@@ -43,7 +48,9 @@ class PlaceSettler:
         outbox: Outbox,
         planner: Planner,
         aliases: Aliases,
+        gate: Gate,
     ) -> None:
+        self._gate = gate
         self._replies = ReplyRows(planner, aliases)
         self._aliases = aliases
         self._store = store
@@ -66,11 +73,55 @@ class PlaceSettler:
         except UnreadableRecordError:
             # Only a newer version knows what was asked; that it was shown is recorded all the same.
             return ()
-        if question is None or question.status == "pending":
+        if question is None:
             return ()
+        if question.status == "pending":
+            return () if await self._may_answer(question, place.identity) else self._closed(question, [place])
         by = None if question.status == "cancelled" else await self._decider(question)
         row = self._row(question, place, by)
         return () if row is None else (row,)
+
+    async def rows_of_leavers(self, people: Sequence[ChannelIdentity]) -> Sequence[Delivery]:
+        """Return the deliveries for people who are asked and may not answer any more once they are unlinked."""
+        rows: list[Delivery] = []
+        for person in people:
+            after = None
+            while page := await self._waiting_for(person, after):
+                for question in page:
+                    if not await self._stays(question, person):
+                        places = await self._store.approvals.places(question.owner, question.approval_id)
+                        rows += self._closed(question, [place for place in places if place.identity.key == person.key])
+                after = page[-1].approval_id
+        return rows
+
+    async def _waiting_for(self, person: ChannelIdentity, after: str | None) -> Sequence[PendingApproval]:
+        try:
+            return await self._store.approvals.waiting_for([person_key(person)], after=after, limit=_PAGE)
+        except UnreadableRecordError:
+            # Only a newer version knows what was asked; who presses a button is told that it is not theirs.
+            return ()
+
+    async def _stays(self, question: PendingApproval, person: ChannelIdentity) -> bool:
+        """Tell whether a person still may answer a question without a link."""
+        if not _is_named(question, person):
+            return False
+        # An anonymous caller has no link.
+        unlinked = Caller(identity=person, anonymous=True)
+        return isinstance(await self._gate.decide(unlinked, person.channel), Allowed)
+
+    async def _may_answer(self, question: PendingApproval, person: ChannelIdentity) -> bool:
+        """Tell whether a person who is shown a question as one who has a claim still has it."""
+        terms = question.terms
+        holders = () if terms is None else (*terms.asked, *terms.escalate_asked)
+        if terms is None or all(holder.key != person.key for holder in holders):
+            return True
+        link = await self._store.identities.link(person)
+        return link is not None and has_claim((*terms.claims, *terms.escalate_claims), link.claims)
+
+    def _closed(self, question: PendingApproval, places: Sequence[ApprovalPlace]) -> list[Delivery]:
+        """Return the deliveries that close a question for people who are not asked any more."""
+        shown = question.replace(status="cancelled", reason=ENGLISH["reason.not_asked"])
+        return [row for place in places if (row := self._row(shown, place, None)) is not None]
 
     async def _decider(self, question: PendingApproval) -> Caller | None:
         """Return who has decided a question: the requester, or the last of those who voted."""
@@ -166,19 +217,23 @@ class ApprovalExpiry:
         question = await self._store.approvals.get(payload["owner"], payload["approval_id"])
         if question is None or question.terms is None or not question.is_to_escalate(self._clock.now()):
             return
-        people = question.terms.escalate_to
+        people = (*question.terms.escalate_to, *question.terms.escalate_asked)
         rows = self._asking.rows_for(question.replace(escalated=True), people)
-        named = ", ".join(f"{person.native_id} on {person.channel}" for person in people)
         try:
             async with self._store.transaction() as transaction:
                 transaction.escalate_approval(question.owner, question.approval_id)
-                transaction.add_audit(line_of(question, "escalated", self._clock.now(), reason=named))
+                transaction.add_audit(line_of(question, "escalated", self._clock.now(), reason=named_people(people)))
                 for row in rows:
                     transaction.add_delivery(row)
         except StoreError:
             # Another host has asked them, or it was decided meanwhile.
             return
         await self._outbox.wake(rows)
+
+
+def _is_named(question: PendingApproval, person: ChannelIdentity) -> bool:
+    terms = question.terms
+    return terms is not None and any(named.key == person.key for named in (*terms.approvers, *terms.escalate_to))
 
 
 def _task(name: str, question: PendingApproval) -> tuple[str, Mapping[str, Any]]:

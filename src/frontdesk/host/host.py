@@ -195,7 +195,7 @@ class AgentFrameworkHost:
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
             findings += history_findings(history, adapted.info)
             findings += push_findings(usable, adapted.info)
-            findings += approval_findings(self._config.approvals, usable, adapted)
+            findings += approval_findings(self._config.approvals, usable, adapted, linked=access.linker is not None)
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:

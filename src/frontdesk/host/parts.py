@@ -114,7 +114,7 @@ class Parts:
         """Make the parts that ask questions and decide them."""
         store, clock, target, options = self.store, self.clock, self.target, config.approvals
         schemas = target if isinstance(target, ShowsToolSchemas) else None
-        places = PlaceSettler(store, self.channels, clock, self.outbox, planner, self.aliases)
+        places = PlaceSettler(store, self.channels, clock, self.outbox, planner, self.aliases, self.gate)
         self.outbox.settle_shown = places.rows_at
         find_key = self._finds_keys(access)
         self.decisions = Decisions(store, clock, schemas, places, self.spans, find_key)

@@ -9,8 +9,9 @@ from frontdesk.access.gate import identify
 from frontdesk.approvals.answers import refused, unknown
 from frontdesk.approvals.decisions import NEEDS_MORE
 from frontdesk.approvals.records import status_of
-from frontdesk.approvals.voting import Voter, is_requester
-from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
+from frontdesk.approvals.voting import Voter, is_requester, seat_of
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
+from frontdesk.data.approver_keys import claim_keys, person_key
 from frontdesk.data.identity import Caller
 from frontdesk.data.noun import Value
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
@@ -19,6 +20,7 @@ from frontdesk.data.run import DECISIONS, RunRecord
 from frontdesk.errors import InvalidRequestError
 from frontdesk.host.parts import Parts
 from frontdesk.kit.framework.messages import stamped
+from frontdesk.runs.asking import view_of
 
 _ALONE = "An answer to somebody else's question is sent by itself: it goes on with no conversation of yours."
 _MIXED = "Answers to your own questions and to those of others are sent in requests of their own."
@@ -63,11 +65,26 @@ class WireVotes:
 
     async def _is_vote(self, voter: Voter, answer: ApprovalAnswer) -> bool:
         """Tell whether an answer of a person counts for a question of somebody else."""
-        decisions = self._parts.decisions
-        question, seat = await decisions.look(voter, answer.approval_id)
-        if question is None or seat is None or question.terms is None:
+        question, _ = await self._parts.decisions.look(voter, answer.approval_id)
+        return question is not None and await self._is_asked(voter, question)
+
+    async def waiting(self, voter: Voter, after: str | None, limit: int) -> WaitingPage:
+        """Return questions of others that a person may answer, which are found by their accounts and claims."""
+        store, now = self._parts.store, self._parts.clock.now()
+        accounts = await store.identities.of_owner(voter.key) if voter.key else ()
+        approvers = [*map(person_key, (voter.identity, *accounts)), *claim_keys(voter.claims)]
+        found = await store.approvals.waiting_for(approvers, after=after, limit=limit)
+        asked = [
+            question for question in found if not question.is_expired(now) and await self._is_asked(voter, question)
+        ]
+        views = tuple(view_of(question, voter.identity) for question in asked)
+        return WaitingPage(questions=views, after=found[-1].approval_id if len(found) == limit else None)
+
+    async def _is_asked(self, voter: Voter, question: PendingApproval) -> bool:
+        find_key, terms = self._parts.decisions.find_key, question.terms
+        if terms is None or await is_requester(question, voter, find_key):
             return False
-        return not await is_requester(question, voter, decisions.find_key)
+        return await seat_of(question, terms, voter, find_key) is not None
 
     async def _refuse_mixed(self, voter: Voter, answers: Sequence[ApprovalAnswer]) -> None:
         for answer in answers:

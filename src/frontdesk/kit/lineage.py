@@ -1,4 +1,4 @@
-"""The sessions that a session has branched from, and the runs that went on with a run."""
+"""The sessions that a session has branched from, the questions of a run, and the runs that went on with it."""
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
@@ -28,8 +28,13 @@ async def asked_as(
 
 async def continued_by(store: HostStateStore, run: RunRecord) -> str | None:
     """Return the run of the host's own that went on with a run once its question was decided, if there is one."""
-    if run.session_id is None or not requests_in(run.result):
-        return None
-    asked = await store.approvals.of_session(run.owner, run.session_id)
-    later = [question.resumed_by for question in asked if question.run_id == run.run_id and question.resumed_by]
+    later = [question.resumed_by for question in await questions_of(store, run) if question.resumed_by]
     return later[-1] if later else None
+
+
+async def questions_of(store: HostStateStore, run: RunRecord) -> list[PendingApproval]:
+    """List the questions that a run has asked, decided ones too, oldest first."""
+    if run.session_id is None or not requests_in(run.result):
+        return []
+    asked = await store.approvals.of_session(run.owner, run.session_id)
+    return [question for question in asked if question.run_id == run.run_id]

@@ -9,8 +9,8 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.binding import RuleBinder, name_of_person
-from frontdesk.approvals.voting import FindKey, Voter, is_requester
-from frontdesk.data.approval import ApproverTerms, PendingApproval, QuestionView
+from frontdesk.approvals.voting import FindKey, Voter, has_claim, is_requester
+from frontdesk.data.approval import ApproverClaim, ApproverTerms, PendingApproval, QuestionView
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.delivery.plan import Planner
@@ -75,14 +75,39 @@ class Asking:
         """Return terms with the people who can be asked; without enough of them nothing could be decided."""
         approvers = await self._askable(question, terms, terms.approvers)
         escalate_to = await self._askable(question, terms, terms.escalate_to)
-        reached = {await self._find_key(person) or person.key for person in (*approvers, *escalate_to)}
-        if not approvers and not terms.asks_requester and not escalate_to:
+        asked = await self._holders(question, terms, terms.claims, approvers)
+        escalate_asked = await self._holders(question, terms, terms.escalate_claims, (*approvers, *escalate_to))
+        everyone = (*approvers, *asked, *escalate_to, *escalate_asked)
+        reached = {await self._find_key(person) or person.key for person in everyone}
+        if not everyone and not terms.asks_requester:
             log.error("nobody can be asked whether %s may run", question.tool)
             raise NobodyToAskError
-        if len(reached) + terms.asks_requester < terms.votes and not terms.claims:
+        if len(reached) + terms.asks_requester < terms.votes and not (terms.claims or terms.escalate_claims):
             log.error("%s needs %d votes, and %d people can be asked", question.tool, terms.votes, len(reached))
             raise NobodyToAskError
-        return terms.replace(approvers=tuple(approvers), escalate_to=tuple(escalate_to))
+        return terms.replace(
+            approvers=tuple(approvers),
+            escalate_to=tuple(escalate_to),
+            asked=tuple(asked),
+            escalate_asked=tuple(escalate_asked),
+        )
+
+    async def _holders(
+        self,
+        question: PendingApproval,
+        terms: ApproverTerms,
+        claims: Sequence[ApproverClaim],
+        known: Sequence[ChannelIdentity],
+    ) -> list[ChannelIdentity]:
+        """Return people who can be asked because a link has proved that they have a claim, but for those known."""
+        most, keys = self._binder.max_holders, [key for needed in claims for key in needed.keys]
+        if not keys or not most:
+            return []
+        channels, named = sorted(self._asking), {person.key for person in known}
+        links = await self._store.identities.holders(keys, channels=channels, limit=most)
+        # Rows of an earlier version may be of claims that the link has no more.
+        people = [link.identity for link in links if has_claim(claims, link.claims)]
+        return await self._askable(question, terms, [person for person in people if person.key not in named])
 
     async def _askable(
         self, question: PendingApproval, terms: ApproverTerms, people: Sequence[ChannelIdentity]
@@ -115,7 +140,7 @@ class Asking:
             row
             for question in questions
             if question.terms is not None
-            for row in self.rows_for(question, question.terms.approvers)
+            for row in self.rows_for(question, (*question.terms.approvers, *question.terms.asked))
         ]
 
     def rows_for(self, question: PendingApproval, people: Sequence[ChannelIdentity]) -> list[Delivery]:

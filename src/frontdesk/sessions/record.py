@@ -9,7 +9,7 @@ from agent_framework import Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
-from frontdesk.data.approval import AuditLine, PendingApproval
+from frontdesk.data.approval import AuditLine, PendingApproval, named_people
 from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.json_tree import Shared
@@ -339,8 +339,8 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
 
 def _asked_line(question: PendingApproval, now: float) -> AuditLine:
     """Return the line that says who was asked a question that others decide."""
-    people = () if question.terms is None else question.terms.approvers
-    asked = ", ".join(f"{person.native_id} on {person.channel}" for person in people)
+    terms = question.terms
+    asked = "" if terms is None else named_people((*terms.approvers, *terms.asked))
     return AuditLine(
         at=now, owner=question.owner, subject=question.approval_id, action="asked", by=question.owner, reason=asked
     )

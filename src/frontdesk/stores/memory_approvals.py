@@ -18,6 +18,8 @@ class MemoryApprovals:
         self.owned: dict[str, dict[str, None]] = {}
         self.shared: dict[str, dict[tuple[str, str], None]] = {}
         """The questions that others than their requester decide, by id."""
+        self._approvers: dict[str, dict[tuple[str, str], None]] = {}
+        """The pending questions that others decide, by those who may."""
         self.numbers: dict[tuple[str, str], int] = {}
         """The order in which they were asked."""
         self._count = 0
@@ -29,6 +31,7 @@ class MemoryApprovals:
         owned.pop(record.approval_id, None)
         if not owned:
             self.owned.pop(record.owner, None)
+        self._close(record)
         self.numbers.pop(key, None)
         shared = self.shared.get(record.approval_id, {})
         shared.pop(key, None)
@@ -36,6 +39,13 @@ class MemoryApprovals:
             self.shared.pop(record.approval_id, None)
         self._votes.pop(key, None)
         self._places.pop(key, None)
+
+    def _close(self, record: PendingApproval) -> None:
+        for approver in () if record.terms is None else record.terms.keys:
+            waiting = self._approvers.get(approver, {})
+            waiting.pop((record.owner, record.approval_id), None)
+            if not waiting:
+                self._approvers.pop(approver, None)
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
         return self.records.get((owner, approval_id))
@@ -64,6 +74,15 @@ class MemoryApprovals:
     async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         records = [record for _, record in self.records.items()]
         return [record for record in records if record.is_to_escalate(now)][:limit]
+
+    async def waiting_for(
+        self, approvers: Sequence[str], *, after: str | None = None, limit: int = 100
+    ) -> Sequence[PendingApproval]:
+        keys = {key for approver in approvers for key in self._approvers.get(approver, ())}
+        seen = max((number for key, number in self.numbers.items() if key[1] == after), default=0) if after else 0
+        known = sorted((self.numbers[key], key) for key in keys if self.numbers[key] > seen)
+        records = (self.records.get(key) for _, key in known[:limit])
+        return [record for record in records if record is not None]
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return list(self._votes.get((owner, approval_id), {}).values())
@@ -101,6 +120,9 @@ class MemoryApprovals:
         if resumed_by is not None:
             decided["resumed_by"] = resumed_by
         self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
+        record = self.records.get((owner, approval_id))
+        if record is not None:
+            self._close(record)
 
     def check_votes(self, owner: str, approval_id: str, seen: int) -> None:
         """Refuse to count a vote if the question has another number of them, or is decided."""
@@ -166,6 +188,8 @@ class MemoryApprovals:
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         if approval.terms is not None:
             self.shared.setdefault(approval.approval_id, {})[approval.owner, approval.approval_id] = None
+            for approver in approval.terms.keys if approval.status == "pending" else ():
+                self._approvers.setdefault(approver, {})[approval.owner, approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 
     def drop_sessions(self, gone: Collection[str]) -> None:

@@ -4,6 +4,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from frontdesk.data.approver_keys import claim_keys
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.errors import IdentityChangedError, StoreError
@@ -25,6 +26,7 @@ class MemoryIdentities:
         """The identities that have a link, sorted for the operator's pages."""
         self.of_key: dict[str, dict[Key, None]] = {}
         self.of_subject: dict[str, dict[Key, None]] = {}
+        self.of_claim: dict[str, dict[Key, None]] = {}
         self.grants: SharedShelf[str, Grant] = SharedShelf(limit, lambda _, grant: grant.identity.key)
         self.secrets: dict[str, bytes] = {}
         self._used: set[Key] = set()
@@ -109,6 +111,10 @@ class MemoryIdentities:
         links = self._links(self.of_subject.get(subject, ()))
         return min(links, key=lambda link: (link.linked_at, link.identity.key), default=None)
 
+    async def holders(self, claims: Sequence[str], *, channels: Sequence[str], limit: int) -> Sequence[LinkRecord]:
+        keys = {key for claim in claims for key in self.of_claim.get(claim, ()) if key[0] in channels}
+        return self._links(sorted(keys)[:limit])
+
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
         start = 0 if after is None else bisect_right(self.in_order, after.key)
         return self._links(self.in_order[start : start + limit])
@@ -173,6 +179,8 @@ class MemoryIdentities:
         self.of_key.setdefault(link.isolation_key, {})[key] = None
         if link.subject is not None:
             self.of_subject.setdefault(link.subject, {})[key] = None
+        for claim in claim_keys(link.claims):
+            self.of_claim.setdefault(claim, {})[key] = None
         self.linked.put(key, link)
 
     def unlink(self, isolation_key: str, identity: ChannelIdentity) -> None:
@@ -188,6 +196,8 @@ class MemoryIdentities:
         _drop(self.of_key, link.isolation_key, key)
         if link.subject is not None:
             _drop(self.of_subject, link.subject, key)
+        for claim in claim_keys(link.claims):
+            _drop(self.of_claim, claim, key)
 
 
 def _drop(index: dict[str, dict[Key, None]], name: str, key: Key) -> None:

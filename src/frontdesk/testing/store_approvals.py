@@ -1,10 +1,14 @@
 """The part of the store contract about the ids of approvals, votes, places and the audit log."""
 
+from typing import Any
+
 import pytest
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApproverClaim, PendingApproval
+from frontdesk.data.approver_keys import claim_key, person_key
 from frontdesk.data.codec import encode
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.errors import ApprovalExistsError, StoreError
 from frontdesk.testing.store_samples import (
     NOW,
@@ -194,3 +198,31 @@ class Decisions:
         escalated = await store.approvals.get(OWNER, "apr_1")
         assert escalated is not None
         assert (escalated.escalated, escalated.status) == (True, "pending")
+
+    async def test_what_waits_for_an_approver_is_found_by_account_and_by_claim(self, store: HostStateStore) -> None:
+        finance = ApproverClaim(claim="groups", values=("finance", 7))
+        kim = ChannelIdentity(channel="telegram", native_id="kim")
+        async with store.transaction() as transaction:
+            transaction.add_approval(question("apr_1", rule=terms()))
+            transaction.add_approval(question("apr_2", owner=OTHER, rule=terms(approvers=(kim,), claims=(finance,))))
+            transaction.add_approval(question("apr_3", rule=terms(escalate_to=(kim,))))
+            transaction.add_approval(question("apr_4"))
+
+        async def waiting(*approvers: str, **page: Any) -> list[str]:
+            return [asked.approval_id for asked in await store.approvals.waiting_for(approvers, **page)]
+
+        bob, group, number = person_key(terms().approvers[0]), claim_key("groups", "finance"), claim_key("groups", 7)
+        assert group is not None
+        assert number is not None
+        assert await waiting(bob) == ["apr_1", "apr_3"]
+        assert await waiting(person_key(kim), group, number) == ["apr_2", "apr_3"]
+        assert await waiting(group) == ["apr_2"]
+        assert await waiting(bob, group, limit=2) == ["apr_1", "apr_2"]
+        assert await waiting(bob, group, after="apr_2") == ["apr_3"]
+        assert await waiting() == await waiting("claim:6:groups:bool:True", "person:3:web:ada") == []
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_1", "rejected", at=NOW)
+        assert await waiting(bob) == ["apr_3"]
+        async with store.transaction() as transaction:
+            transaction.cancel_approvals(OWNER, at=NOW)
+        assert await waiting(bob, group) == ["apr_2"]

@@ -1,10 +1,12 @@
 """The contract of stores for links, and for the changes that make them."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.data.approver_keys import claim_key
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.link import LinkRecord
 from frontdesk.errors import IdentityChangedError, StoreError
@@ -162,3 +164,28 @@ class Links:
         assert len(set(made)) == 1
         assert await store.identities.secret("a", b"later") == made[0]
         assert await store.identities.secret("b", b"\x00\xff") == b"\x00\xff"
+
+    async def test_people_are_found_by_what_was_proved_of_them(self, store: HostStateStore) -> None:
+        bob, kim = identity("1"), identity("2")
+        async with store.transaction() as transaction:
+            transaction.add_link(link(bob).replace(claims={"groups": ["finance", "sales"], "level": 1}))
+            transaction.add_link(link(kim).replace(claims={"groups": ["finance"], "level": True, "more": {"a": 1.5}}))
+
+        async def holders(claim: str, value: Any, limit: int = 10) -> list[str]:
+            key = claim_key(claim, value)
+            assert key is not None
+            found = await store.identities.holders([key], channels=[bob.channel, "other"], limit=limit)
+            return [one.identity.native_id for one in found]
+
+        assert await holders("groups", "finance") == ["1", "2"]
+        assert await holders("groups", "finance", limit=1) == ["1"]
+        assert await holders("level", 1) == ["1"]
+        assert await holders("level", True) == ["2"]
+        assert await holders("groups", "nobody") == []
+        for claims, channels in (([], [bob.channel]), ([claim_key("level", 1) or ""], ["other"])):
+            assert list(await store.identities.holders(claims, channels=channels, limit=5)) == []
+        async with store.transaction() as transaction:
+            transaction.add_link(link(bob).replace(claims={"groups": ["sales"]}))
+            transaction.remove_link(OWNER, kim)
+        assert await holders("groups", "finance") == []
+        assert await holders("groups", "sales") == ["1"]

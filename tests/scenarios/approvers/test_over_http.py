@@ -157,3 +157,24 @@ async def test_an_answer_to_the_question_of_another_comes_with_nothing_else() ->
         assert team.bank.paid == []
         (question,) = await desk.host._parts.store.approvals.expired(9e12)
         assert question.status == "pending"
+
+
+async def test_an_approver_without_a_chat_sees_what_waits_for_them_and_nobody_else_does() -> None:
+    team = Team()
+    async with office(team) as desk:
+        name = await asked(desk, team)
+        status, listed = await desk.invoke("kim.finance", "/approvals/pending")
+        (waiting,) = listed.pop("data")
+        assert (status, listed) == (200, {"object": "list", "after": None})
+        assert (waiting["id"], waiting["tool"], waiting["asker"]) == (name, "pay", "Ada")
+        assert waiting["arguments"] == {"amount": 5, "note": "for the flowers"}
+        assert waiting["expires_at"] > waiting["created_at"]
+        nothing = (200, {"object": "list", "data": [], "after": None})
+        for badge in ("eve", "eve.sales", "ada"):
+            assert await desk.invoke(badge, "/approvals/pending") == nothing
+        page = await desk.invoke("kim.finance", "/approvals/pending?limit=1")
+        assert page[1]["after"] == name
+        assert await desk.invoke("kim.finance", f"/approvals/pending?limit=1&after={name}") == nothing
+        assert (await desk.invoke("kim.finance", "/approvals/pending?limit=0"))[0] == 400
+        await desk.invoke("kim.finance", approval={"id": name, "approved": False})
+        assert await desk.invoke("kim.finance", "/approvals/pending") == nothing

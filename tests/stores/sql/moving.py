@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from frontdesk.data.approver_keys import claim_key
 from frontdesk.data.codec import encode
 from frontdesk.data.delivery import Attempt
 from frontdesk.data.file import file_id_of
@@ -50,6 +51,7 @@ from frontdesk.testing.store_samples import (
     seen,
     session,
     shown_at,
+    terms,
     texts,
     vote,
 )
@@ -126,7 +128,9 @@ async def fill(place: Place) -> None:
         transaction.keep_reference(identity("1"), {"url": "u\0"})
         transaction.keep_group(identity("1"), PushGroup(conversation_id="g"))
         transaction.see(seen(identity("2")))
-        transaction.add_link(link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1"))
+        transaction.add_link(
+            link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1", claims={"a": ["b"]})
+        )
         transaction.add_grant(GRANT)
         transaction.save_run(run("run_1", background=True, finished_at=NOW))
         transaction.save_run(run("run_2"))
@@ -137,6 +141,7 @@ async def fill(place: Place) -> None:
         for number in range(3):
             transaction.add_approval(question(f"apr_{number}"))
         transaction.decide_approval(OWNER, "apr_0", "rejected", at=NOW, reason="no\0\ud800")
+        transaction.add_approval(question("apr_4", owner="key_other", rule=terms()))
         transaction.add_approval(question("apr_3", target_request_id="q\0", expires_at=NOW + 60))
         transaction.add_vote(vote(approval_id="apr_0", approved=False))
         transaction.add_place(shown_at("msg\0", "apr_0"))
@@ -185,6 +190,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.identities.links(OWNER),
         await store.identities.linked_as("s"),
         await store.identities.all_links(),
+        await store.identities.holders([claim_key("a", "b") or ""], channels=[identity("3").channel], limit=5),
         await store.identities.secret("linker", b"new"),
         await store.identities.grant("gra_1"),
         await store.runs.get(OWNER, "run_1"),
@@ -193,6 +199,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.approvals.of_session(OWNER, "ses_1"),
         await store.approvals.pending(OWNER),
         await store.approvals.asked_as(OWNER, "q\0"),
+        await store.approvals.waiting_for(terms().keys),
         await store.approvals.votes(OWNER, "apr_0"),
         await store.approvals.places(OWNER, "apr_0"),
         await store.audit.lines(),

@@ -12,6 +12,7 @@ from tests.stores.sql.test_sweep import KINDS, NEVER
 
 FOR_GOOD = {
     "links": "a person has made it, and ends it",
+    "link_claims": "they end with their link",
     "leaderships": "a row for each name by which a channel leads; its fence must only grow",
     "conversation_aliases": "a session is found by its first name for as long as it is there",
     "alias_versions": "a row for each channel on which conversations have moved",

@@ -38,6 +38,10 @@ class Identities(Protocol):
         """Return the first link that was made for a subject."""
         ...
 
+    async def holders(self, claims: Sequence[str], *, channels: Sequence[str], limit: int) -> Sequence[LinkRecord]:
+        """List links on some channels with one of some verified claims (`claim_key`), by channel and id."""
+        ...
+
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
         """List every link, for the operator, a page at a time; `after` is the identity of the last one seen."""
         ...

@@ -17,11 +17,12 @@ from frontdesk.channels.invocations.parse import (
     decode,
     decode_open,
     extra_fields,
+    page_of,
     run_id_of,
     target_of,
     to_request,
 )
-from frontdesk.channels.invocations.render import Renderer, encode
+from frontdesk.channels.invocations.render import Renderer, encode, waiting_out
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
@@ -117,6 +118,8 @@ class _Room:
         return [
             Route("/", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
             Route("/docs/openapi.json", endpoint=self._endpoint(GET=self.describe)),
+            # Two names, because a caller may call an invocation anything.
+            Route("/approvals/pending", endpoint=self._endpoint(GET=self.approvals)),
             Route("/{run_id}", endpoint=self._endpoint(GET=self.get)),
             Route("/{run_id}/cancel", endpoint=self._endpoint(POST=self.cancel)),
         ]
@@ -191,6 +194,11 @@ class _Room:
     async def cancel(self, call: HttpCall) -> None:
         run = await self._context.cancel_run(call.caller, _run_id(call))
         await self._answer(call).run(run, run.result)
+
+    async def approvals(self, call: HttpCall) -> None:
+        after, limit = page_of(call.scope["query_string"])
+        page = await self._context.waiting_approvals(call.caller, after=after, limit=limit)
+        await send_json(call.send, 200, encode(waiting_out(page)), [(b"x-request-id", call.answer_id)])
 
     async def describe(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)

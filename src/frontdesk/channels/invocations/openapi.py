@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut
+from frontdesk.channels.invocations.parse import MOST_LISTED
+from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut, WaitingList
 from frontdesk.kit.http.idempotency import LONGEST_KEY
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
@@ -26,15 +27,16 @@ def document(
     path: str, target: TargetInfo, schemes: Mapping[str, Any], *, extra_fields: bool = False
 ) -> dict[str, Any]:
     """Draw what `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
-    types = (InvocationBody, InvocationOut, ErrorEnvelope)
+    types = (InvocationBody, InvocationOut, ErrorEnvelope, WaitingList)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    body, out, error = schemas
+    body, out, error, waiting = schemas
     components["InvocationBody"] = _one_of(components["InvocationBody"], target, extra_fields)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
         "paths": {
             path or "/": {"post": _create(body, out, error)},
+            f"{path}/approvals/pending": {"get": _list(waiting, error)},
             f"{path}/{{invocation_id}}": {"get": _get(out, error)},
             f"{path}/{{invocation_id}}/cancel": {"post": _read("cancel_invocation", "Cancels it.", out, error)},
         },
@@ -114,6 +116,21 @@ def _get(out: Any, error: Any) -> dict[str, Any]:
     operation["responses"]["200"]["content"]["text/event-stream"] = {}
     operation["responses"] |= _errors({"409": "It keeps no events."}, error)
     return operation
+
+
+def _list(waiting: Any, error: Any) -> dict[str, Any]:
+    return {
+        "operationId": "list_pending_approvals",
+        "summary": "The tool calls of others that wait for the caller.",
+        "parameters": [
+            {"name": "after", "in": "query", "schema": _ID},
+            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED}},
+        ],
+        "responses": {
+            "200": {"description": "The oldest first.", "content": {"application/json": {"schema": waiting}}},
+            **_errors(_IN, error),
+        },
+    }
 
 
 def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:

@@ -18,7 +18,10 @@ from frontdesk.channels.invocations.wire import (
     Started,
     Text,
     Update,
+    WaitingList,
+    WaitingOut,
 )
+from frontdesk.data.approval import QuestionView, WaitingPage
 from frontdesk.data.run import DECISIONS, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework.approval_ids import waits_for
@@ -236,6 +239,26 @@ def _approval(request: Content) -> ApprovalOut:
     if (people := waits_for(request)) is not None:
         out.waits_for = people
     return out
+
+
+def waiting_out(page: WaitingPage) -> WaitingList:
+    """Draw the questions that wait for an approver."""
+    return WaitingList(data=[_waiting(view) for view in page.questions], after=page.after)
+
+
+def _waiting(view: QuestionView) -> WaitingOut:
+    question, terms = view.approval, view.approval.terms
+    call = question.request.function_call
+    return WaitingOut(
+        id=question.approval_id,
+        tool=question.tool,
+        arguments=None if call is None else call.parse_arguments(),
+        asker=view.asker,
+        channel=view.channel,
+        created_at=question.created_at,
+        expires_at=question.expires_at,
+        votes=1 if terms is None else terms.votes,
+    )
 
 
 def _asked(request: Content) -> RequestOut:

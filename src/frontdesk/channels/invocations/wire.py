@@ -155,6 +155,32 @@ class ApprovalOut(msgspec.Struct, kw_only=True):
     """The names of the people who decide, if that is not the caller alone."""
 
 
+class WaitingOut(msgspec.Struct, kw_only=True):
+    """A tool call of somebody else that waits for the caller."""
+
+    id: str
+    tool: str
+    arguments: Any
+    asker: str
+    """The name of the person for whom the run asks."""
+    channel: str
+    """The channel on which the run was asked for."""
+    created_at: float
+    expires_at: float | None
+    """When the answer is no, if nobody has answered."""
+    votes: int
+    """The number of people who have to approve."""
+
+
+class WaitingList(msgspec.Struct, kw_only=True):
+    """`GET /invocations/approvals/pending`: the tool calls that wait for the caller, the oldest first."""
+
+    object: Literal["list"] = "list"
+    data: list[WaitingOut]
+    after: str | None = None
+    """The `after` of the next page; `null` on the last one."""
+
+
 class RequestOut(msgspec.Struct, kw_only=True):
     """A request for information that a workflow waits for."""
 
@@ -199,7 +225,7 @@ class InvocationOut(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
     continued_by: str | UnsetType = UNSET
     decisions: list[dict[str, Any]] | UnsetType = UNSET
-    """What became of the caller's answers to questions of others."""
+    """The outcomes of the caller's answers to questions of others."""
 
 
 class Started(msgspec.Struct):

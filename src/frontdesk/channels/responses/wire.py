@@ -343,7 +343,7 @@ class ResponseOut(msgspec.Struct, kw_only=True):
     continued_by: str | msgspec.UnsetType = msgspec.UNSET
     """The response that goes on after somebody else has decided a question of this one; not of the published schema."""
     decisions: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    """What became of the caller's answers to questions of others; not of the published schema."""
+    """The outcomes of the caller's answers to questions of others; not of the published schema."""
 
 
 class CompactionOut(msgspec.Struct, kw_only=True):

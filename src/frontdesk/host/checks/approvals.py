@@ -12,8 +12,8 @@ from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.delivery.push import can_push
 
 
-def approval_findings(options: Any, channels: Sequence[Channel], target: Target) -> list[str]:
-    """List what is wrong with the rules for approvals, a line each."""
+def approval_findings(options: Any, channels: Sequence[Channel], target: Target, *, linked: bool) -> list[str]:
+    """List what is wrong with the rules for approvals, a line each; `linked` tells whether the host has a linker."""
     if options is None:
         return []
     if not isinstance(options, ApprovalOptions):
@@ -23,7 +23,7 @@ def approval_findings(options: Any, channels: Sequence[Channel], target: Target)
     tools = None
     if isinstance(target, ShowsToolSchemas) and not _brings_tools_along(target):
         tools = {name for name in options.tools if target.tool_schema(name) is not None}
-    return options.findings(asking=asking, known=known, tools=tools)
+    return options.findings(asking=asking, known=known, tools=tools, linked=linked)
 
 
 def _brings_tools_along(target: Target) -> bool:

@@ -10,7 +10,7 @@ from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import AllowsOrigin, SettleAnswers
 from frontdesk.abc.target import TargetInfo
 from frontdesk.approvals.voting import Voter
-from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.reply import Reply
@@ -24,10 +24,9 @@ from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.host.wire_votes import WireVote, WireVotes
 from frontdesk.kit.chat.texts_en import ENGLISH
-from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
-from frontdesk.kit.lineage import continued_by
+from frontdesk.kit.lineage import continued_by, questions_of
 from frontdesk.sessions.endings import replayed_stream
 
 T = TypeVar("T")
@@ -217,10 +216,8 @@ class HostContext(CommandCalls, FileCalls):
         record = await self._run(owner, run_id)
         if record is None:
             raise NotFoundError("There is no such run.")
-        if record.session_id is not None and requests_in(record.result):
-            asked = await self._store.approvals.of_session(owner, record.session_id)
-            own = [question for question in asked if question.run_id == run_id]
-            await self._parts.decisions.close(own, reason=ENGLISH["reason.run_cancelled"])
+        asked = await questions_of(self._store, record)
+        await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
         return await self._shown(record, caller)
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
@@ -241,6 +238,12 @@ class HostContext(CommandCalls, FileCalls):
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
+
+    async def waiting_approvals(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
+        if caller.anonymous:
+            await self._allowed(caller)
+            return WaitingPage()
+        return await self._votes.waiting(await self._voter(caller), after, limit)
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
         approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)

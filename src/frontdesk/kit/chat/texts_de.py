@@ -94,6 +94,7 @@ GERMAN: Mapping[str, str] = {
     "approval.waits": "{tool} wartet auf die Erlaubnis von {people}.",
     "approval.not_run": "{tool} wurde erlaubt und ist nicht gelaufen: {reason}",
     "approval.at": "{outcome} ({when})",
+    "reason.not_asked": "Du wirst nicht mehr gefragt.",
     "reason.run_cancelled": "Der Auftrag wurde abgebrochen.",
     "reason.session_deleted": "Das Gespräch wurde gelöscht.",
     "reason.expired": "abgelaufen",

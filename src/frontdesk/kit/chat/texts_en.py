@@ -93,6 +93,7 @@ ENGLISH: Mapping[str, str] = {
     "approval.waits": "{tool} waits for an approval by {people}.",
     "approval.not_run": "{tool} was approved, and did not run: {reason}",
     "approval.at": "{outcome} ({when})",
+    "reason.not_asked": "You are not asked any more.",
     "reason.run_cancelled": "The run was cancelled.",
     "reason.session_deleted": "The conversation was deleted.",
     "reason.expired": "expired",

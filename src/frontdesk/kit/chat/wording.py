@@ -17,6 +17,7 @@ _REASON_KEYS: Mapping[str, str] = {
     EXPIRED: "reason.expired",
     ENGLISH["reason.linked"]: "reason.linked",
     ENGLISH["reason.unlinked"]: "reason.unlinked",
+    ENGLISH["reason.not_asked"]: "reason.not_asked",
     ENGLISH["reason.run_cancelled"]: "reason.run_cancelled",
     ENGLISH["reason.session_deleted"]: "reason.session_deleted",
 }

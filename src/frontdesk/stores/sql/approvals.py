@@ -28,6 +28,16 @@ _TO_ESCALATE = (
 )
 _EXPIRED = f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
 
+# Those of the approvers first: the questions of everybody else are not looked at.
+_WAITING_FOR = (
+    f"SELECT {', '.join(f'asked.{column}' for column in _COLUMNS.split(', '))} FROM "
+    "(SELECT DISTINCT owner, approval_id FROM approval_approvers WHERE approver IN ({marks})) waiting "
+    "CROSS JOIN approvals asked "
+    "WHERE asked.owner = waiting.owner AND asked.approval_id = waiting.approval_id AND asked.status = 'pending' "
+    "AND asked.number > COALESCE((SELECT MAX(seen.number) FROM approvals seen WHERE seen.approval_id = ?), 0) "
+    "ORDER BY asked.number LIMIT ?"
+)
+
 
 class SqlApprovals:
     """Approvals that wait for a human."""
@@ -59,6 +69,15 @@ class SqlApprovals:
 
     async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         return await self._read(_TO_ESCALATE, (now, limit))
+
+    async def waiting_for(
+        self, approvers: Sequence[str], *, after: str | None = None, limit: int = 100
+    ) -> Sequence[PendingApproval]:
+        if not approvers:
+            return ()
+        marks, names = ", ".join("?" * len(approvers)), tuple(map(key, approvers))
+        values = (*names, key(after or ""), limit)
+        return await self._read(_WAITING_FOR.format(marks=marks), values)
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return await self._about("approval_votes", ("voter",), owner, approval_id)
@@ -126,6 +145,23 @@ def added(approval: PendingApproval) -> Do:
     )
 
 
+def awaited(approval: PendingApproval) -> Iterator[Do]:
+    """Insert those who may answer a question, by whom it is found."""
+    names = (key(approval.owner), key(approval.approval_id))
+    for approver in () if approval.terms is None else approval.terms.keys:
+        yield Do(
+            "INSERT INTO approval_approvers (approver, owner, approval_id, at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (key(approver), *names, approval.created_at),
+        )
+
+
+def closed(owner: str, approval_id: str) -> Do:
+    """Drop those who could answer a question that is decided."""
+    place = (key(owner), key(approval_id))
+    return Do("DELETE FROM approval_approvers WHERE owner = ? AND approval_id = ?", place)
+
+
 def decided(
     owner: str,
     approval_id: str,
@@ -182,6 +218,7 @@ def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
     for waits in ("status = 'pending'", "begun = 0"):
         yield Do(f"{_AUDIT_CANCELLED} AND {waits} ORDER BY number", (at, as_bytes(reason), key(owner)))
         yield Do(f"{_CANCELLED} AND {waits}", (at, as_bytes(reason), key(owner)))
+    yield Do("DELETE FROM approval_approvers WHERE owner = ?", (key(owner),))
 
 
 def voted(vote: ApprovalVote) -> Do:

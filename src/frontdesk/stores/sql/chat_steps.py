@@ -202,3 +202,25 @@ APPROVERS = Step(
     ),
     min_reader=10,
 )
+
+# By whom pending questions are found, and people by what was proved of them. The rows of a question are dropped when it
+# is decided; an earlier version leaves them, and nothing is found by those. It writes no claims: links that it has made
+# are not found by theirs until they are made anew, and neither are its questions.
+WHO_IS_ASKED = Step(
+    (
+        """CREATE TABLE approval_approvers (
+            approver TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            approval_id TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (approver, owner, approval_id)
+        )""",
+        "CREATE INDEX approval_approvers_of ON approval_approvers (owner, approval_id)",
+        "CREATE INDEX approval_approvers_by_time ON approval_approvers (at)",
+        """CREATE TABLE link_claims (
+            claim TEXT NOT NULL, channel TEXT NOT NULL, native_id TEXT NOT NULL, PRIMARY KEY (claim, channel, native_id)
+        )""",
+        "CREATE INDEX link_claims_of ON link_claims (channel, native_id)",
+    ),
+    min_reader=10,
+)

@@ -24,6 +24,7 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_
 _ABOUT_APPROVALS = (
     ("approval_votes", "owner, approval_id, voter"),
     ("approval_places", "owner, approval_id, channel, place, handle"),
+    ("approval_approvers", "approver, owner, approval_id"),
 )
 """The tables about approvals, and their keys."""
 _OWNED = (

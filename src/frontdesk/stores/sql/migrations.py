@@ -20,6 +20,7 @@ from frontdesk.stores.sql.chat_steps import (
     LIVE_ANSWERS,
     OPERATOR_LISTS,
     SESSION_TITLES,
+    WHO_IS_ASKED,
 )
 from frontdesk.stores.sql.steps import Backfill, Step
 
@@ -315,6 +316,7 @@ STEPS: tuple[Sequence[str], ...] = (
     FILES,
     OPERATOR_LISTS,
     APPROVERS,
+    WHO_IS_ASKED,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -1,10 +1,11 @@
 """The drawer of identities, with a cache of those that were looked up last."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
+from frontdesk.data.approver_keys import claim_keys
 from frontdesk.data.codec import encode
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, Reach
 from frontdesk.data.link import Grant, LinkRecord
@@ -177,6 +178,20 @@ class SqlIdentities:
         )
         return links[0] if links else None
 
+    async def holders(self, claims: Sequence[str], *, channels: Sequence[str], limit: int) -> Sequence[LinkRecord]:
+        if not claims or not channels:
+            return ()
+        some, there = (", ".join("?" * len(names)) for names in (claims, channels))
+        return await self._read(
+            # Found by the claim and the channel first: everybody else's link is not looked at.
+            "SELECT links.channel, links.native_id, links.data FROM (SELECT DISTINCT channel, native_id "
+            f"FROM link_claims WHERE claim IN ({some}) AND channel IN ({there}) "
+            "ORDER BY channel, native_id LIMIT ?) holding CROSS JOIN links "
+            "WHERE links.channel = holding.channel AND links.native_id = holding.native_id "
+            "ORDER BY links.channel, links.native_id",
+            (*map(key, claims), *map(key, channels), limit),
+        )
+
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
         if after is None:
             return await self._read(f"{_LINK} ORDER BY channel, native_id LIMIT ?", (limit,))
@@ -207,3 +222,20 @@ class SqlIdentities:
             ]
         )
         return bytes(answers[0][0][0])
+
+
+def claimed(link: LinkRecord) -> Iterator[Do]:
+    """Insert the claims of a link, by which it is found, instead of those of an earlier link of the identity."""
+    place = (key(link.identity.channel), key(link.identity.native_id))
+    yield unclaimed(link.identity)
+    for claim in claim_keys(link.claims):
+        yield Do(
+            "INSERT INTO link_claims (claim, channel, native_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (key(claim), *place),
+        )
+
+
+def unclaimed(identity: ChannelIdentity) -> Do:
+    """Drop the claims of a link that has ended."""
+    place = (key(identity.channel), key(identity.native_id))
+    return Do("DELETE FROM link_claims WHERE channel = ? AND native_id = ?", place)

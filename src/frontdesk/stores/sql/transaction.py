@@ -17,7 +17,7 @@ from frontdesk.data.live import LiveAnswer
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnError, StoreError
-from frontdesk.stores.sql import approvals, background, inbox, outbox, tables
+from frontdesk.stores.sql import approvals, background, inbox, outbox, people, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.file_references import LEAST
 from frontdesk.stores.sql.files import FileUse, SqlFiles, has_large
@@ -147,11 +147,13 @@ class SqlTransaction:
         subject = None if link.subject is None else key(link.subject)
         place = (key(identity.channel), key(identity.native_id), key(link.isolation_key))
         self._ops.append(Put(tables.LINKS, (*place, subject, link.linked_at, encode(link))))
+        self._ops.extend(people.claimed(link))
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
         self._changed.append(identity)
         place = (key(isolation_key), key(identity.channel), key(identity.native_id))
         self._ops.append(Do("DELETE FROM links WHERE isolation_key = ? AND channel = ? AND native_id = ?", place))
+        self._ops.append(people.unclaimed(identity))
 
     def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
         longest = inf if self._grants_for is None else self._clock.now() + self._grants_for
@@ -217,6 +219,7 @@ class SqlTransaction:
 
     def add_approval(self, approval: PendingApproval) -> None:
         self._ops.append(approvals.added(approval))
+        self._ops.extend(approvals.awaited(approval))
 
     def decide_approval(
         self,
@@ -231,6 +234,7 @@ class SqlTransaction:
         resumed_by: str | None = None,
     ) -> None:
         self._ops.append(approvals.decided(owner, approval_id, status, at, reason, attempt, first, resumed_by))
+        self._ops.append(approvals.closed(owner, approval_id))
 
     def count_vote(self, owner: str, approval_id: str, *, seen: int) -> None:
         self._ops.append(approvals.counted(owner, approval_id, seen))
