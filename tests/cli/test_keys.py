@@ -147,5 +147,5 @@ def test_a_host_without_its_file_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "host.py").write_text(HOST)
     ended = frontdesk("check", "host.py:host", cwd=tmp_path)
     assert ended.returncode == 1
-    assert "there is no file keys.jsonl; `frontdesk keys create` makes one" in ended.stderr
+    assert "there is no file keys.jsonl; `frontdesk keys create NAME --file keys.jsonl` makes one" in ended.stderr
     assert "Traceback" not in ended.stderr

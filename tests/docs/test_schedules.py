@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from frontdesk import OperatorClient
-from frontdesk.testing import EchoAgent
+from frontdesk import AgentFrameworkHost, OperatorClient
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.testing import EchoAgent, serving
+from tests.channels.web.visiting import visiting
 from tests.cli.processes import environment
 from tests.docs.pages import ROOT, blocks
 from tests.docs.running import module_of
@@ -61,6 +63,19 @@ async def test_what_the_page_types_reaches_the_person(tmp_path: Path) -> None:
             "Breakfast is served.",
         ]
         assert ":" in heard[5]
+
+
+async def test_what_is_tried_on_this_machine_reaches_the_page(tmp_path: Path) -> None:
+    (deliver,) = [line[2:] for line in lines("text") if line.startswith("$ frontdesk deliver")]
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], state_dir=tmp_path / "state")
+    async with serving(host) as client, visiting(client.base_url) as visitor:
+        await visitor.say("hello")
+        await visitor.heard(2)
+        listed = await asyncio.to_thread(in_a_shell, "frontdesk people list --channel web --state state", tmp_path)
+        (known,) = re.findall(r"\bvis_\w+", listed)
+        told = await asyncio.to_thread(in_a_shell, re.sub(r"vis_\w+", known, deliver), tmp_path)
+        assert told.startswith("It is on its way to key_")
+        assert [message["text"] for message in await visitor.heard(3)] == ["hello", "hello", "Breakfast is served."]
 
 
 async def test_the_script_of_the_page_works(tmp_path: Path) -> None:

@@ -201,6 +201,14 @@ async def test_a_stream_that_nobody_read_can_be_closed() -> None:
             await (await adapted(function).stream(turn)).close()
 
 
+async def test_a_forgotten_await_is_told() -> None:
+    async def function(said: str) -> Any:
+        return of_text(said)
+
+    with pytest.raises(TypeError, match="returned a coroutine instead of an answer; is an await missing"):
+        await run(function)
+
+
 async def test_an_error_comes_through() -> None:
     async def function(said: str) -> str:
         raise RuntimeError("broken")

@@ -84,8 +84,11 @@ async def test_who_cannot_be_reached_is_an_error_and_leaves_nothing(tmp_path: Pa
     async with open_house(tmp_path) as house:
         nobody = ChannelIdentity(channel="invocations", native_id="ann")
         for to in ("person nobody", nobody, ChannelIdentity(channel="fax", native_id="1")):
-            with pytest.raises(UnsupportedError):
+            with pytest.raises(UnsupportedError) as caught:
                 await house.host.deliver(to, "hi")
+        assert caught.value.message.startswith(
+            "There is no channel 'fax' that can speak to people first; those that can: "
+        )
         with pytest.raises(InvalidRequestError):
             await house.host.deliver(ANN, Message("user", ["hi"]))
         assert list(await house.host.deliveries.list()) == []

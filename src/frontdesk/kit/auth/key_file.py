@@ -66,7 +66,7 @@ def read_keys(path: Path) -> list[StoredKey]:
             raise KeyFileError(f"{path} is larger than a file of keys can be")
         text = path.read_text("utf-8")
     except FileNotFoundError:
-        raise KeyFileError(f"there is no file {path}; `frontdesk keys create` makes one") from None
+        raise KeyFileError(f"there is no file {path}; `frontdesk keys create NAME --file {path}` makes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise KeyFileError(
             f"{path} can't be read: {getattr(error, 'strerror', None) or type(error).__name__}"
