@@ -248,9 +248,10 @@ class Api:
         return msgspec.structs.replace(body, files=tuple(file for file, _ in kept)), kept
 
     async def _keep(self, caller: Caller, file: SentFile, data: bytes) -> ShownFile:
-        return as_shown_file(
-            await self._context.put_file(caller, data, media_type=file.media_type, name=storable(file.name))
-        )
+        name = storable(file.name)
+        kept = await self._context.put_file(caller, data, media_type=file.media_type, name=name)
+        # The same bytes are kept once, under the name that they had first.
+        return msgspec.structs.replace(as_shown_file(kept), name=name)
 
     async def file(self, call: HttpCall) -> None:
         """Answer with a file of the visitor's."""
