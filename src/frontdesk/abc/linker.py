@@ -9,6 +9,18 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
 
 
+@runtime_checkable
+class HearsLinks(Protocol):
+    """A channel that shows people what depends on their links."""
+
+    async def links_changed(self, people: Sequence[ChannelIdentity]) -> None:
+        """Take note that identities of this channel were linked with others or separated from them.
+
+        It is called behind the change, and not if this process ends in between.
+        """
+        ...
+
+
 class LinkDesk(Protocol):
     """The host's side of linking: it keeps what was begun, and alone changes who is who."""
 

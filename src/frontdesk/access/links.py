@@ -45,6 +45,8 @@ _CHANGED = "The link has changed since it was looked at."
 T = TypeVar("T")
 Named = Callable[[str, str], str | None]
 """Returns what people type on a channel for a command."""
+OnLinksChanged = Callable[[Sequence[ChannelIdentity]], Awaitable[None]]
+"""Takes note of the identities of a change, once it is written."""
 
 
 class CancelsQuestions(Protocol):
@@ -93,6 +95,7 @@ class Links:
         messenger: Messenger | None = None,
         questions: CancelsQuestions | None = None,
         named: Named = lambda channel, name: None,
+        changed: OnLinksChanged | None = None,
         texts: Texts | None = None,
     ) -> None:
         self._store = store
@@ -103,6 +106,7 @@ class Links:
         self._messenger = messenger
         self._questions: CancelsQuestions = questions or _UnseenQuestions()
         self._named = named
+        self._changed = changed
         self._texts = texts or Texts()
 
     def now(self) -> float:
@@ -356,6 +360,8 @@ class Links:
             await finish()
         if self._messenger is not None:
             await self._messenger.send(notes)
+        if self._changed is not None:
+            await self._changed([record.identity for record, _ in change.records])
 
     async def _retry(self, change: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):

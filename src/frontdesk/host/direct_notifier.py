@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from frontdesk.abc.channel import Channel, ChannelCommand
+from frontdesk.abc.linker import HearsLinks
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity
@@ -11,6 +12,7 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import read_payload, reference_of, send
+from frontdesk.errors import FrontdeskError
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.chat.commands import locale_of
 from frontdesk.kit.chat.texts import ENGLISH, Texts
@@ -55,6 +57,17 @@ class DirectNotifier:
         if can_cancel:
             text = f"{text} {self._texts.say('background.cancel', locale, command=_CANCEL)}"
         return self._planner.for_event(self._planner.progress(admitted, text), event)
+
+    async def links_changed(self, people: Sequence[ChannelIdentity]) -> None:
+        """Let the channels take note that identities of theirs were linked or separated; failures are only logged."""
+        for name, channel in self._channels.items():
+            theirs = [identity for identity in people if identity.channel == name]
+            if not theirs or not isinstance(channel, HearsLinks):
+                continue
+            try:
+                await channel.links_changed(theirs)
+            except FrontdeskError as error:
+                log.warning("%s could not take note of a link: %s", name, error)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         """Tell whether the channel of an identity can push."""

@@ -73,6 +73,7 @@ def admin_parts(parts: Parts) -> AdminParts:
             parts.clock,
             messenger=parts.notifier,
             questions=parts.decisions,
+            changed=parts.notifier.links_changed,
             texts=parts.texts,
         )
     return AdminParts(

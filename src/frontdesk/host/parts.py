@@ -280,6 +280,7 @@ class Parts:
             messenger=messenger,
             questions=self.decisions,
             named=named,
+            changed=self.notifier.links_changed,
             texts=self.texts,
         )
         linker.use(links)

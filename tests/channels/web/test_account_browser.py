@@ -1,6 +1,7 @@
 """The account panel in a real browser: linking by code and by signing in, refusing, and unlinking."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,8 +15,12 @@ from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
 from frontdesk.testing import EchoAgent, serving
+from frontdesk.testing.messages import MessageChannel
 from tests.browser import Tab, chromium, need_chromium
+from tests.channels.web.browsing import ANSWER, violations_on_both
+from tests.channels.web.test_account import tell
 from tests.channels.web.test_browser import axe, opened, say, shown, violations
+from tests.contracts.message_platform import SECRET, driven_platform
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, free_port, oidc_provider, running
 
 __all__ = ["axe"]
@@ -205,3 +210,37 @@ async def test_the_panel_can_be_read_from_right_to_left_in_german_and_without_mo
         moving = "[...document.querySelectorAll('*')].flatMap(one => one.getAnimations()).length"
         assert await tab.page.evaluate(moving) == 0
         await tab.page.close()
+
+
+LINK = """async ([path, body]) => {
+  const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return (await fetch(`/chat/api/account/${path}`, options)).json();
+}"""
+
+
+async def test_an_open_page_shows_what_was_said_in_a_chat_that_is_linked(new_tab: Any, axe: str) -> None:
+    async with driven_platform() as platform:
+        chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
+        host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
+        async with serving(host) as client:
+            await platform.listen(f"{client.base_url}{chat.path}{chat.webhook_path}")
+            ada = await platform.person("Ada")
+            for text in ("first there", "second **there**"):
+                await tell(platform, ada, text, text)
+            tab = await opened(await new_tab(), client.base_url)
+            await say(tab, "hello here")
+            await shown(tab, "hello here", f"{ANSWER}.done")
+            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", await tell(platform, ada, "/link", "Your code is"))
+            asked = await tab.page.evaluate(LINK, ["code", {"code": code.group() if code else ""}])
+            challenge = asked["question"]["challenge_id"]
+            await tab.page.evaluate(LINK, ["answer", {"challenge_id": challenge, "confirm": True}])
+            await tell(platform, ada, "/link confirm", "share one conversation")
+            await shown(tab, "second there", ANSWER)
+            texts = await tab.page.locator(".message").all_inner_texts()
+            said = [[line for line in text.splitlines() if line] for text in texts]
+            there = ["first there", "first there", "second **there**", "second there"]
+            assert [lines[1:] for lines in said[:4]] == [["Asked on messages", text] for text in there]
+            assert [lines[1] for lines in said[4:6]] == ["hello here"] * 2
+            assert await tab.page.locator(".message.user .versions").count() == 1
+            assert await violations_on_both(tab, axe) == []
+            await tab.page.close()

@@ -1,10 +1,13 @@
 """An earlier message said in another way: a branch with what came before it, of which the other one knows nothing."""
 
+import base64
+
 from agent_framework import Agent
 
 from frontdesk import EventLimits, RateLimit
 from frontdesk.channels.web.head import Chat, Head
 from frontdesk.testing import ScriptedChatClient
+from tests.channels.web.test_files import sent
 from tests.channels.web.visiting import Visitor, visiting, web_host
 
 
@@ -110,3 +113,31 @@ def test_a_message_lies_under_the_conversation_that_has_added_it() -> None:
     assert [head.holder("c", number) for number in (1, 4, 5, 6, 7)] == ["main", "main", "b", "b", "c"]
     assert [head.root(chat) for chat in ("main", "b", "c", "unknown")] == ["main", "main", "main", "unknown"]
     assert [chat.id for chat in head.branches("b")] == ["b", "c"]
+
+
+async def test_a_message_that_is_said_anew_keeps_drops_and_gets_files() -> None:
+    client = ScriptedChatClient(["one", "two", "three"])
+    async with web_host(Agent(client, "Look."), max_files=2, max_file_bytes=20) as url, visiting(url) as ada:
+        number = await ada.say(
+            "look", files=[sent(b"first", "text/plain", "a.txt"), sent(b"second", "text/plain", "b.txt")]
+        )
+        first, second = (await ada.heard(2))[0]["files"]
+        body = {"client_id": "again", "text": "", "instead_of": number}
+        new = [sent(b"third", "text/plain", "c.txt")]
+        refused = {
+            "file_not_kept": {"keep": ["fil_unknown"]},
+            "too_many_files": {"keep": [first["id"], second["id"]], "files": new},
+            "files_too_large": {"keep": [first["id"]], "files": [sent(b"x" * 16)]},
+            "invalid_request": {"keep": [first["id"]], "instead_of": 0},
+        }
+        for code, fields in refused.items():
+            response = await ada.post("conversations/main/messages", **{**body, **fields})
+            assert response.json()["error"]["code"] == code
+        assert len((await ada.get("me"))["conversations"]) == 1
+        response = await ada.post("conversations/main/messages", **body, keep=[second["id"]], files=new)
+        branch = response.json()["conversation"]
+        said = (await ada.heard(2, branch))[0]
+        assert ([file["name"] for file in said["files"]], said["files"][0]) == (["b.txt", "c.txt"], second)
+        assert [content.uri for content in client.seen[-1][-1].contents] == [
+            f"data:text/plain;base64,{base64.b64encode(data).decode()}" for data in (b"second", b"third")
+        ]

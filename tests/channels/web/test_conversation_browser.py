@@ -116,6 +116,32 @@ async def test_a_message_is_edited_and_its_versions_are_turned_over(new_tab: Any
         assert tab.complaints == []
 
 
+async def test_an_edited_message_keeps_drops_and_gets_files(new_tab: Any, axe: str) -> None:
+    agent, client = remembering()
+
+    def file(name: str) -> Any:
+        return {"name": name, "mimeType": "text/plain", "buffer": name.encode()}
+
+    async with web_host(agent) as url:
+        tab = await opened(await new_tab(), url)
+        await tab.page.locator("footer input[type=file]").set_input_files([file("kept.txt"), file("dropped.txt")])
+        await tab.page.locator(".attached li").nth(1).wait_for()
+        await tab.page.press("textarea", "Enter")
+        await shown(tab, "answer 0", f"{ANSWER}.done")
+        await tab.page.get_by_role("button", name="Edit").click()
+        await tab.page.get_by_role("button", name="Remove dropped.txt").click()
+        await tab.page.locator(".editor input[type=file]").set_input_files([file("new.txt")])
+        await tab.page.locator(".editor li", has_text="new.txt").wait_for()
+        assert await violations_on_both(tab, axe) == []
+        await tab.page.press("#edit", "Enter")
+        await shown(tab, "answer 1", f"{ANSWER}.done")
+        assert await tab.page.locator(".message.user .file bdi").all_inner_texts() == ["kept.txt", "new.txt"]
+        await tab.page.get_by_role("button", name="Answer again").click()
+        await shown(tab, "answer 2", f"{ANSWER}.done")
+        assert [len(messages[-1].contents) for messages in client.seen] == [2, 2, 2]
+        assert tab.complaints == []
+
+
 async def test_conversations_are_searched_archived_and_continued_everywhere(new_tab: Any, axe: str) -> None:
     async with web_host(EchoAgent()) as url:
         tab = await opened(await new_tab(), url)

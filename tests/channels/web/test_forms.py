@@ -3,7 +3,16 @@
 from typing import Annotated, Any, Literal
 
 import pytest
-from agent_framework import Executor, Workflow, WorkflowBuilder, WorkflowContext, handler, response_handler
+from agent_framework import (
+    Executor,
+    Message,
+    Workflow,
+    WorkflowAgent,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+    response_handler,
+)
 from pydantic import AfterValidator, BaseModel, Field
 
 from frontdesk import register_model
@@ -45,15 +54,25 @@ class Desk(Executor):
         await context.yield_output(f"{stay.name} has the {stay.room} for {stay.nights}")
 
 
+class AgentDesk(Desk):
+    """Takes messages, as a workflow does that is run as an agent."""
+
+    @handler
+    async def hear(self, said: list[Message], context: WorkflowContext[str, str]) -> None:
+        await self.ask(said[-1].text, context)
+
+
 class Booking:
     """A workflow with a desk, and what was booked in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_agent: bool = False) -> None:
         self.booked: list[Stay] = []
+        self.as_agent = as_agent
 
-    def __call__(self) -> Workflow:
-        desk = Desk(self.booked)
-        return WorkflowBuilder(name="booking", start_executor=desk, output_from=[desk]).build()
+    def __call__(self) -> Workflow | WorkflowAgent:
+        desk = AgentDesk(self.booked) if self.as_agent else Desk(self.booked)
+        workflow = WorkflowBuilder(name="booking", start_executor=desk, output_from=[desk]).build()
+        return workflow.as_agent() if self.as_agent else workflow
 
 
 async def asked(ada: Visitor) -> dict[str, Any]:
@@ -67,8 +86,9 @@ async def answer(ada: Visitor, client_id: str, number: int, **values: Any) -> An
     return await ada.post("conversations/main/messages", client_id=client_id, form=form)
 
 
-async def test_a_form_is_shown_checked_and_answered() -> None:
-    desk = Booking()
+@pytest.mark.parametrize("as_agent", [False, True], ids=["workflow", "workflow as agent"])
+async def test_a_form_is_shown_checked_and_answered(as_agent: bool) -> None:
+    desk = Booking(as_agent=as_agent)
     async with web_host(desk) as url, visiting(url) as ada:
         message = await asked(ada)
         assert message["text"] == "What shall it be?"

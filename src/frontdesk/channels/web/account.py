@@ -7,7 +7,6 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 
 from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.web.client import Mailbox
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import decode
 from frontdesk.channels.web.render import storable
@@ -30,9 +29,8 @@ _NO_LINKER = "This host has nothing to link accounts with."
 class Account:
     """Answers what the page asks about its visitor, as whom the cookie names and not as the person behind it."""
 
-    def __init__(self, path: str, context: ChannelContext, mailbox: Mailbox, deadline: BodyDeadline) -> None:
-        self._path = path
-        self._context, self._mailbox = context, mailbox
+    def __init__(self, path: str, context: ChannelContext, deadline: BodyDeadline) -> None:
+        self._path, self._context = path, context
         self._deadline = deadline
 
     def routes(self, endpoint: Callable[..., HttpEndpoint]) -> list[BaseRoute]:
@@ -74,22 +72,14 @@ class Account:
     async def unlink(self, call: HttpCall) -> None:
         """Separate the visitor from their other accounts."""
         await self._body(call, EmptyBody)
-        home = await self._context.home_of(call.caller)
         parted = await self._context.unlink(call.caller)
-        await self._touch(call.caller.identity, home)
         await self._answer(call, outcome="parted" if parted else "alone")
 
     async def _complete(self, call: HttpCall, proof: str) -> None:
         ended = await self._context.complete_link(call.caller, proof)
         if isinstance(ended, LinkRecord):
-            await self._touch(call.caller.identity, await self._context.home_of(call.caller))
             return await self._answer(call, outcome="linked")
         await self._answer(call, outcome="" if ended is not None else "given_up")
-
-    async def _touch(self, *identities: ChannelIdentity) -> None:
-        """Let all open pages of these visitors find out whose messages they show."""
-        for visitor in {identity.native_id for identity in identities}:
-            await self._mailbox.touch(visitor)
 
     async def _body(self, call: HttpCall, kind: type[Any]) -> Any:
         return decode(kind, await call.json_body(limit=_MOST_BYTES, deadline=self._deadline))

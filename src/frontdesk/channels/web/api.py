@@ -10,13 +10,13 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.account import Account
-from frontdesk.channels.web.branches import begin_branch, drop_empty
+from frontdesk.channels.web.branches import begin_branch, drop_empty, kept_files
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
 from frontdesk.channels.web.elsewhere import read_elsewhere
 from frontdesk.channels.web.feed import box_of, shown_chat
-from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
+from frontdesk.channels.web.files import as_shown_file, file_headers, need_fewer, need_smaller, read_files
 from frontdesk.channels.web.forms import note_answer, read_answer
 from frontdesk.channels.web.head import Chat
 from frontdesk.channels.web.pages import DATA_HEADERS
@@ -84,7 +84,7 @@ class Api:
         self._feeds = FeedServer(mailbox, config, context.now, self._let_in, self._verifier)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._deadline = BodyDeadline(config.body_timeout)
-        self._account = Account(path, context, mailbox, self._deadline)
+        self._account = Account(path, context, self._deadline)
         # A character of a text has six bytes at most in JSON.
         self._max_body = 6 * config.max_text + FIELDS_BYTES
         if config.max_files:
@@ -195,20 +195,25 @@ class Api:
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
         chat, now, visitor = await self._known_chat(call), self._context.now(), visitor_of(call)
+        again: list[tuple[ShownFile, SentFile]] = []
         if body.instead_of:
             spot, branch_id = Spot(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
+            again = await self._kept_again(call, spot, body, sum(len(data) for _, data in kept))
             chat = await begin_branch(self._mailbox, spot, branch_id, now, self._config.max_conversations)
         question = ""
         if body.form is not None:
             question, text = await read_answer(self._mailbox, Spot(visitor, chat.id), body.form)
         item = to_item(
-            msgspec.structs.replace(body, client_id=given),
+            msgspec.structs.replace(body, client_id=given, files=(*(sent for _, sent in again), *body.files)),
             text,
             channel=self._name,
             caller=call.caller,
             chat=chat.id,
             now=now,
-            files=[await self._keep(call.caller, file, data) for file, data in kept],
+            files=[
+                *(shown for shown, _ in again),
+                *[await self._keep(call.caller, file, data) for file, data in kept],
+            ],
             question=question,
             previous_run=chat.run,
             sender=(await self._visitor_verifier.verify(call.scope, call.headers)).identity.native_id,
@@ -224,6 +229,15 @@ class Api:
         await note_answer(self._mailbox, item, answered=True)
         await answer(call, {"number": number, "conversation": chat.id})
 
+    async def _kept_again(
+        self, call: HttpCall, spot: Spot, body: SendBody, size: int
+    ) -> list[tuple[ShownFile, SentFile]]:
+        """Return the files that a message keeps of an earlier one; `size` is that of its new files."""
+        need_fewer(len(body.keep) + len(body.files), self._config.max_files)
+        again = await kept_files(self._context, self._mailbox, call.caller, spot, body.keep)
+        need_smaller(size + sum(shown.size for shown, _ in again), self._config.max_file_bytes)
+        return again
+
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
         raw = await call.json_body(limit=self._max_body, deadline=self._deadline)
         return await run_sized(len(raw), self._decoded, raw)
@@ -234,9 +248,10 @@ class Api:
         return msgspec.structs.replace(body, files=tuple(file for file, _ in kept)), kept
 
     async def _keep(self, caller: Caller, file: SentFile, data: bytes) -> ShownFile:
-        return as_shown_file(
-            await self._context.put_file(caller, data, media_type=file.media_type, name=storable(file.name))
-        )
+        name = storable(file.name)
+        kept = await self._context.put_file(caller, data, media_type=file.media_type, name=name)
+        # The same bytes are kept once, under the name that they had first.
+        return msgspec.structs.replace(as_shown_file(kept), name=name)
 
     async def file(self, call: HttpCall) -> None:
         """Answer with a file of the visitor's."""

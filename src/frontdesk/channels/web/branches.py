@@ -1,11 +1,19 @@
 """Branches of a conversation: an earlier message said in another way, with what came before it in common."""
 
+from base64 import b64encode
+from collections.abc import Sequence
+
+from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import Chat, Head
-from frontdesk.errors import ConflictError, NotFoundError
+from frontdesk.channels.web.wire import SentFile, ShownFile
+from frontdesk.data.identity import Caller
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.kit.aio.large import run_sized
 
 _MOST_LOOKED_AT = 200
 """The number of messages among which the run is looked for behind which a branch begins."""
+_GONE = "A file of that message is no longer there; leave it out, or attach it again."
 
 
 def need_room(head: Head, most: int) -> None:
@@ -45,6 +53,25 @@ async def begin_branch(mailbox: Mailbox, spot: Spot, chat_id: str, now: float, m
 
     await mailbox.change(visitor, add)
     return branch
+
+
+async def kept_files(
+    context: ChannelContext, mailbox: Mailbox, caller: Caller, spot: Spot, ids: Sequence[str]
+) -> list[tuple[ShownFile, SentFile]]:
+    """Return files of an earlier message, as they are shown and as they are sent again."""
+    said = await mailbox.peek(await mailbox.held(spot)) if ids else None
+    known = {file.id: file for file in (() if said is None else said.files)}
+    kept: list[tuple[ShownFile, SentFile]] = []
+    for file_id in dict.fromkeys(ids):
+        if file_id not in known:
+            raise InvalidRequestError(_GONE, param="keep", code="file_not_kept")
+        try:
+            stored, data = await context.get_file(caller, file_id)
+        except NotFoundError:
+            raise InvalidRequestError(_GONE, param="keep", code="file_not_kept") from None
+        encoded = (await run_sized(len(data), b64encode, data)).decode()
+        kept.append((known[file_id], SentFile(media_type=stored.media_type, data=encoded, name=stored.name)))
+    return kept
 
 
 async def drop_empty(mailbox: Mailbox, spot: Spot) -> None:

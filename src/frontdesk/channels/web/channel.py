@@ -170,11 +170,12 @@ class WebChatChannel(Channel):
             return await self._change(part, read_handle(part.replaces))
         spot = await self._spot(part.identity, part.conversation_id)
         content = await self._kept(part.identity, part.content)
-        handle = await self._add(spot, content, part.idempotency_key, "done")
-        if spot.visitor != part.identity.native_id:
-            # Pages that are still open under the visitor's own name find out that they show another mailbox now.
-            await self._need_mailbox().touch(part.identity.native_id)
-        return handle
+        return await self._add(spot, content, part.idempotency_key, "done")
+
+    async def links_changed(self, people: Sequence[ChannelIdentity]) -> None:
+        """Let the open pages of visitors find out whose messages they show, and what was said elsewhere."""
+        for identity in people:
+            await self._need_mailbox().touch(identity.native_id)
 
     async def find_push(self, part: PushPart) -> str | None:
         """Return the handle of a message that is in the mailbox; `None` if it was never written."""

@@ -14,7 +14,7 @@ import msgspec
 
 from frontdesk.abc.channel_state import ChannelStorage
 from frontdesk.channels.web.head import Chat, Head, SentKey
-from frontdesk.channels.web.wire import MAIN, Message, StoredMessage
+from frontdesk.channels.web.wire import Message, StoredMessage
 from frontdesk.errors import NotFoundError
 from frontdesk.kit.names import digest
 
@@ -147,8 +147,8 @@ class Mailbox:
         return after
 
     async def touch(self, visitor: str) -> None:
-        """Let the pages of a visitor look for what is new, also in other processes."""
-        await self.change(visitor, lambda head: head.with_chat(head.chat(MAIN) or Chat(id=MAIN)))
+        """Let the pages of a visitor read all of what they show anew, also in other processes."""
+        await self.change(visitor, Head.with_all_changed)
 
     async def set_busy(self, spot: Spot, until: float) -> None:
         """Note until when something is being answered in a conversation; 0 if nothing is."""

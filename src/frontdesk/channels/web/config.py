@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from frontdesk.abc.live import LiveTerms, ToolDetail
-from frontdesk.channels.web.embedding import origin_findings
 from frontdesk.channels.web.theme import WebTheme
+from frontdesk.kit.auth.verifier import origin_findings
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
@@ -47,7 +47,7 @@ class WebLook:
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
-        return self.theme.findings() + origin_findings(self.embed_origins)
+        return self.theme.findings() + origin_findings(self.embed_origins, setting="embed_origins", strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)

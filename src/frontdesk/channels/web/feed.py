@@ -1,7 +1,7 @@
 """The feed of a page: changes behind its cursor, and additions to the answers that are being written."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,8 +13,6 @@ from frontdesk.kit.http.server_stop import ServerStop
 from frontdesk.kit.names import digest
 
 _UNKNOWN = -1
-IsSame = Callable[[], Awaitable[bool]]
-"""Tells whether the reader was neither linked nor unlinked meanwhile."""
 _DIGITS = 12
 
 
@@ -104,10 +102,8 @@ class Feed:
         """Return the piece that says that there is nothing new."""
         return Frame(self.cursor, [], self.box)
 
-    async def wait(self, look_seconds: float, most_seconds: float, is_same: IsSame) -> Frame | None:
-        """Return what is new as soon as something is.
-
-        `None` if nothing was for a time, or until the server stops, or the reader is another one.
+    async def wait(self, look_seconds: float, most_seconds: float) -> Frame | None:
+        """Return what is new as soon as something is; `None` if nothing was for a time, or until the server stops.
 
         What this process writes is seen at once, and what another writes within `look_seconds`.
         """
@@ -116,7 +112,7 @@ class Feed:
         with self._mailbox.listening(self._visitor) as event, self.stop.waking(event):
             while True:
                 frame = await self.read()
-                if frame is not None or clock() >= deadline or self.stop.has_begun or not await is_same():
+                if frame is not None or clock() >= deadline or self.stop.has_begun:
                     return frame
                 await wait_for(event, min(look_seconds, deadline - clock()))
 

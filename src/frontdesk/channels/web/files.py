@@ -33,8 +33,7 @@ def kind_of(claimed: str, data: bytes) -> str:
 
 def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[tuple[SentFile, bytes]]:
     """Return files with their bytes; refuse them if they are too many, too large or no base64."""
-    if len(files) > most:
-        raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
+    need_fewer(len(files), most)
     read: list[tuple[SentFile, bytes]] = []
     for file in files:
         try:
@@ -43,9 +42,20 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
             raise InvalidRequestError("A file is no base64.", param="files") from None
         name = " ".join(file.name.split())[-_LONGEST_NAME:]
         read.append((SentFile(media_type=kind_of(file.media_type, data), data=file.data, name=name), data))
-    if sum(len(data) for _, data in read) > max_bytes:
-        raise BodyTooLargeError(f"The files of a message have {max_bytes} bytes at most.", code="files_too_large")
+    need_smaller(sum(len(data) for _, data in read), max_bytes)
     return read
+
+
+def need_fewer(count: int, most: int) -> None:
+    """Refuse more files than a message may have."""
+    if count > most:
+        raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
+
+
+def need_smaller(size: int, most: int) -> None:
+    """Refuse files that are too large together."""
+    if size > most:
+        raise BodyTooLargeError(f"The files of a message have {most} bytes at most.", code="files_too_large")
 
 
 def as_shown_file(stored: StoredFile) -> ShownFile:

@@ -138,6 +138,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         live = tuple(place for place in self.live if place.chat != chat_id)
         return msgspec.structs.replace(self._changed(chat_id, 0), chats=chats, live=live)
 
+    def with_all_changed(self) -> Self:
+        """Return the head after something has changed that is in none of its conversations alone."""
+        return msgspec.structs.replace(self, change=self.change + 1, recent=())
+
     def _changed(self, chat_id: str, number: int) -> Self:
         change = self.change + 1
         recent = (*self.recent, Change(change, chat_id, number))[-MOST_CHANGES:]

@@ -82,7 +82,9 @@ def read_text(body: SendBody, most: int) -> str:
     text = storable(body.text)
     if len(text) > most:
         raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
-    if not text.strip() and not body.choice and not body.files and body.form is None:
+    if body.keep and not body.instead_of:
+        raise InvalidRequestError("Files are kept of a message in whose place another is said.", param="keep")
+    if not text.strip() and not body.choice and not body.files and not body.keep and body.form is None:
         raise InvalidRequestError("A message needs a text.", param="text", code="text_empty")
     return text
 

@@ -23,9 +23,16 @@ from frontdesk.kit.framework.request_choices import (
     question_text,
     short_name,
 )
-from frontdesk.kit.framework.request_forms import form_of
+from frontdesk.kit.framework.request_forms import FormField, form_of
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
-from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
+from frontdesk.kit.framework.workflow_requests import (
+    approvals_in,
+    call_id_of,
+    calls_in,
+    form_in,
+    is_request,
+    requests_of,
+)
 
 _LONGEST_TOOL = 200
 _MOST_DETAIL_BYTES = 10_000
@@ -66,7 +73,8 @@ def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: Too
     for request in calls_in(waiting):
         labels = [choice.label for choice in choices_of(request.response_type)]
         question = question_text(request.data)
-        said.append(_request(question, call_id_of(request), request.response_type, labels, wording))
+        wanted = request.response_type
+        said.append(_request(question, call_id_of(request), wanted, labels, form_of(wanted), wording))
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
@@ -156,13 +164,20 @@ def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
     plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
     labels: list[str] = payload.get("choices") or []
     question = question_text(payload.get("data"))
-    return _request(question, str(content.call_id), plain.get(kind, kind), labels, wording)
+    fields = form_in(content)
+    return _request(question, str(content.call_id), plain.get(kind, kind), labels, fields, wording)
 
 
-def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
-    """Ask a question of a workflow, with its choices as buttons if they are few."""
-    fields = () if labels else form_of(wanted)
-    if fields:
+def _request(
+    question: str,
+    call_id: str,
+    wanted: Any,
+    labels: Sequence[str],
+    fields: tuple[FormField, ...],
+    wording: Wording,
+) -> Part:
+    """Ask a question of a workflow, with its choices as buttons if they are few, or as a form."""
+    if fields and not labels:
         return Part(text=storable(question), form=Form(id=short_name(call_id), fields=fields))
     if not 0 < len(labels) <= MOST_BUTTONS:
         return Part(text=storable(question_in_words(question, wanted, labels, wording)))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -14,12 +13,11 @@ from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.feed import Feed
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import number_in
-from frontdesk.data.identity import Caller
 from frontdesk.errors import ConflictError, RequestError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_within
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
-from frontdesk.kit.http.asgi import Headers, headers_of, send_json
+from frontdesk.kit.http.asgi import send_json
 from frontdesk.kit.http.endpoint import HttpCall
 from frontdesk.kit.http.limits import Counter, Limits
 from frontdesk.kit.http.server_stop import server_stop
@@ -77,9 +75,8 @@ class FeedServer:
     async def _send_all(self, feed: Feed, socket: Socket) -> None:
         clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive
         allowed_at = clock()
-        is_same = partial(self._is_same, socket.scope, headers_of(socket.scope), socket.caller)
         while True:
-            frame = await feed.wait(self._config.feed.look_seconds, pause, is_same)
+            frame = await feed.wait(self._config.feed.look_seconds, pause)
             if clock() - allowed_at >= pause:
                 await self._allow(socket.caller)
                 allowed_at = clock()
@@ -101,10 +98,9 @@ class FeedServer:
             await events.start(DATA_HEADERS[1:])
             clock, limits = asyncio.get_running_loop().time, self._config.feed
             deadline = clock() + limits.stream_seconds
-            is_same = partial(self._is_same, call.scope, call.headers, call.caller)
             while (left := deadline - clock()) > 0 and not feed.stop.has_begun:
-                frame = await feed.wait(limits.look_seconds, left, is_same)
-                if not await is_same():
+                frame = await feed.wait(limits.look_seconds, left)
+                if not await self._is_same(call):
                     break
                 if frame is not None:
                     await events.send(encode_event(b"frame", msgspec.json.encode(frame), frame.cursor))
@@ -117,9 +113,8 @@ class FeedServer:
         await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id)
         limits = self._config.feed
-        is_same = partial(self._is_same, call.scope, call.headers, call.caller)
-        frame = await feed.wait(limits.look_seconds, limits.poll_seconds, is_same) or feed.idle()
-        if not await is_same():
+        frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or feed.idle()
+        if not await self._is_same(call):
             raise ConflictError("You have been linked or unlinked; ask again.", code="account_changed")
         await send_json(call.send, 200, msgspec.json.encode(frame), DATA_HEADERS)
 
@@ -132,9 +127,9 @@ class FeedServer:
         stop = server_stop(scope) if scope["type"] == "http" else None
         return Feed(self._mailbox, visitor, after, self._now, box=box, stop=stop)
 
-    async def _is_same(self, scope: Scope, headers: Headers, caller: Caller) -> bool:
+    async def _is_same(self, call: HttpCall) -> bool:
         """Tell whether a visitor was neither linked nor unlinked meanwhile; else the page has to ask anew."""
-        return (await self._verifier.recheck(scope, headers)).identity.key == caller.identity.key
+        return (await self._verifier.recheck(call.scope, call.headers)).identity.key == call.caller.identity.key
 
 
 async def _read_all(socket: Socket) -> None:

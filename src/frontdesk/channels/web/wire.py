@@ -171,6 +171,8 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     instead_of: int = 0
     """The number of an earlier message of theirs, in whose place this one is said on a branch; 0 goes on as it is."""
     files: tuple[SentFile, ...] = ()
+    keep: tuple[str, ...] = ()
+    """The files of that earlier message which this one has too, by their ids."""
     locale: str = ""
 
 

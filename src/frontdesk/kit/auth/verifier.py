@@ -1,5 +1,6 @@
 """Finds the caller of an HTTP request, in the same way for every HTTP channel."""
 
+import re
 from collections.abc import Awaitable, Callable, Collection
 from typing import Self
 
@@ -18,6 +19,8 @@ Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
 _REMEMBERED = 1_024
+_LIKE = "look like 'https://example.com'"
+_STRICT = re.compile(r"(?:https://[a-z0-9.-]+|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?")
 """The number of principals whose `Caller` is cached."""
 
 
@@ -120,16 +123,21 @@ class HttpVerifier:
         )
 
 
-def origin_findings(origins: Collection[str]) -> list[str]:
-    """List what is wrong with the origins that a channel lets in, a line each."""
+def origin_findings(origins: Collection[str], *, setting: str = "allowed_origins", strict: bool = False) -> list[str]:
+    """List what is wrong with the origins of a setting, a line each.
+
+    Strict is for origins that become part of a header: as browsers write them, and over TLS unless they are of this
+    machine.
+    """
     if len(origins) > 1 and all(len(origin) == 1 for origin in origins):
         # The characters of a text that was given instead of a list.
-        return [f"allowed_origins: one text; put it into a list: [{''.join(origins)!r}]"]
-    return [
-        f"allowed_origins: {origin!r} must look like 'https://example.com': no path, no slash at its end, no wildcard"
-        for origin in origins
-        if "://" not in origin or origin.endswith("/")
-    ]
+        return [f"{setting}: one text; put it into a list: [{''.join(origins)!r}]"]
+    form = "be like 'https://shop.example': in small letters, and without a path" if strict else _LIKE
+    return [f"{setting}: {origin!r} must {form}" for origin in origins if not _is_origin(origin, strict=strict)]
+
+
+def _is_origin(origin: str, *, strict: bool) -> bool:
+    return _STRICT.fullmatch(origin) is not None if strict else "://" in origin and not origin.endswith("/")
 
 
 def _same_origin(origin: bytes, headers: Headers) -> None:

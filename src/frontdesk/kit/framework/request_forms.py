@@ -71,14 +71,18 @@ class Found(NamedTuple):
 
 def form_of(wanted: Any) -> tuple[FormField, ...]:
     """Return the fields of a form for an answer of a type; none if it is asked in words."""
+    return fields_of(schema_of(wanted))
+
+
+def schema_of(wanted: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type; an empty one of a type that has none, or whose answers are plain texts."""
     if isinstance(wanted, str) or wanted in (Any, *_PLAIN):
-        # Of a workflow that is run as an agent, only the name of the type is known.
-        return ()
+        # Of a workflow that is run as an agent, some channels know the name of the type alone.
+        return {}
     try:
-        schema = TypeAdapter(wanted).json_schema()
+        return TypeAdapter(wanted).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError):
-        return ()
-    return fields_of(schema)
+        return {}
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[FormField, ...]:

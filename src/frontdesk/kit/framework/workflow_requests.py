@@ -1,18 +1,20 @@
 """Requests with which a paused workflow waits for answers. Pure."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from agent_framework import Content, Message, WorkflowEvent, WorkflowRunResult
 
 from frontdesk.kit.framework.contents import as_json
 from frontdesk.kit.framework.request_choices import choices_of
+from frontdesk.kit.framework.request_forms import FormField, fields_of, schema_of
 from frontdesk.kit.names import digest
 
 REQUEST_INFO = "request_info"
 """The name under which a workflow's request is shown as a call."""
 
 LONGEST_CALL_ID = 64
+_SCHEMA = "response_schema"
 
 Request = WorkflowEvent[Any]
 
@@ -65,7 +67,17 @@ def request_content(request: Request) -> Content:
     payload = {**payload_of(request), **({"choices": choices} if choices else {})}
     content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(payload))
     content.user_input_request = True
+    schema = schema_of(request.response_type)
+    if fields_of(schema):
+        # Beside the call: a channel that shows forms reads it, and a model that reads the history does not.
+        content.additional_properties[_SCHEMA] = schema
     return content
+
+
+def form_in(content: Content) -> tuple[FormField, ...]:
+    """Return the form of such a request; none if it is asked in words."""
+    schema: Any = content.additional_properties.get(_SCHEMA)
+    return fields_of(cast("dict[str, Any]", schema)) if isinstance(schema, dict) else ()
 
 
 def is_request(content: Content) -> bool:

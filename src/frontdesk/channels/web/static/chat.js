@@ -3,6 +3,7 @@
 import { render } from "./vendor/lit-html/lit-html.js";
 import { ApiError, get, newId, post, remove } from "./api.js";
 import { rootOf } from "./branches.js";
+import { editing } from "./editing.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
 import { readForm } from "./form.js";
@@ -14,11 +15,11 @@ import {
   apply,
   earlier,
   isBusy,
+  lastSaid,
   newState,
   nothingElsewhere,
   setChat,
   setMessage,
-  shown,
   together,
   trim,
 } from "./state.js";
@@ -135,14 +136,24 @@ async function readEarlier() {
 }
 
 // The list of conversations, with the messages of one of them.
-async function loadAll(chat) {
-  const me = await get(`me?open=${encodeURIComponent(chat)}`);
+async function loadAll(chat = null) {
+  const me = await get(chat === null ? "me" : `me?open=${encodeURIComponent(chat)}`);
   early = me.opened && { chat, ...me.opened };
   state.me = me;
   state.chats.clear();
   for (const chat of me.conversations) setChat(state, chat);
   document.title = me.title;
   return me;
+}
+
+// What the feed says and what is read of a conversation take turns: what is new is never overwritten by what was read
+// before it. What the feed says twice changes nothing, and what does not fit has the conversation read again.
+let turn = Promise.resolve();
+
+function inTurn(act) {
+  const done = turn.then(act);
+  turn = done.catch(() => {});
+  return done;
 }
 
 async function takeFrame(frame) {
@@ -192,7 +203,7 @@ async function deliver(message) {
 
 const actions = {
   async send(text, choice = "", files = []) {
-    if (state.hasLater) await openChat(state.current);
+    if (state.hasLater) await inTurn(() => openChat(state.current));
     const message = { client_id: newId(), text, choice, files };
     state.pending.push(message);
     atEnd = true;
@@ -240,47 +251,15 @@ const actions = {
   pressed(event) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) actions.submit(event);
     if (event.key !== "ArrowUp" || event.currentTarget.value) return;
-    const mine = shown(state).filter((message) => message.role === "user" && message.text && !message.files?.length);
-    if (!mine.length) return;
+    const mine = lastSaid(state);
+    if (!mine) return;
     event.preventDefault();
-    actions.edit(mine[mine.length - 1]);
-  },
-  edit(message) {
-    state.editing = message?.number ?? null;
-    atEnd = false;
-    render(app(state, actions), root);
-    document.getElementById(message ? "edit" : "text")?.focus();
-  },
-  saveEdit(event, message) {
-    event.preventDefault();
-    const text = new FormData(event.currentTarget).get("text");
-    if (text.trim()) actions.resend(message.number, text);
-  },
-  pressedInEdit(event, message) {
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      actions.edit(null);
-    }
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    event.currentTarget.form.requestSubmit();
-  },
-  // Says something in the place of an earlier message: on a branch, which is then shown.
-  async resend(number, text) {
-    const body = { client_id: newId(), text, instead_of: number, locale: document.documentElement.lang };
-    try {
-      const { conversation } = await post(`conversations/${state.current}/messages`, body);
-      await loadAll(conversation);
-      actions.open(conversation);
-    } catch (error) {
-      state.problem = error;
-      draw();
-    }
+    actions.edit(mine);
   },
   open(id) {
     location.hash = id;
   },
-  toLatest: () => openChat(state.current).catch(fail),
+  toLatest: () => inTurn(() => openChat(state.current)).catch(fail),
   retry: (message) => deliver(message),
   discard(message) {
     state.pending = state.pending.filter((one) => one !== message);
@@ -288,8 +267,9 @@ const actions = {
     draw();
   },
   askAgain() {
-    const asked = shown(state).filter((message) => message.role === "user" && message.text);
-    if (asked.length) actions.send(asked[asked.length - 1].text);
+    const asked = lastSaid(state);
+    if (asked?.files?.length) actions.resend(asked);
+    else if (asked) actions.send(asked.text);
   },
   choose: (button) => actions.send(button.text, button.data),
   async answer(event, message) {
@@ -438,6 +418,20 @@ const actions = {
   },
 };
 
+Object.assign(
+  actions,
+  editing(state, {
+    show() {
+      atEnd = false;
+      render(app(state, actions), root);
+    },
+    async open(chat) {
+      await loadAll();
+      actions.open(chat);
+    },
+  }),
+);
+
 function openDialog(kind) {
   state.dialog = kind;
   render(app(state, actions), root);
@@ -457,7 +451,7 @@ function closeMenus(except) {
 
 function listen() {
   addEventListener("click", (event) => closeMenus(event.target));
-  addEventListener("hashchange", () => openChat(...wanted()).catch(fail));
+  addEventListener("hashchange", () => inTurn(() => openChat(...wanted())).catch(fail));
   addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -485,14 +479,14 @@ async function start() {
     await loadLexer().catch(() => {
       throw new ApiError("network", "", 0);
     });
-    await openChat(...wanted());
+    await inTurn(() => openChat(...wanted()));
     const online = (isOnline) => {
       if (state.online !== isOnline) {
         state.online = isOnline;
         draw();
       }
     };
-    feed = new Feed(Math.min(me.cursor, readAt), takeFrame, online, me.box);
+    feed = new Feed(Math.min(me.cursor, readAt), (frame) => inTurn(() => takeFrame(frame)), online, me.box);
     feed.run();
   } catch (error) {
     fail(error);

@@ -3,6 +3,7 @@
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { ApiError, address } from "./api.js";
 import { say } from "./i18n.js";
+import { icon } from "./icons.js";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -26,11 +27,21 @@ function readFile(file) {
   });
 }
 
-export const limits = (me) => say("files_limits", { count: me.max_files, size: inWords(me.max_file_bytes) });
+const limits = (me) => say("files_limits", { count: me.max_files, size: inWords(me.max_file_bytes) });
 
 function inWords(bytes) {
   const megabytes = bytes / 1024 / 1024;
   return megabytes >= 1 ? `${Math.round(megabytes)} MB` : `${Math.max(1, Math.round(bytes / 1024))} KB`;
+}
+
+// The button with which files are chosen; a host that takes none shows none.
+export function attachButton(me, chosen) {
+  if (!me.max_files) return nothing;
+  const label = `${say("attach")}. ${limits(me)}`;
+  return html`<label class="attach" title=${label}>
+    ${icon("clip")}
+    <input class="hidden" type="file" multiple aria-label=${label} @change=${chosen} />
+  </label>`;
 }
 
 export function attached(files, remove) {

@@ -16,7 +16,7 @@ export function newState() {
     elsewhere: nothingElsewhere(), // What was said in the conversation on other channels.
     hasEarlier: false,
     hasLater: false, // Whether an earlier part of the conversation is shown, and not its end.
-    editing: null,
+    editing: null, // The message that is being changed, with the files that it keeps and gets.
     search: null,
     pending: [],
     attached: [],
@@ -87,6 +87,13 @@ function grow(state, event) {
 
 export function shown(state) {
   return [...state.messages.values()].sort((one, other) => one.number - other.number);
+}
+
+// The last message of one's own that was no command.
+export function lastSaid(state) {
+  const said = shown(state).filter((message) => message.role === "user");
+  const last = said[said.length - 1];
+  return last && !last.text?.startsWith("/") ? last : null;
 }
 
 // Puts an earlier part of what was said elsewhere before what is known of it.

@@ -5,15 +5,16 @@ import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { accountButton } from "./account.js";
 import { versions } from "./branches.js";
 import { questionCard } from "./card.js";
+import { editor } from "./editing.js";
 import { openOutside } from "./embedded.js";
 import { formCard } from "./form.js";
-import { attached, limits, shownFiles } from "./files.js";
+import { attachButton, attached, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
 import { icon } from "./icons.js";
 import { menu, nameIn, sidebar } from "./list.js";
 import { blocks, read } from "./markdown.js";
 import { citations, tools } from "./notes.js";
-import { earlier, isBusy, shown, together } from "./state.js";
+import { earlier, isBusy, lastSaid, together } from "./state.js";
 
 export function app(state, actions) {
   if (state.failure) return failure(state.failure);
@@ -101,7 +102,7 @@ function entry(message, state, actions) {
   return html`<li class="message ${role} ${message.state ?? "done"}" id="message-${message.number ?? message.id}">
     <span class="hidden">${say(role === "user" ? "you" : role)}</span>
     ${message.origin ? html`<p class="origin">${say("from", { channel: message.origin })}</p>` : nothing}
-    ${tools(message)} ${message.text ? body(message, role, state, actions) : nothing} ${shownFiles(message.files)}
+    ${tools(message)} ${isEdited(message, state) ? editor(message, state, actions) : html`${body(message, role)} ${shownFiles(message.files)}`}
     ${citations(message)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
@@ -118,7 +119,7 @@ function below(message, role, state, actions) {
   if (message.state === "live" || message.isElsewhere) return nothing;
   if (role === "user") {
     const all = versions(state, message.number);
-    const edits = message.text && !message.files?.length && state.editing !== message.number;
+    const edits = (message.text || message.files?.length) && !isEdited(message, state);
     if (!all && !edits) return nothing;
     return html`<div class="versions">
       ${all ? turn(all, actions) : nothing}
@@ -127,13 +128,7 @@ function below(message, role, state, actions) {
   }
   const isAnswer = role === "assistant" && !message.form && !message.question && !message.buttons?.length;
   const asked = isAnswer && isLast(message, state) && !isBusy(state) ? lastSaid(state) : null;
-  return asked ? html`<div class="versions">${small("again", say("again"), () => actions.resend(asked.number, asked.text))}</div>` : nothing;
-}
-
-function lastSaid(state) {
-  const said = shown(state).filter((message) => message.role === "user");
-  const last = said[said.length - 1];
-  return last?.text && !last.files?.length && !last.text.startsWith("/") ? last : null;
+  return asked ? html`<div class="versions">${small("again", say("again"), () => actions.resend(asked))}</div>` : nothing;
 }
 
 const small = (name, label, act, off = false) =>
@@ -146,28 +141,12 @@ function turn({ ids, place }, actions) {
     ${small("forward", say("version_after"), to(1), place === ids.length - 1)}`;
 }
 
-function editor(message, actions) {
-  return html`<form class="editor" @submit=${(event) => actions.saveEdit(event, message)}>
-    <textarea
-      id="edit"
-      name="text"
-      dir="auto"
-      rows=${Math.min(8, message.text.split("\n").length + 1)}
-      aria-label=${say("edit")}
-      .value=${message.text}
-      @keydown=${(event) => actions.pressedInEdit(event, message)}
-    ></textarea>
-    <div class="actions">
-      <button type="submit" class="primary">${say("send")}</button>
-      <button type="button" @click=${() => actions.edit(null)}>${say("cancel")}</button>
-    </div>
-  </form>`;
-}
-
 const isLast = (message, state) => message.number === (state.chats.get(state.current)?.last ?? 0);
 
-function body(message, role, state, actions) {
-  if (state.editing === message.number) return editor(message, actions);
+const isEdited = (message, state) => !message.isElsewhere && state.editing?.number === message.number;
+
+function body(message, role) {
+  if (!message.text) return nothing;
   // What people write themselves is shown as they wrote it.
   if (role === "user") return html`<div class="bubble" dir="auto">${message.text}</div>`;
   message.parsed = read(message.text, message.parsed, message.state !== "live");
@@ -203,7 +182,7 @@ function composer(state, actions) {
     ${state.said ? html`<p class="muted" role="status">${state.said}</p>` : nothing}
     ${attached(state.attached, actions.detach)}
     <form @submit=${actions.submit} @paste=${actions.pasted}>
-      ${state.me.max_files ? attach(state, actions) : nothing}
+      ${attachButton(state.me, actions.chosen)}
       <label class="hidden" for="text">${say("message")}</label>
       <textarea
         id="text"
@@ -222,13 +201,6 @@ function composer(state, actions) {
       <button type="submit" class="send primary" aria-label=${say("send")} title=${say("send")}>${icon("send")}</button>
     </form>
   </footer>`;
-}
-
-function attach(state, actions) {
-  return html`<label class="attach" title="${say("attach")}. ${limits(state.me)}">
-    ${icon("clip")}
-    <input class="hidden" type="file" multiple aria-label="${say("attach")}. ${limits(state.me)}" @change=${actions.chosen} />
-  </label>`;
 }
 
 const DIALOGS = {
