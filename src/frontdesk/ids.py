@@ -5,7 +5,6 @@ the operating system. Random bytes are read in blocks, because a system call for
 """
 
 import os
-import re
 import string
 from collections.abc import Callable, Iterator
 from time import time_ns
@@ -14,7 +13,6 @@ from weakref import WeakMethod
 
 _BLOCK = 1024
 _RANDOM_DIGITS = 20
-_PIECE = re.compile("." * _RANDOM_DIGITS)
 _ALPHANUMERIC = string.digits + string.ascii_letters
 
 
@@ -50,9 +48,9 @@ class RandomIds:
         return f"{prefix}_{self._stamp}{digits}"
 
     def _refill(self) -> str:
-        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
+        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex(" ", _RANDOM_DIGITS // 2)
         # The iterator of a list never gives the same item to two threads.
-        self._block = iter(_PIECE.findall(digits))
+        self._block = iter(digits.split())
         return next(self._block)
 
 

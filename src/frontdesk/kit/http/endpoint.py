@@ -64,17 +64,6 @@ class HttpCall(Timed):
     """One HTTP request on its way through a channel."""
 
     caller: Caller
-    begun = False
-    """Whether an answer is on its way, so that an error can't be one any more."""
-    counter: Counter | None = None
-    """The counter that counts the request until it ends."""
-    _late = False
-    _slow: "BodyDeadline | None" = None
-    """The deadline of its body, once the body was seen not to come at once."""
-    _reading: "BodyDeadline | None" = None
-    """The deadline of its body, while it is read."""
-    _gone = False
-    _watcher: "asyncio.Task[None] | None" = None
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, clients: "Clients") -> None:
         self._clients = clients
@@ -82,11 +71,25 @@ class HttpCall(Timed):
         self.receive = receive
         self.send = send
         self.headers = headers_of(scope)
+        self.begun = False
+        """Whether an answer is on its way, so that an error can't be one any more."""
+        self.counter: Counter | None = None
+        """The counter that counts the request until it ends."""
+        self.who = ("", "")
+        """The key of the caller's identity, under which the request is counted."""
+        self.task = None
+        self._late = False
+        self._slow: BodyDeadline | None = None
+        """The deadline of its body, once the body was seen not to come at once."""
+        self._reading: BodyDeadline | None = None
+        """The deadline of its body, while it is read."""
+        self._gone = False
+        self._watcher: asyncio.Task[None] | None = None
 
     def hand_on(self) -> "Release | None":
         """Return what to call when the answer is no longer being made, for code that outlives the request."""
         counter, self.counter = self.counter, None
-        return None if counter is None else partial(counter.end, self.caller.identity.key)
+        return None if counter is None else partial(counter.end, self.who)
 
     async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """Return the body; from then on the client is watched, since all that it can still do is leave."""
@@ -174,7 +177,7 @@ class HttpCall(Timed):
         """End the request: stop watching and counting it."""
         self._clients.drop(self)
         if self.counter is not None:
-            self.counter.end(self.caller.identity.key)
+            self.counter.end(self.who)
         if self._watcher is not None:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector runs.
@@ -272,7 +275,8 @@ class HttpEndpoint:
             if len(call.headers) != len(scope["headers"]):
                 need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
-            current_caller.set(caller.identity.key)
+            call.who = who = caller.identity.key
+            current_caller.set(who)
             if caller.isolation is not None:
                 incoming_trace.set(_trace(call.headers))
             method = scope["method"]
@@ -280,7 +284,7 @@ class HttpEndpoint:
                 if limiter.counts:
                     limiter.take(caller)
                 counter = limiter.answers if method in self._runs else limiter.others
-                counter.begin(caller.identity.key)
+                counter.begin(who)
                 call.counter = counter
             if method == "GET":
                 call.watched()
