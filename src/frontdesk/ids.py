@@ -14,7 +14,6 @@ from weakref import WeakMethod
 
 _BLOCK = 1024
 _RANDOM_DIGITS = 20
-_PIECE = re.compile("." * _RANDOM_DIGITS)
 _MADE = re.compile(rf"([a-z]+)_([0-9a-f]{{12}})[0-9a-f]{{{_RANDOM_DIGITS}}}")
 _ALPHANUMERIC = string.digits + string.ascii_letters
 
@@ -51,9 +50,9 @@ class RandomIds:
         return f"{prefix}_{self._stamp}{digits}"
 
     def _refill(self) -> str:
-        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
+        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex(" ", _RANDOM_DIGITS // 2)
         # The iterator of a list never gives the same item to two threads.
-        self._block = iter(_PIECE.findall(digits))
+        self._block = iter(digits.split())
         return next(self._block)
 
 

@@ -89,7 +89,7 @@ class Gate(Authorizer):
         if hooked is not None and hooked is not identity and hooked != identity:
             allowed = await self._decide_hooked(hooked, caller, wire.channel, allowed)
             identity = hooked
-        granted = request.granted_key
+        granted = None if request.session is None else request.granted_key
         if allowed.isolation_key is None and granted is None:
             _refuse_continuation(request)
         own = owner = allowed.isolation_key or await self._keys.issue(identity)
@@ -192,7 +192,7 @@ class Gate(Authorizer):
 
 def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     """Return a request with its verified identity; refuse one that claims what only the operator may set."""
-    if request.granted_key is not None:
+    if request.session is not None and request.granted_key is not None:
         raise InvalidRequestError("A request can't name whose session it is.", param="session")
     if request.isolation is not None:
         raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")

@@ -16,16 +16,15 @@ from frontdesk.sessions.turns import Turns
 class ActiveRun:
     """A run in progress. It runs in the task that asked for it, so cancelling it cancels that task's present wait."""
 
-    cancel_requested = False
-    cancellable = True
-    interrupted = False
-    """Whether it has to stop here without being recorded as ended."""
-    ended: asyncio.Event | None = None
-
     def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
         self.turn = turn
         self.record = record
         self.task = task
+        self.cancel_requested = False
+        self.cancellable = True
+        self.interrupted = False
+        """Whether it has to stop here without being recorded as ended."""
+        self.ended: asyncio.Event | None = None
 
     async def uncancel(self) -> None:
         """Take back the cancellation of the task, once the run has ended by it."""

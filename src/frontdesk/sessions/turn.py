@@ -39,55 +39,92 @@ class LiveEnding(Protocol):
 class Turn:
     """One turn: the request, its session while it is open, and what the turn adds to it."""
 
+    __slots__ = (
+        "_store",
+        "_work",
+        "_written",
+        "admitted",
+        "answer_hosting",
+        "answering",
+        "approval_ids",
+        "asked",
+        "checkpoint",
+        "closed",
+        "deliveries",
+        "event",
+        "fork",
+        "held",
+        "home",
+        "job",
+        "lease",
+        "live",
+        "may_be_recorded",
+        "messages",
+        "new",
+        "plan",
+        "rebuilt_history",
+        "record",
+        "recorded",
+        "requester",
+        "route",
+        "session",
+        "settled",
+        "shown",
+        "staged",
+        "unreadable",
+        "unrestored",
+        "writing",
+    )
+
     messages: list[Any]
-    staged: list[Any] | None = None
-    rebuilt_history: Sequence[Any] | None = None
+    staged: list[Any] | None
+    rebuilt_history: Sequence[Any] | None
     """The history made from the items of a conversation, where the session has none that counts."""
-    unreadable: UnreadableRecordError | None = None
+    unreadable: UnreadableRecordError | None
     """The error with which its history could not be read: then the turn has not begun."""
-    plan: Any = None
-    checkpoint: CheckpointRef | None = None
-    fork: Any = None
-    route: Route | None = None
+    plan: Any
+    checkpoint: CheckpointRef | None
+    fork: Any
+    route: Route | None
     """The route of the answer, once it was computed."""
-    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
-    closed = False
-    unrestored = False
+    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None
+    closed: bool
+    unrestored: bool
     """Whether the session is still to be restored, in a thread."""
-    writing = False
+    writing: bool
     """Whether the end of its run is being written."""
-    recorded: RunRecord | None = None
+    recorded: RunRecord | None
     """The end of its run, once it is written: there is only one."""
-    may_be_recorded = False
+    may_be_recorded: bool
     """Whether an end was written of which nobody knows whether it went through."""
-    home: SessionRecord | None = None
+    home: SessionRecord | None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
-    new = False
+    new: bool
     """Whether its session begins with it, and is not stored or announced yet."""
-    job: Job | None = None
+    job: Job | None
     """The job of a background run, or of a run that its request holds by an idempotency key."""
-    held = False
+    held: bool
     """Whether its own request works on the job; another worker may only record that it was interrupted."""
-    settled = False
+    settled: bool
     """Whether its job has been ended in the store."""
-    answering: Answering | None = None
+    answering: Answering | None
     """The answers to approvals that the turn acts on, if it does."""
-    event: InboxItem | None = None
+    event: InboxItem | None
     """The event that the turn answers, finished together with it."""
-    deliveries: Sequence[Delivery] = ()
+    deliveries: Sequence[Delivery]
     """The deliveries of the result to other places, written together with it."""
-    asked: Sequence[Delivery] = ()
+    asked: Sequence[Delivery]
     """The deliveries that ask other people about its tool calls, written together with the questions."""
-    live: "LiveEnding | None" = None
+    live: LiveEnding | None
     """The writer that showed the answer while it was written, and ends together with the run."""
-    shown: Any = None
+    shown: Any
     """The result as it was shown while it was written, if a hook has changed that."""
-    requester: IdentityRecord | None = None
+    requester: IdentityRecord | None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
-    approval_ids: dict[str, str] | None = None
+    approval_ids: dict[str, str] | None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
-    _work: ThreadWork | None = None
-    _written: asyncio.Event | None = None
+    _work: ThreadWork | None
+    _written: asyncio.Event | None
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -97,12 +134,20 @@ class Turn:
         self.record = record
         self.lease = lease
         self.session: AgentSession | None = None
+        self.messages = []
+        self.staged = self.rebuilt_history = self.unreadable = self.plan = None
+        self.checkpoint = self.fork = self.route = self.answer_hosting = None
+        self.recorded = self.home = self.job = self.answering = None
+        self.event = self.live = self.shown = self.requester = None
+        self.approval_ids = self._work = self._written = None
+        self.closed = self.unrestored = self.writing = self.may_be_recorded = False
+        self.new = self.held = self.settled = False
+        self.deliveries = self.asked = ()
         if record is not None:
             if record.state and is_heavy(record.state):
                 self.unrestored = True
             else:
                 self.session = restore(record)
-        self.messages = []
 
     @property
     def earlier(self) -> Sequence[Any]:

@@ -432,7 +432,7 @@ def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> Sessi
     request, session = admitted.request, admitted.request.session
     if session is not None and session.key is not None:
         return SessionName(owner=admitted.owner, kind="named", value=session.key)
-    if tracked is not None or request.granted_key is not None:
+    if tracked is not None or (session is not None and session.isolation_key is not None):
         return tracked_name(
             tracked or "per_user",
             owner=admitted.owner,

@@ -136,11 +136,12 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
-        if turn.guarded and self._observes_tools:
-            arguments["middleware"] = _begin_middleware(turn)
-        elif turn.guarded:
-            # Its tool calls can't be observed.
-            await turn.begin()
+        if turn.guarded:
+            if self._observes_tools:
+                arguments["middleware"] = _begin_middleware(turn)
+            else:
+                # Its tool calls can't be observed.
+                await turn.begin()
         return arguments
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:

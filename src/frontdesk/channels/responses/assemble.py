@@ -137,16 +137,18 @@ class Assembler:
             if self._role == "user" or self._role == "system":
                 # A workflow may hand out its whole conversation; what was asked is no part of the answer.
                 return
+            if kind == "text":
+                self._last_call = None
+                if content.text or content.annotations:
+                    self._text(content)
+                continue
             if kind in HOST_CALLS:
                 if kind != "function_call":
                     self._last_call = None
                 self._call(content)
                 continue
             self._last_call = None
-            if kind == "text":
-                if content.text or content.annotations:
-                    self._text(content)
-            elif kind == "text_reasoning":
+            if kind == "text_reasoning":
                 self._thought(content)
             elif kind in HOST_RESULTS:
                 self._result(content)

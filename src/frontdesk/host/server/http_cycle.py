@@ -18,6 +18,9 @@ _VALUE = bytes({*range(256)} - {*range(32), 0x7F} | {0x09})
 # Capitals are left to uvicorn, which turns them into lower case.
 _NAME = bytes({*_VALUE} - {*b'\t()<>@,;:[]={} \\"'} - {*b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"})
 """The bytes that the name of a header may have."""
+_SMALL_CHUNK = 1024
+_CHUNKS = tuple(b"%x\r\n" % size for size in range(_SMALL_CHUNK))
+"""The lines before small pieces of a stream."""
 _LENGTH = b"\r\ncontent-length: "
 # Called for every request: `super()` would look them up each time.
 _send = RequestResponseCycle.send
@@ -94,7 +97,9 @@ class HttpCycle(RequestResponseCycle):
         if self._streams and message.get("more_body") and not self.flow.write_paused and not self.disconnected:
             body = message.get("body")
             if body and message["type"] == "http.response.body":
-                self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+                size = len(body)
+                start = _CHUNKS[size] if size < _SMALL_CHUNK else b"%x\r\n" % size
+                self.transport.write(b"".join((start, body, b"\r\n")))
                 return
         if message["type"] == "http.response.start":
             # If one is held already, the app has failed since, and this one is the error.

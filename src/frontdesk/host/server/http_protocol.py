@@ -104,9 +104,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
         """A head that is no longer has neither a long URL nor a long header."""
         self._earlier: list[HttpCycle] = []
         """The requests before the last one, while they are not all answered."""
-        app: Any = self.app
-        self._proxied_app = app
-        self._direct_app = app.app if type(app) is ProxyHeadersMiddleware else app
+        self._proxied_app, self._direct_app = _apps(self.app)  # pyright: ignore[reportUnknownMemberType]
         """The app for requests that no proxy has passed on."""
         self.url = b""
         self._in_head = False
@@ -374,6 +372,11 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
                 b"connection: close\r\n\r\n%b" % (status, status.phrase.encode("ascii"), len(body), body)
             )
         self.transport.close()
+
+
+def _apps(app: Any) -> tuple[Any, Any]:
+    """Return an app, and the same without what uvicorn reads of proxies."""
+    return app, app.app if type(app) is ProxyHeadersMiddleware else app
 
 
 def _parts(url: bytes, root_path: str) -> tuple[str, bytes, bytes]:

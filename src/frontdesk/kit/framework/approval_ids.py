@@ -19,7 +19,11 @@ _SHOWN = "approval_id"
 def requests_in(value: Any) -> list[Content]:
     """Return all approval requests of an update or a result, wherever they are in it."""
     if isinstance(value, (AgentResponseUpdate, Message)):
-        return [content for content in value.contents or () if content.type == _REQUEST]
+        # Every piece of a stream comes by here, and hardly any has one.
+        for content in value.contents or ():
+            if content.type == _REQUEST:
+                return [content for content in value.contents if content.type == _REQUEST]
+        return []
     if isinstance(value, Content):
         return [value] if value.type == _REQUEST else []
     if is_response(value):

@@ -26,7 +26,7 @@ from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
 from frontdesk.kit.http.asgi import CONNECTION, ClientGoneError, Headers, headers_of, need_single, read_body
-from frontdesk.kit.http.body_budget import BodyHold
+from frontdesk.kit.http.body_budget import BodyHold, Who
 from frontdesk.kit.http.limits import Counter, Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.loggers import http as log
@@ -63,19 +63,6 @@ class HttpCall(Timed):
     """One HTTP request on its way through a channel."""
 
     caller: Caller
-    begun = False
-    """Whether an answer is on its way, so that an error can't be one any more."""
-    counter: Counter | None = None
-    """The counter that counts the request until it ends."""
-    held: BodyHold | None = None
-    """The bytes that count for its body until it ends, if it is large."""
-    _late = False
-    _slow: "BodyDeadline | None" = None
-    """The deadline of its body, once the body was seen not to come at once."""
-    _reading: "BodyDeadline | None" = None
-    """The deadline of its body, while it is read."""
-    _gone = False
-    _watcher: "asyncio.Task[None] | None" = None
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, clients: "Clients") -> None:
         self._clients = clients
@@ -83,14 +70,30 @@ class HttpCall(Timed):
         self.receive = receive
         self.send = send
         self.headers = headers_of(scope)
+        self.begun = False
+        """Whether an answer is on its way, so that an error can't be one any more."""
+        self.counter: Counter | None = None
+        """The counter that counts the request until it ends."""
+        self.held: BodyHold | None = None
+        """The bytes that count for its body until it ends, if it is large."""
+        self.who = ("", "")
+        """The key of the caller's identity, under which the request is counted."""
+        self.task = None
+        self._late = False
+        self._slow: BodyDeadline | None = None
+        """The deadline of its body, once the body was seen not to come at once."""
+        self._reading: BodyDeadline | None = None
+        """The deadline of its body, while it is read."""
+        self._gone = False
+        self._watcher: asyncio.Task[None] | None = None
 
     def hand_on(self) -> "Release | None":
         """Return what to call when the answer is no longer being made, for code that outlives the request."""
         counter, self.counter = self.counter, None
         held, self.held = self.held, None
         if counter is None or held is None:
-            return None if counter is None else partial(counter.end, self.caller.identity.key)
-        return partial(_release, counter, held, self.caller)
+            return None if counter is None else partial(counter.end, self.who)
+        return partial(_release, counter, held, self.who)
 
     async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """Return the body; from then on the client is watched, since all that it can still do is leave."""
@@ -178,7 +181,7 @@ class HttpCall(Timed):
         """End the request: stop watching and counting it."""
         self._clients.drop(self)
         if self.counter is not None:
-            self.counter.end(self.caller.identity.key)
+            self.counter.end(self.who)
         if self.held is not None:
             self.held.release()
         if self._watcher is not None:
@@ -278,7 +281,8 @@ class HttpEndpoint:
             if len(call.headers) != len(scope["headers"]):
                 need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
-            current_caller.set(caller.identity.key)
+            call.who = who = caller.identity.key
+            current_caller.set(who)
             if caller.isolation is not None:
                 incoming_trace.set(_trace(call.headers))
             method = scope["method"]
@@ -286,7 +290,7 @@ class HttpEndpoint:
                 if limiter.counts:
                     limiter.take(caller)
                 counter = limiter.answers if method in self._runs else limiter.others
-                counter.begin(caller.identity.key)
+                counter.begin(who)
                 call.counter = counter
             if method == "GET":
                 call.watched()
@@ -321,8 +325,8 @@ class HttpEndpoint:
         await self._refuse(call, error)
 
 
-def _release(counter: Counter, held: BodyHold, caller: Caller) -> None:
-    counter.end(caller.identity.key)
+def _release(counter: Counter, held: BodyHold, who: Who) -> None:
+    counter.end(who)
     held.release()
 
 
