@@ -171,7 +171,7 @@ class Parts:
             active=active,
             recorder=self.recorder,
             answers=answers,
-            holds=self.background,
+            idempotent_runs=self.background,
             routes=routes,
             scopes=scopes,
         )
