@@ -24,7 +24,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.live.replies import LiveReplies
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
@@ -88,7 +88,7 @@ class Parts:
         planner = self._planning(self.keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
+        self.outbox = OutboxSender(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)

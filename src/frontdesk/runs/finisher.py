@@ -15,7 +15,7 @@ from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import (
@@ -70,7 +70,7 @@ class RunFinisher:
         recorder: Recorder,
         answers: Answers,
         planner: Planner,
-        outbox: Outbox,
+        outbox: OutboxSender,
         routes: Routes,
         asking: Asking,
     ) -> None:
