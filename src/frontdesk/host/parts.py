@@ -16,7 +16,7 @@ from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.admin.deliveries import Deliveries
-from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.approvals.binding import RuleBinder
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.voting import FindKey
@@ -119,7 +119,7 @@ class Parts:
         self.decisions = Decisions(store, clock, schemas, places, self.spans, find_key)
         repeats = target.info.checkpoints
         lifetime = None if options is None else options.seconds
-        self.answers = Answers(store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
+        self.answers = ApprovalAnswers(store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.asking = Asking(
             store=store,
             channels=self.channels,

@@ -8,7 +8,7 @@ from agent_framework import MiddlewareFailure
 
 from frontdesk.abc.target import Target
 from frontdesk.access.gate import Gate
-from frontdesk.approvals.answers import Answers, answered
+from frontdesk.approvals.answers import ApprovalAnswers, answered
 from frontdesk.approvals.pending import questions, taken
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, Route
@@ -68,7 +68,7 @@ class RunFinisher:
         starter: RunStarter,
         branches: Branches,
         recorder: Recorder,
-        answers: Answers,
+        answers: ApprovalAnswers,
         planner: Planner,
         outbox: OutboxSender,
         routes: Routes,

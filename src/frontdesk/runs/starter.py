@@ -7,7 +7,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.target import Target
-from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.approvals.answers import ApprovalAnswers, resumed
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
@@ -37,7 +37,7 @@ class RunStarter:
         branches: Branches,
         active: ActiveRuns,
         recorder: Recorder,
-        answers: Answers,
+        answers: ApprovalAnswers,
         idempotent_runs: IdempotentRuns,
         routes: Routes,
         scopes: Mapping[str, ConversationScope | None],
