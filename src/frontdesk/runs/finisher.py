@@ -179,7 +179,7 @@ class RunFinisher:
             await self._starter.revoke(turn)
             raise turn.unreadable
         if turn.answering is not None:
-            await asyncio.shield(turn.answering.settle())
+            await asyncio.shield(turn.answering.give_back())
         if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and is_redone(turn)):
             raise error
         if run.interrupted or (_is_cancellation(error) and turn.event is not None and not run.cancel_requested):
