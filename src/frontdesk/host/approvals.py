@@ -14,7 +14,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalPlace, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
 from frontdesk.errors import StoreError, StoreUnavailableError, UnreadableRecordError
@@ -40,7 +40,7 @@ class PlaceSettler:
         store: HostStateStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        outbox: Outbox,
+        outbox: OutboxSender,
         planner: Planner,
         aliases: Aliases,
     ) -> None:
@@ -137,7 +137,7 @@ class ApprovalExpiry:
     """Cancels questions whose time is over, and asks more people about those that escalate, as tasks of the runner."""
 
     def __init__(
-        self, store: HostStateStore, decisions: Decisions, clock: Clock, asking: Asking, outbox: Outbox
+        self, store: HostStateStore, decisions: Decisions, clock: Clock, asking: Asking, outbox: OutboxSender
     ) -> None:
         self._store = store
         self._decisions = decisions
