@@ -27,14 +27,17 @@ def _any_input(request: ChannelRequest, *, target: Any, protocol_request: Any) -
 
 
 async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[int, str]:
-    """Random bodies, and other phases as options say, with every check; the same calls each time."""
+    """The edges of the schema and random bodies, with every check; the same calls each time."""
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"
+    # Chains of calls are left out: what they send depends on ids and times that are new at each run.
+    phases = ["--phases", "examples,coverage,fuzzing"]
     bounds = ["--seed", "2", "--generation-database", "none", "--no-color", "--workers", "1"]
-    count = ["--max-examples", str(examples(5).max_examples)]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,
+        *phases,
         *bounds,
         *count,
         *options,
@@ -51,8 +54,7 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
 async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     agent = scripted(lambda messages: ["you said ", messages[-1].text])
     async with open_desk(agent, InvocationsChannel(run_hook=_any_input), max_background_runs_per_caller=100) as desk:
-        # Chains of calls are left out: what they send depends on ids and times that are new at each run.
-        status, said = await _fuzz(desk, tmp_path, "--phases", "examples,coverage,fuzzing")
+        status, said = await _fuzz(desk, tmp_path)
         assert status == 0, said
         assert len(desk.runs()) > 5
         assert not desk.active
@@ -68,9 +70,7 @@ async def test_the_same_behind_a_lock(tmp_path: Path, caplog: pytest.LogCaptureF
     agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["done"], tools=[pay])
     channel = InvocationsChannel(auth=ApiKeyAuth({"fuzzer": KEY}), run_hook=_any_input, tool_calls="show")
     async with open_desk(agent, channel, max_background_runs_per_caller=100) as desk:
-        # The edges of the schema do not depend on the lock, and are asked above.
-        key = ["-H", f"Authorization: Bearer {KEY}"]
-        status, said = await _fuzz(desk, tmp_path, "--phases", "examples,fuzzing", *key)
+        status, said = await _fuzz(desk, tmp_path, "-H", f"Authorization: Bearer {KEY}")
         assert status == 0, said
         assert desk.runs()
         assert not desk.active
