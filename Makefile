@@ -181,7 +181,7 @@ foundry: $(FOUNDRY) ## Ask the SDK of Foundry about the history that is kept the
 	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-foundry/bin/python -m pytest -q tests/foundry $(ARGS)
 
 .PHONY: thorough
-thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with twenty times the examples
+thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with forty times the examples
 	@$(SPREAD) tests/scenarios --store memory $(ARGS)
 	@$(SPREAD) tests/scenarios --store sqlite $(ARGS)
 	@$(SPREAD) -m hypothesis --hypothesis-profile thorough --timeout 1200 $(ARGS)

@@ -48,7 +48,7 @@ NO_VERBS = {
 }
 """Words with which no imperative begins."""
 
-QUESTION_WORDS = {"What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Which", "Where", "Nobody"}
+QUESTION_WORDS = {"How", "What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Which", "Where", "Nobody"}
 """Words with which no docstring begins; `Whether` is the field's own for flags."""
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for

@@ -22,7 +22,7 @@ from frontdesk.abc.channel import Channel, SettleAnswers
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.abc.telemetry import Span
 from frontdesk.access.gate import Gate, identify
-from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
@@ -58,7 +58,7 @@ class Pipeline:
         target: Target,
         channels: Mapping[str, Channel],
         gate: Gate,
-        answers: Answers,
+        answers: ApprovalAnswers,
         turns: Turns,
         active: ActiveRuns,
         deferral: Deferral,

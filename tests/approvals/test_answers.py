@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponseUpdate, Content
 
-from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.approvals.answers import ApprovalAnswers, resumed
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.pending import digest
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
@@ -56,7 +56,7 @@ class TwoQuestions:
         self.store = InMemoryStateStore()
         self.clock = FakeClock(2000.0)
         writes = decisions(self.store, self.clock)
-        self.answers = Answers(self.store, self.clock, RandomIds(), writes, may_repeat=may_repeat)
+        self.answers = ApprovalAnswers(self.store, self.clock, RandomIds(), writes, may_repeat=may_repeat)
 
     async def ask(self, *ids: str, **fields: Any) -> None:
         await keep_session(self.store, session())

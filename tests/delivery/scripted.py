@@ -13,7 +13,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.result import HostedRunResult
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.testing.clock import FakeClock
 
 TERMS = PushTerms(retry=RetryPolicy(attempts=3, first_delay=1.0, longest_delay=8.0), failures=100, timeout=5.0)
@@ -94,9 +94,9 @@ class OutboxWorld:
         self.clock = FakeClock()
         self.outbox = self.restart()
 
-    def restart(self) -> Outbox:
+    def restart(self) -> OutboxSender:
         """A new process, as far as the outbox knows."""
-        self.outbox = Outbox(self.store, {self.channel.name: self.channel}, self.clock)
+        self.outbox = OutboxSender(self.store, {self.channel.name: self.channel}, self.clock)
         return self.outbox
 
     async def add(self, *rows: Delivery) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.clock import SystemClock
 from frontdesk.delivery import destination_drain
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.errors import PushError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.clock import FakeClock
@@ -26,9 +26,9 @@ async def test_two_processes_send_each_part_once_and_in_order(postgres_tables: s
         places = [f"p{number}" for number in range(5)]
         for number in range(20):
             await desk.add(*(desk.row(f"{place} {number:02}", place=place) for place in places))
-        outboxes = [Outbox(store, {"chat": channel}, SystemClock()) for store in stores]
+        outboxes = [OutboxSender(store, {"chat": channel}, SystemClock()) for store in stores]
 
-        async def serve(outbox: Outbox, place: str) -> None:
+        async def serve(outbox: OutboxSender, place: str) -> None:
             while (at := await outbox.drain("chat", place)) is not None:  # noqa: ASYNC110
                 # Somebody else is at it, for no longer than this.
                 await asyncio.sleep(min(at - SystemClock().now(), 0.01))
@@ -81,7 +81,7 @@ async def test_what_another_process_is_sending_is_waited_for(
         left = await desk.get("a0")
         async with stores[0].transaction() as transaction:
             transaction.change_delivery(left.replace(status="sending", attempts=1), hold=0.5)
-        other = Outbox(stores[1], {"chat": channel}, SystemClock())
+        other = OutboxSender(stores[1], {"chat": channel}, SystemClock())
         at = await other.drain("chat", "ann")
         assert at is not None
         assert channel.texts() == []
@@ -105,7 +105,7 @@ async def test_a_receipt_that_comes_late_still_counts(postgres_tables: str) -> N
         desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         await desk.add(desk.row("a0"))
-        slow = asyncio.create_task(Outbox(stores[0], {"chat": channel}, SystemClock()).drain("chat", "ann"))
+        slow = asyncio.create_task(OutboxSender(stores[0], {"chat": channel}, SystemClock()).drain("chat", "ann"))
         await channel.began.wait()
         found = await stores[1].outbox.get("a0")
         assert found is not None
@@ -127,7 +127,7 @@ async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued
         channel = ScriptedChannel(terms=TERMS.replace(retry=TERMS.retry.replace(attempts=100)))
         channel.answer("ann", *(PushError(code="down") for _ in range(2)))
         desk, ahead = OutboxWorld(store, channel), FakeClock()
-        host = Outbox(store, {"chat": channel}, ahead)
+        host = OutboxSender(store, {"chat": channel}, ahead)
         ahead.advance(3 * DAY)
         await desk.add(desk.row("a0"))
         assert await host.drain("chat", "ann") is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agent_framework import AgentResponseUpdate
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, Caller, ChannelIdentity, ChannelRequest
@@ -21,6 +21,7 @@ from frontdesk.errors import StoreUnavailableError
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
 from frontdesk.testing import EchoAgent
+from tests.examples import examples
 from tests.scenarios.delivery.chats import OWNER, SpokenChat
 from tests.scenarios.delivery.house import person
 from tests.scenarios.desk import until
@@ -215,7 +216,7 @@ MOST_CRASHES = 2
 
 
 @pytest.mark.parametrize(("on_busy", "gather"), [("queue", 0.0), ("interrupt", 0.0), ("queue", 0.002)])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(acts=st.lists(ACTS, min_size=1, max_size=8))
 def test_any_story_ends_as_the_rules_allow(acts: list[tuple[str, int]], on_busy: str, gather: float) -> None:
     async def tell() -> None:

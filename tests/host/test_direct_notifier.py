@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.host import direct_notifier
 from frontdesk.host.direct_notifier import DirectNotifier
@@ -21,7 +21,7 @@ def notifier(channel: Any, store: InMemoryStateStore | None = None) -> DirectNot
     channels, ids, clock = {channel.name: channel}, FakeIds(), FakeClock()
     store = store or InMemoryStateStore()
     planner = Planner(store, channels, ids, clock)
-    return DirectNotifier(channels, store, planner, Outbox(store, channels, clock))
+    return DirectNotifier(channels, store, planner, OutboxSender(store, channels, clock))
 
 
 async def test_what_is_told_arrives_as_a_result() -> None:

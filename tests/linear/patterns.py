@@ -66,10 +66,14 @@ def patterns() -> list[Found]:
         for name, value in vars(module).items():
             for pattern in _within(value, set()):
                 here[pattern] = here.get(pattern, True) and uses.get(name, {"search"}) <= _ANCHORED
-        calls = sum(isinstance(node, ast.Attribute) and ast.unparse(node) == "re.compile" for node in ast.walk(tree))
+        calls = sum(isinstance(node, ast.Attribute) and _is_compile(node) for node in ast.walk(tree))
         assert len(here) >= calls, f"{place} compiles {calls} patterns, and {len(here)} were found"
         found += [Found(place, pattern, anchored) for pattern, anchored in here.items()]
     return found
+
+
+def _is_compile(node: ast.Attribute) -> bool:
+    return node.attr == "compile" and isinstance(node.value, ast.Name) and node.value.id == "re"
 
 
 def _uses(tree: ast.Module) -> dict[str, set[str]]:

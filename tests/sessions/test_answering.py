@@ -76,7 +76,7 @@ async def test_after_a_failure_no_tool_begins(store: InMemoryStateStore) -> None
     for _ in range(2):
         with pytest.raises(LostAnswerError):
             await attempt.begin(None)
-    await attempt.settle()
+    await attempt.give_back()
     assert not attempt.begun
     assert not await _begun(store)
 
@@ -92,7 +92,7 @@ async def test_an_answer_was_lost_with_the_reply_to_its_beginning(
     with pytest.raises(StoreUnavailableError):
         await attempt.begin(None)
     assert await _begun(store)
-    await attempt.settle()
+    await attempt.give_back()
     assert (await _begun(store), commits.count) == (False, 3)
 
 
@@ -106,7 +106,7 @@ async def test_an_answer_was_lost_when_its_run_was_cancelled_during_the_commit(s
     async with InMemoryStateStore.transaction(store) as transaction:
         transaction.begin_approval(OWNER, "apr_1", "att_1")
     commits.go_on.set()
-    await attempt.settle()
+    await attempt.give_back()
     assert not await _begun(store)
     with pytest.raises(asyncio.CancelledError):
         await attempt.begin(None)
@@ -115,5 +115,5 @@ async def test_an_answer_was_lost_when_its_run_was_cancelled_during_the_commit(s
 async def test_what_has_begun_is_not_given_back(store: InMemoryStateStore) -> None:
     attempt = Answering(store, OWNER, [YES], "att_1")
     await attempt.begin(None)
-    await attempt.settle()
+    await attempt.give_back()
     assert await _begun(store)

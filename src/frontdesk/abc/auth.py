@@ -1,4 +1,4 @@
-"""How an HTTP channel finds out who is calling."""
+"""The verification of callers of an HTTP channel."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable

@@ -408,7 +408,7 @@ class Channel(ABC):
     """For how many seconds after a message of an album the others are waited for, to be answered in one turn; 0 on a
     channel that does not know albums. See `InboxItem.album_id`."""
     event_limits: EventLimits | None = None
-    """How much one person may send; for channels that accept events."""
+    """The limit of what one person may send; for channels that accept events."""
     live: LiveMode = "auto"
     """Whether answers to events are shown while they are written, on a channel that can: see `StreamsReplies`."""
     allowlist: Allowlist | Inherit | None = "inherit"
@@ -418,7 +418,7 @@ class Channel(ABC):
     emits_verified_claims: bool = False
     """Whether its `verify` proves claims itself; an `auth` that does so need not be told of."""
     confidentiality_tier: str | None = None
-    """How confidential what is said here is, in the operator's own words, for the host's `link_policy`."""
+    """The confidentiality of what is said here, in the operator's own words, for the host's `link_policy`."""
     link_commands: Mapping[str, str | None] = {}
     """Other names for the host's `link`, `connect`, `unlink` and `whoami`; `None` hides one."""
     callers_of: str | None = None
@@ -433,7 +433,7 @@ class Channel(ABC):
     fetches_events: bool = False
     """Whether it asks its platform for events, which come only while a process of the host runs."""
     run_prefix: ClassVar[str] = "run"
-    """How the ids of its runs begin."""
+    """The prefix of the ids of its runs."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
     tells_sessions: ClassVar[bool] = True
     """Whether the id of a new session is sent before its first turn ends; it is stored first then."""

@@ -1,4 +1,4 @@
-"""How a chat offers a command, and the state that a command may keep."""
+"""The commands that a chat offers, and the state that a command may keep."""
 
 from typing import Any, Literal, Protocol
 

@@ -1,4 +1,4 @@
-"""How a person proves that two identities are theirs."""
+"""The proof that two identities are one person's."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable

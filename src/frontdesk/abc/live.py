@@ -13,14 +13,14 @@ LiveMode = Literal["auto", "always", "off"]
 
 
 class LiveTerms(Value, frozen=True, kw_only=True):
-    """How a channel shows an answer while it is written."""
+    """The way in which a channel shows an answer while it is written."""
 
     interval: float = 1.0
-    """How many seconds there are between two updates, at least."""
+    """The seconds between two updates, at least."""
     longest: float = 600.0
     """For how many seconds a message is updated; after that the answer is only completed."""
     timeout: float = 10.0
-    """How many seconds a call may take. After that nobody knows what becomes of it, and the message is given up."""
+    """The seconds that a call may take. After that nobody knows what becomes of it, and the message is given up."""
     direct: bool = True
     """Whether answers are shown in direct chats."""
     group: bool = True
@@ -46,7 +46,7 @@ class LivePlace(Value, frozen=True, kw_only=True):
 
 
 ToolDetail = Literal["hidden", "names", "full"]
-"""How much a channel shows of the tools that an answer uses: nothing, their names, or arguments and results too."""
+"""The part that a channel shows of the tools of an answer: nothing, their names, or arguments and results too."""
 ToolState = Literal["running", "done", "failed", "stopped"]
 
 
@@ -57,7 +57,7 @@ class ToolUse(Value, frozen=True, kw_only=True):
     name: str
     state: ToolState = "running"
     seconds: float | None = None
-    """How long it took, if that was seen."""
+    """The seconds that it took, if that was seen."""
     arguments: str = ""
     """The arguments as JSON, only for a channel that shows them; a long text is cut, and ends with `…` then."""
     result: str = ""

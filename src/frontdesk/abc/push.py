@@ -13,25 +13,25 @@ from frontdesk.data.result import HostedRunResult
 
 
 class PushTerms(Value, frozen=True, kw_only=True):
-    """How fast and how often a channel is pushed. The rates hold for each process."""
+    """The rates and the retries of a channel that is pushed. The rates hold for each process."""
 
     at_once: int = 16
-    """How many destinations are served at the same time."""
+    """The number of destinations that are served at the same time."""
     per_second: float | None = None
-    """How many parts the channel takes in a second, over all destinations; no limit without one."""
+    """The parts that the channel takes in a second, over all destinations; no limit without one."""
     per_destination: float | None = None
-    """How many parts one destination takes in a second; no limit without one."""
+    """The parts that one destination takes in a second; no limit without one."""
     per_group: float | None = None
     """The same for a group; `per_destination` counts without one."""
     timeout: float = 30.0
-    """How many seconds a push may take; after that nobody knows whether it arrived."""
+    """The seconds that a push may take; after that nobody knows whether it arrived."""
     retry: RetryPolicy = RetryPolicy(attempts=8)
     longest_age: float = 86_400.0
     """After how many seconds of waiting a part that could not be sent is not sent any more."""
     failures: int = 5
     """After how many failures of the platform in a row it is left alone for a while."""
     pause: float = 2.0
-    """How many seconds that is at first; it doubles, up to the longest delay of `retry`."""
+    """The seconds of that at first; it doubles, up to the longest delay of `retry`."""
 
     def findings(self) -> list[str]:
         """List what is wrong with the terms, a line each."""

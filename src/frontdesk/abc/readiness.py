@@ -1,4 +1,4 @@
-"""How a channel says whether its platform is there."""
+"""The check of a channel whether its platform is there."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable

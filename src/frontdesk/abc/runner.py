@@ -8,7 +8,7 @@ from frontdesk.data.task import TaskStatus as TaskStatus
 
 
 class RetryPolicy(Value, frozen=True, kw_only=True):
-    """How often and how far apart a task is tried."""
+    """The number of tries of a task, and the delays between them."""
 
     attempts: int = 5
     first_delay: float = 1.0

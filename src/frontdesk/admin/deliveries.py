@@ -7,7 +7,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.approval import AuditLine
 from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus
 from frontdesk.delivery.destination_drain import EARLIER
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.errors import ConflictError, NotFoundError
 from frontdesk.loggers import audit
 
@@ -15,7 +15,7 @@ from frontdesk.loggers import audit
 class Deliveries:
     """The deliveries, for the operator: every change is written to the audit log."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, outbox: Outbox | None = None) -> None:
+    def __init__(self, store: HostStateStore, clock: Clock, outbox: OutboxSender | None = None) -> None:
         """Manage the deliveries of a store; `outbox` is woken for what is sent again, if this process sends it."""
         self._store = store
         self._clock = clock

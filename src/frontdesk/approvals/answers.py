@@ -29,7 +29,7 @@ Expire = Callable[[PendingApproval], Awaitable[None]]
 _CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
 
 
-class Answers:
+class ApprovalAnswers:
     """Finds the questions that are answered, records answers, and tells new questions from known ones."""
 
     def __init__(

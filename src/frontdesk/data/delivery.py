@@ -128,7 +128,7 @@ class WaitingEvent(NamedTuple):
 
 
 class Cancelled(Value, frozen=True, kw_only=True):
-    """How many turns of a conversation were cancelled."""
+    """The number of turns of a conversation that were cancelled."""
 
     running: int = 0
     """Those that were being answered; each is recorded as cancelled, and its question stays in the history."""

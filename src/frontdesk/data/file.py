@@ -20,7 +20,7 @@ class StoredFile(Value, frozen=True, kw_only=True):
 
 
 class FileLimits(Value, frozen=True, kw_only=True):
-    """How large files may be, in bytes."""
+    """The limits of files, in bytes."""
 
     max_file_bytes: int = 20 * 1024 * 1024
     max_owner_bytes: int = 1024 * 1024 * 1024

@@ -5,7 +5,7 @@ from typing import Literal
 from frontdesk.data.noun import Value
 
 LiveState = Literal["opening", "open", "lost", "closed"]
-"""How far a live answer is.
+"""The progress of a live answer.
 
 `opening`: the platform is being asked for its first message, which may have arrived. `open`: its messages are known.
 `lost`: nobody knows which messages it has, or what still happens to them, so that none of them is changed any more.

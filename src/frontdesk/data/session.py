@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.data.noun import Noun, Value
 
 LONGEST_TITLE = 100
-"""How many characters the title of a session may have."""
+"""The most characters that the title of a session may have."""
 
 
 class SessionName(Noun, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class SessionSummary(Value, frozen=True, kw_only=True):
     title: str | None = None
     """The title that it was given."""
     first_words: str = ""
-    """How its first message begins; only of a session without a title."""
+    """The beginning of its first message; only of a session without a title."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

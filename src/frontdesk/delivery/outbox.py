@@ -29,7 +29,7 @@ TASK = "deliver"
 _PAGE = 500
 
 
-class Outbox:
+class OutboxSender:
     """Sends the deliveries of all channels of this process."""
 
     def __init__(

@@ -18,7 +18,7 @@ from frontdesk.data.approval import ApprovalPlace, PendingApproval, named_people
 from frontdesk.data.approver_keys import person_key
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
 from frontdesk.errors import StoreError, StoreUnavailableError, UnreadableRecordError
@@ -45,7 +45,7 @@ class PlaceSettler:
         store: HostStateStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        outbox: Outbox,
+        outbox: OutboxSender,
         planner: Planner,
         aliases: Aliases,
         gate: Gate,
@@ -187,7 +187,9 @@ class PlaceSettler:
 class ApprovalExpiry:
     """Decides questions whose time is over, and asks more people about those that escalate, as tasks of the runner."""
 
-    def __init__(self, store: HostStateStore, expire: Expire, clock: Clock, asking: Asking, outbox: Outbox) -> None:
+    def __init__(
+        self, store: HostStateStore, expire: Expire, clock: Clock, asking: Asking, outbox: OutboxSender
+    ) -> None:
         self._store = store
         self._decide = expire
         self._clock = clock

@@ -14,7 +14,7 @@ from frontdesk.data.identity import Caller, ChannelIdentity, PushGroup
 from frontdesk.data.response_target import Address
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import (
     CodecError,
@@ -44,7 +44,7 @@ class ProactiveSender:
         gate: Gate,
         turns: Turns,
         planner: Planner,
-        outbox: Outbox,
+        outbox: OutboxSender,
         ids: Ids,
         clock: Clock,
     ) -> None:

@@ -9,7 +9,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AdmittedRequest
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import read_payload, reference_of, send
 from frontdesk.errors import FrontdeskError
@@ -33,7 +33,7 @@ class DirectNotifier:
         channels: Mapping[str, Channel],
         store: HostStateStore,
         planner: Planner,
-        outbox: Outbox,
+        outbox: OutboxSender,
         texts: Texts | None = None,
     ) -> None:
         self._texts = texts or Texts()

@@ -16,7 +16,7 @@ from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.admin.deliveries import Deliveries
-from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.approvals.binding import RuleBinder
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.voting import FindKey
@@ -25,7 +25,7 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.live.replies import LiveReplies
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
@@ -89,7 +89,7 @@ class Parts:
         planner = self._planning(self.keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
+        self.outbox = OutboxSender(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
@@ -120,7 +120,7 @@ class Parts:
         self.decisions = Decisions(store, clock, schemas, places, self.spans, find_key)
         repeats = target.info.checkpoints
         lifetime = None if options is None else options.seconds
-        self.answers = Answers(
+        self.answers = ApprovalAnswers(
             store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=lifetime, expire=self._expire
         )
         self.asking = Asking(
@@ -177,7 +177,7 @@ class Parts:
             active=active,
             recorder=self.recorder,
             answers=answers,
-            holds=self.background,
+            idempotent_runs=self.background,
             routes=routes,
             scopes=scopes,
         )

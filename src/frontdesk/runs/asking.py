@@ -7,7 +7,7 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import AsksApprovers
 from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
-from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.approvals.binding import RuleBinder, name_of_person
 from frontdesk.approvals.voting import FindKey, Voter, has_claim, is_requester
 from frontdesk.data.approval import ApproverClaim, ApproverTerms, PendingApproval, QuestionView
@@ -35,7 +35,7 @@ class Asking:
         channels: Mapping[str, Channel],
         gate: Gate,
         planner: Planner,
-        answers: Answers,
+        answers: ApprovalAnswers,
         binder: RuleBinder,
         find_key: FindKey,
         may_deliver: MayDeliver,

@@ -8,14 +8,14 @@ from agent_framework import MiddlewareFailure
 
 from frontdesk.abc.target import Target
 from frontdesk.access.gate import Gate
-from frontdesk.approvals.answers import Answers, answered
+from frontdesk.approvals.answers import ApprovalAnswers, answered
 from frontdesk.approvals.pending import questions, taken
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import (
@@ -68,9 +68,9 @@ class RunFinisher:
         starter: RunStarter,
         branches: Branches,
         recorder: Recorder,
-        answers: Answers,
+        answers: ApprovalAnswers,
         planner: Planner,
-        outbox: Outbox,
+        outbox: OutboxSender,
         routes: Routes,
         asking: Asking,
     ) -> None:
@@ -179,7 +179,7 @@ class RunFinisher:
             await self._starter.revoke(turn)
             raise turn.unreadable
         if turn.answering is not None:
-            await asyncio.shield(turn.answering.settle())
+            await asyncio.shield(turn.answering.give_back())
         if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and is_redone(turn)):
             raise error
         if run.interrupted or (_is_cancellation(error) and turn.event is not None and not run.cancel_requested):

@@ -7,7 +7,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.target import Target
-from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.approvals.answers import ApprovalAnswers, resumed
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
@@ -19,7 +19,7 @@ from frontdesk.kit.framework.contents import open_calls
 from frontdesk.runs.routes import Routes
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.branches import Branches
-from frontdesk.sessions.holds import Holds
+from frontdesk.sessions.idempotent_runs import IdempotentRuns
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.turn import Turn
@@ -37,13 +37,13 @@ class RunStarter:
         branches: Branches,
         active: ActiveRuns,
         recorder: Recorder,
-        answers: Answers,
-        holds: Holds,
+        answers: ApprovalAnswers,
+        idempotent_runs: IdempotentRuns,
         routes: Routes,
         scopes: Mapping[str, ConversationScope | None],
     ) -> None:
         self._target, self._turns, self._branches, self._active = target, turns, branches, active
-        self._recorder, self._answers, self._holds, self._routes = recorder, answers, holds, routes
+        self._recorder, self._answers, self._idempotent_runs, self._routes = recorder, answers, idempotent_runs, routes
         self._scopes = scopes
         self._tells_own_history = target.info.history == "own"
 
@@ -66,8 +66,8 @@ class RunStarter:
         except BaseException as error:
             if turn.held:
                 if isinstance(error, RequestError):
-                    await self._holds.revoke(turn)
-                self._holds.let_go(turn)
+                    await self._idempotent_runs.revoke(turn)
+                self._idempotent_runs.let_go(turn)
             self._turns.close(turn)
             raise
         current_turn.set(turn)
@@ -130,7 +130,7 @@ class RunStarter:
     async def _write_start(self, turn: Turn, record: RunRecord) -> None:
         """Record that a run begins, where another process must know if this one ends."""
         if turn.job is None and turn.admitted.request.idempotency_key is not None:
-            turn.job, turn.held = await self._holds.hold(turn, record), True
+            turn.job, turn.held = await self._idempotent_runs.hold(turn, record), True
             return
         await self._recorder.started(turn, record)
         if turn.job is not None:
@@ -139,12 +139,12 @@ class RunStarter:
     async def revoke(self, turn: Turn) -> None:
         """Take back the record of a beginning for a run that has done nothing."""
         if turn.held:
-            await self._holds.revoke(turn)
+            await self._idempotent_runs.revoke(turn)
 
     def close(self, run: ActiveRun) -> None:
         """End a run in this process, and release its session."""
         current_turn.set(None)
         self._active.end(run)
         if run.turn.held:
-            self._holds.let_go(run.turn)
+            self._idempotent_runs.let_go(run.turn)
         self._turns.close(run.turn)

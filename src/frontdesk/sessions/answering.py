@@ -58,7 +58,7 @@ class Answering:
         for answer in self._answers:
             transaction.begin_approval(self._owner, answer.approval_id, self._attempt)
 
-    async def settle(self) -> None:
+    async def give_back(self) -> None:
         """Give the answers back if it is not known whether a failed beginning was written."""
         if self.failure is None or isinstance(self.failure, StoreError):
             return

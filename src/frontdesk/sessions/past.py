@@ -9,7 +9,7 @@ from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.chat.text import one_line
 
 _WORDS_SHOWN = 40
-"""How many characters of its first message stand for a session without a title."""
+"""The characters of its first message that stand for a session without a title."""
 _NO_SESSION = "There is no such session."
 _TOO_LONG = f"A title has {LONGEST_TITLE} characters at most."
 

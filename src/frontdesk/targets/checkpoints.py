@@ -177,7 +177,7 @@ class PauseStorage:
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
         return await self._storage.load(checkpoint_id)
 
-    async def settle(self) -> None:
+    async def save_pause(self) -> None:
         """Save the pause to which the session returns; call it after the run ends and before it is recorded."""
         last = self._last
         if last is None:

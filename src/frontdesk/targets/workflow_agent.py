@@ -93,7 +93,7 @@ class WorkflowAgentTarget:
             response: AgentResponse[Any] = await agent.run(**arguments)
             for message in response.messages:
                 _show_request(message)
-            for still_open in await self._settle(turn, response.messages):
+            for still_open in await self._save_pause(turn, response.messages):
                 response.messages.append(Message("assistant", [still_open]))
             return self._done(turn, response)
 
@@ -114,7 +114,7 @@ class WorkflowAgentTarget:
                 yield update
         finally:
             await stream.close()
-        for place, still_open in enumerate(await self._settle(turn, requests)):
+        for place, still_open in enumerate(await self._save_pause(turn, requests)):
             yield AgentResponseUpdate(contents=[still_open], role="assistant", message_id=f"open_{place}")
 
     async def _begin(self, turn: TargetTurn, scope: AsyncExitStack) -> tuple[WorkflowAgent, dict[str, Any]]:
@@ -144,7 +144,7 @@ class WorkflowAgentTarget:
         self.check(turn.admitted.request)
         return agent, {**arguments, "messages": turn.messages}
 
-    async def _settle(
+    async def _save_pause(
         self, turn: TargetTurn, output: Sequence[Message] | Sequence[AgentResponseUpdate]
     ) -> list[Content]:
         """Save the pause, if the run has one; return the pending requests that are not in its output."""
@@ -155,7 +155,7 @@ class WorkflowAgentTarget:
         if isinstance(plan.storage, PauseStorage):
             waiting |= plan.storage.pending
             try:
-                await plan.storage.settle()
+                await plan.storage.save_pause()
             except _NOT_WRITTEN as error:
                 log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
         if waiting:

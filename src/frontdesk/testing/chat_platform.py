@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.kit.chat.messages import Button
 
 PushFailure = Literal["limited", "unavailable", "refused", "lost"]
-"""How a call that sends a message fails: it is to be repeated after a moment, or at any time, or never, or it has
+"""The failure of a call that sends a message: it is to be repeated after a moment, or at any time, or never, or it has
 arrived and its answer got lost."""
 
 

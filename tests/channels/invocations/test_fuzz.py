@@ -33,7 +33,7 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
     # Chains of calls are left out: what they send depends on ids and times that are new at each run.
     phases = ["--phases", "examples,coverage,fuzzing"]
     bounds = ["--seed", "2", "--generation-database", "none", "--no-color", "--workers", "1"]
-    count = ["--max-examples", str(examples(5).max_examples)]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,

@@ -34,7 +34,7 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = ["--url", f"http://127.0.0.1:{desk.port}/v1"]
     bounds = ["--seed", "3", "--generation-database", "none", "--no-color", "--workers", "1"]
-    count = ["--max-examples", str(examples(5).max_examples)]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         str(described),

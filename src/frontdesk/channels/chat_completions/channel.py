@@ -9,7 +9,7 @@ from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.channels.chat_completions.client import Answer
+from frontdesk.channels.chat_completions.client import ResponseWriter
 from frontdesk.channels.chat_completions.config import FORWARDED, ChatCompletionsConfig, Instructions
 from frontdesk.channels.chat_completions.parse import Parser, decode, unknown_keys
 from frontdesk.channels.chat_completions.render import Renderer
@@ -125,7 +125,7 @@ class _Room:
         body = await run_sized(len(raw), decode, raw, config.max_body_values)
         payload = await read_payload(raw, call.scope) if self._shows_payload else None
         request = keyed(await self._request(call, body, raw, payload), call.headers, raw)
-        answer = Answer(call, self._renderer)
+        answer = ResponseWriter(call, self._renderer)
         if not request.stream:
             hosted = await self._context.run(request, call.caller, protocol_request=payload)
             return await answer.run(hosted.run, hosted.result)
@@ -150,13 +150,13 @@ class _Room:
 
     async def models(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
-        await Answer(call, self._renderer).json({"object": "list", "data": [self._renderer.model()]})
+        await ResponseWriter(call, self._renderer).json({"object": "list", "data": [self._renderer.model()]})
 
     async def model(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
         if call.scope["path_params"]["model"] != self._context.target.name:
             raise NotFoundError("There is no such model.", param="model")
-        await Answer(call, self._renderer).json(self._renderer.model())
+        await ResponseWriter(call, self._renderer).json(self._renderer.model())
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
-        await Answer(call, self._renderer).error(error)
+        await ResponseWriter(call, self._renderer).error(error)

@@ -16,8 +16,8 @@ from frontdesk.kit.openai.answers import encode
 RawHeader = tuple[bytes, bytes]
 
 
-class Answer:
-    """The way back to one caller."""
+class ResponseWriter:
+    """Writes the response to one caller."""
 
     __slots__ = ("_call", "_renderer")
 

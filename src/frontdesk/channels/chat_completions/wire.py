@@ -94,7 +94,7 @@ class ResponseFormat(In, frozen=True, kw_only=True):
 
 
 class StreamOptions(In, frozen=True, kw_only=True):
-    """How the stream should be."""
+    """The options of the stream."""
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None

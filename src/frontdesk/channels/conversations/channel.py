@@ -9,7 +9,7 @@ from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import RunHook
-from frontdesk.channels.conversations.client import Answer
+from frontdesk.channels.conversations.client import ResponseWriter
 from frontdesk.channels.conversations.config import ConversationsConfig
 from frontdesk.channels.conversations.parse import (
     decode_create,
@@ -118,21 +118,21 @@ class _Room:
         made = await self._conversations.save(
             call.caller, None, body.metadata or {}, items, protocol_request=await self._protocol_request(call, raw)
         )
-        await Answer(call).json(conversation_out(made))
+        await ResponseWriter(call).json(conversation_out(made))
 
     async def get(self, call: HttpCall) -> None:
         found = await self._conversations.get(call.caller, _conversation_id(call))
-        await Answer(call).json(conversation_out(found))
+        await ResponseWriter(call).json(conversation_out(found))
 
     async def update(self, call: HttpCall) -> None:
         body, _ = await self._body(call, decode_update)
         changed = await self._conversations.save(call.caller, _conversation_id(call), body.metadata or {})
-        await Answer(call).json(conversation_out(changed))
+        await ResponseWriter(call).json(conversation_out(changed))
 
     async def delete(self, call: HttpCall) -> None:
         conversation_id = _conversation_id(call)
         await self._conversations.delete(call.caller, conversation_id)
-        await Answer(call).json(deleted_out(conversation_id))
+        await ResponseWriter(call).json(deleted_out(conversation_id))
 
     async def list_items(self, call: HttpCall) -> None:
         page = page_of(call.scope["query_string"])
@@ -143,7 +143,7 @@ class _Room:
         except NotFoundError as error:
             raise NotFoundError(error.message, param="after" if error.param == "item_id" else error.param) from None
         shown = [item.body for item in found[: page.limit]]
-        await Answer(call).json(page_out(shown, page.include, has_more=len(found) > page.limit))
+        await ResponseWriter(call).json(page_out(shown, page.include, has_more=len(found) > page.limit))
 
     async def add_items(self, call: HttpCall) -> None:
         include = include_of(call.scope["query_string"])
@@ -152,16 +152,16 @@ class _Room:
         added = await self._conversations.add_items(
             call.caller, _conversation_id(call), items, protocol_request=await self._protocol_request(call, raw)
         )
-        await Answer(call).json(page_out(added, include, has_more=False))
+        await ResponseWriter(call).json(page_out(added, include, has_more=False))
 
     async def get_item(self, call: HttpCall) -> None:
         include = include_of(call.scope["query_string"])
         found = await self._conversations.get_item(call.caller, _conversation_id(call), _item_id(call))
-        await Answer(call).json(item_out(found.body, include))
+        await ResponseWriter(call).json(item_out(found.body, include))
 
     async def delete_item(self, call: HttpCall) -> None:
         left = await self._conversations.delete_item(call.caller, _conversation_id(call), _item_id(call))
-        await Answer(call).json(conversation_out(left))
+        await ResponseWriter(call).json(conversation_out(left))
 
     async def _protocol_request(self, call: HttpCall, raw: bytes) -> HttpPayload | None:
         return None if self._channel.run_hook is None else await read_payload(raw, call.scope)
@@ -175,7 +175,7 @@ class _Room:
         return await run_sized(size, to_items, given, self._context.target.tool_names, self._context.new_id)
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
-        await Answer(call).error(error)
+        await ResponseWriter(call).error(error)
 
 
 def _conversation_id(call: HttpCall) -> str:

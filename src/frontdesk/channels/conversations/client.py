@@ -10,8 +10,8 @@ from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
 
 
-class Answer:
-    """The way back to one caller."""
+class ResponseWriter:
+    """Writes the response to one caller."""
 
     __slots__ = ("_call",)
 

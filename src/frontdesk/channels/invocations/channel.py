@@ -9,7 +9,7 @@ from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.channels.invocations.client import Answer
+from frontdesk.channels.invocations.client import ResponseWriter
 from frontdesk.channels.invocations.config import ExtraFields, InvocationsConfig, ToolCalls
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.parse import (
@@ -129,8 +129,8 @@ class _Room:
             self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
         )
 
-    def _answer(self, call: HttpCall) -> Answer:
-        return Answer(call, self._renderer, self._channel.path)
+    def _answer(self, call: HttpCall) -> ResponseWriter:
+        return ResponseWriter(call, self._renderer, self._channel.path)
 
     async def create(self, call: HttpCall) -> None:
         config = self._config

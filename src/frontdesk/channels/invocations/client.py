@@ -25,8 +25,8 @@ def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
     return headers
 
 
-class Answer:
-    """The way back to one caller."""
+class ResponseWriter:
+    """Writes the response to one caller."""
 
     __slots__ = ("_call", "_path", "_renderer")
 

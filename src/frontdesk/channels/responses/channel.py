@@ -11,7 +11,7 @@ from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.channels.responses.client import Answer
+from frontdesk.channels.responses.client import ResponseWriter
 from frontdesk.channels.responses.compact import compactor_findings, decode_compact
 from frontdesk.channels.responses.config import (
     FORWARDED,
@@ -186,7 +186,7 @@ class _Room:
         request, settle = await self._intake.request(call.caller, body, raw, protocol_request)
         request = keyed(request, call.headers, raw)
         request = identified(request, call.caller, call.headers, self._config.response_ids)
-        answer = Answer(call, self._renderer)
+        answer = ResponseWriter(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
         detached = lasts and request.store and not request.background
@@ -207,7 +207,7 @@ class _Room:
         tokens = await self._intake.tokens(call.caller, body, raw)
         # A field more than the API has, because the number is not the model's own.
         counted = {"object": "response.input_tokens", "input_tokens": tokens, "estimated": True}
-        await Answer(call, self._renderer).json(counted)
+        await ResponseWriter(call, self._renderer).json(counted)
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -235,7 +235,7 @@ class _Room:
         await self._show(call, run)
 
     async def _show(self, call: HttpCall, run: RunRecord) -> None:
-        answer = Answer(call, self._renderer)
+        answer = ResponseWriter(call, self._renderer)
         if is_compaction(run):
             return await answer.json(draw_compaction(run))
         await answer.run(run, run.result)
@@ -245,7 +245,7 @@ class _Room:
         if after is not None:
             async with await self._followed(call) as stream:
                 stream.run = _including(stream.run, included)
-                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
+                return await ResponseWriter(call, self._renderer).stream(stream, self._config.streams, after)
         await self._show(call, _including(await self._about(call, self._context.get_run), included))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
@@ -260,7 +260,7 @@ class _Room:
 
     async def delete(self, call: HttpCall) -> None:
         await self._about(call, self._context.delete_run)
-        await Answer(call, self._renderer).json({"id": _run_id(call), "object": "response", "deleted": True})
+        await ResponseWriter(call, self._renderer).json({"id": _run_id(call), "object": "response", "deleted": True})
 
     async def _about(self, call: HttpCall, act: Callable[[Caller, str], Awaitable[T]]) -> T:
         """Do something with the response that the path names."""
@@ -274,25 +274,25 @@ class _Room:
     async def list_input(self, call: HttpCall) -> None:
         _included(call)
         run = await self._about(call, self._context.get_run)
-        await Answer(call, self._renderer).raw(
+        await ResponseWriter(call, self._renderer).raw(
             await run_weighed(run.details, _input_page, run, call.scope["query_string"])
         )
 
     async def models(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
-        await Answer(call, self._renderer).json({"object": "list", "data": [self._model()]})
+        await ResponseWriter(call, self._renderer).json({"object": "list", "data": [self._model()]})
 
     async def model(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
         if call.scope["path_params"]["model"] != self._context.target.name:
             raise NotFoundError("There is no such model.", param="model")
-        await Answer(call, self._renderer).json(self._model())
+        await ResponseWriter(call, self._renderer).json(self._model())
 
     def _model(self) -> dict[str, Any]:
         return {"id": self._context.target.name, "object": "model", "created": 0, "owned_by": "frontdesk"}
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
-        await Answer(call, self._renderer).error(error)
+        await ResponseWriter(call, self._renderer).error(error)
 
 
 def _before_api(path: str) -> str:

@@ -22,8 +22,8 @@ Pack = Callable[[list[bytes]], Sequence[bytes]]
 """Makes the pieces in which events are sent."""
 
 
-class Answer:
-    """The way back to one caller."""
+class ResponseWriter:
+    """Writes the response to one caller."""
 
     __slots__ = ("_call", "_renderer")
 

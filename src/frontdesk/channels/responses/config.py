@@ -42,20 +42,20 @@ FORWARDABLE = FORWARDED | {
 
 @dataclass(frozen=True, kw_only=True)
 class SocketLimits:
-    """How much WebSockets may take."""
+    """The limits of WebSockets."""
 
     max_open: int = 1_000
-    """How many there may be at once."""
+    """The most of them at once."""
     max_open_per_caller: int = 100
     max_message_bytes: int = 16 * 1024 * 1024
     messages_per_minute: int = 600
-    """How many messages one connection may send."""
+    """The most messages that one connection may send."""
     idle_seconds: float = 3_600.0
-    """How long a connection on which nothing runs and nothing comes stays open."""
+    """The seconds that a connection stays open on which nothing runs and nothing comes."""
     send_seconds: float = SEND_SECONDS
-    """How long a client may take to make room for the next event before it counts as gone."""
+    """The seconds that a client may take to make room for the next event before it counts as gone."""
     max_kept_bytes: int = 256 * 1024 * 1024
-    """How much all connections may remember together of responses that are not stored."""
+    """The most bytes that all connections may remember together of responses that are not stored."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -65,7 +65,7 @@ class SocketLimits:
 
 @dataclass(frozen=True)
 class Bodies:
-    """How much a body may hold, and how long it may take."""
+    """The limits of a body: its size, and the time it may take."""
 
     max_bytes: int = 32 * 1024 * 1024
     max_values: int = MAX_VALUES

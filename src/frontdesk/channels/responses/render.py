@@ -42,7 +42,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 _STATUS = {"running": "in_progress"}
 COMPACTION_MARK = "fd1"
-"""How the seal of a compaction begins."""
+"""The prefix of the seal of a compaction."""
 _TOO_EARLY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}

@@ -47,7 +47,7 @@ from frontdesk.kit.openai.answers import encode
 _decoder = msgspec.json.Decoder(SocketEvent)
 _ENVELOPE = frozenset(SocketEvent.__struct_fields__)
 _REMEMBERED = 64
-"""How many responses that have ended a connection can tell from those that never were."""
+"""The number of ended responses that a connection can tell from those that never were."""
 
 
 class Sockets:

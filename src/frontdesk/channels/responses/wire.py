@@ -63,14 +63,14 @@ class TextFormat(In, frozen=True, kw_only=True):
 
 
 class TextIn(In, frozen=True, kw_only=True):
-    """How the answer's text should be."""
+    """The options of the answer's text."""
 
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class ReasoningIn(In, frozen=True, kw_only=True):
-    """How hard the model should think."""
+    """The options of the model's reasoning."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -100,13 +100,13 @@ class ModerationIn(In, frozen=True, kw_only=True):
 
 
 class CacheOptions(In, frozen=True, kw_only=True):
-    """How the model's service should cache what it reads."""
+    """The options of the cache of the model's service."""
 
     prewarm: bool | None = None
 
 
 class StreamOptions(In, frozen=True, kw_only=True):
-    """How the stream should be."""
+    """The options of the stream."""
 
     include_obfuscation: bool | None = None
 

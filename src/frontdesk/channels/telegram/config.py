@@ -30,9 +30,9 @@ class TelegramConfig(ChatConfig):
     api_url: str = API_URL
     """The server of the Bot API; another one may be on this machine, and without TLS."""
     call_timeout: float = 10.0
-    """How many seconds a call may take; after that nobody knows whether it arrived."""
+    """The seconds that a call may take; after that nobody knows whether it arrived."""
     max_connections: int = 40
-    """How many updates the platform sends to the webhook at once, 1 to 100."""
+    """The most updates that the platform sends to the webhook at once, 1 to 100."""
     remove_webhook: bool = False
     """Whether a webhook that the bot still has is removed, so that its updates can be fetched."""
     link_previews: bool = False
@@ -46,7 +46,7 @@ class TelegramConfig(ChatConfig):
     """Whether answers are sent as rich messages, with headings, lists and tables as the platform shows them; one that
     it refuses is sent as a text."""
     max_messages: int | None = None
-    """How many messages the text of an answer may take; a longer one is the first of them and a file with all of it."""
+    """The most messages of the text of an answer; a longer one is the first of them and a file with all of it."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""

@@ -10,7 +10,7 @@ from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
 LIVE_TERMS = LiveTerms(interval=0.15)
-"""How often an answer that is being written is stored, and so shown, unless the operator sets something else."""
+"""The pace at which an unfinished answer is stored, and so shown, unless the operator sets something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class WebChatConfig:
     streams: StreamTimes = DEFAULT_TIMES
     feed: FeedLimits = FeedLimits()
     tools: ToolDetail = "names"
-    """How much is shown of the tools that an answer uses."""
+    """The part that is shown of the tools that an answer uses."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""

@@ -16,7 +16,7 @@ from frontdesk.delivery.live.claims import LiveClaim, event_claim, run_claim
 from frontdesk.delivery.live.ending import end_live
 from frontdesk.delivery.live.typing import Typing
 from frontdesk.delivery.live.writer import LiveWork, LiveWriter
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.ids import Ids
 from frontdesk.kit.chat.aliases import Aliases
@@ -128,7 +128,7 @@ class LiveReplies:
         store: HostStateStore,
         channels: Mapping[str, Channel],
         planner: Planner,
-        outbox: Outbox,
+        outbox: OutboxSender,
         aliases: Aliases,
         clock: Clock,
         ids: Ids,

@@ -9,7 +9,7 @@ from frontdesk.kit.names import digest
 STORAGE = "command_state"
 """The storage of every channel in which the values are."""
 KEPT_SECONDS = 30 * 24 * 3600.0
-"""How long a value stays unless its command says something else."""
+"""The seconds that a value stays unless its command says something else."""
 
 
 class HostCommandState:

@@ -7,7 +7,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery
 from frontdesk.delivery.edits import noted
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.errors import LostDeliveryError, UnreadableRecordError
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.loggers import deliveries as log
@@ -18,7 +18,9 @@ _PAGE = 200
 class Ending:
     """Ends deliveries of one channel that wait; one that is being sent is left to its sender, and the platform."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, aliases: Aliases, outbox: Outbox, channel: str) -> None:
+    def __init__(
+        self, store: HostStateStore, clock: Clock, aliases: Aliases, outbox: OutboxSender, channel: str
+    ) -> None:
         self._store = store
         self._clock = clock
         self._aliases = aliases

@@ -15,7 +15,7 @@ from frontdesk.loggers import host as log
 from frontdesk.sessions.leases import LeaseRenewal
 
 _LOOK_EVERY = 1.0
-"""How many seconds pass before it is looked again whether another process has released a leadership."""
+"""The seconds between two looks whether another process has released a leadership."""
 _LOST = "leadership %s of channel %s is lost: it could not be renewed in time, or another process has taken it"
 
 

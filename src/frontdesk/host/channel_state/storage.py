@@ -13,7 +13,7 @@ from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.loggers import host as log
 
 LONGEST_VALUE = 65_536
-"""How many bytes a value may have as JSON."""
+"""The most bytes that a value may have as JSON."""
 _NOT_SEALED = "channel {!r}: what it keeps in its storage is not encrypted; give the host a seal_key="
 
 

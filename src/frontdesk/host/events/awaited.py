@@ -18,7 +18,7 @@ from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.result import HostedRunResult
 from frontdesk.delivery.awaited import REPLIED, choose
 from frontdesk.delivery.edits import noted
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.push import part_of, read_payload, reference_of
 from frontdesk.errors import LostDeliveryError, UnavailableError, UnreadableRecordError
 from frontdesk.host.background.signals import RunSignals
@@ -39,7 +39,12 @@ class AwaitedReplies:
     """Waits for the answers to events, and hands them to the channels that reply with them."""
 
     def __init__(
-        self, store: HostStateStore, channels: Mapping[str, Channel], outbox: Outbox, clock: Clock, aliases: Aliases
+        self,
+        store: HostStateStore,
+        channels: Mapping[str, Channel],
+        outbox: OutboxSender,
+        clock: Clock,
+        aliases: Aliases,
     ) -> None:
         self._store = store
         self._channels = channels

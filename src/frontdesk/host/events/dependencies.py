@@ -8,7 +8,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.delivery.live.replies import LiveReplies
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.ids import Ids
@@ -32,7 +32,7 @@ class EventDependencies:
     gate: Gate
     presence: Presence
     planner: Planner
-    outbox: Outbox
+    outbox: OutboxSender
     live: LiveReplies
     active: ActiveRuns
     pipeline: Pipeline

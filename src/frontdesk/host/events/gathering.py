@@ -12,7 +12,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.kit.framework.messages import as_messages
 
 MOST_TOGETHER = 50
-"""How many messages are answered in one turn."""
+"""The most messages that are answered in one turn."""
 _LONGEST = 5
 """After how many times `gather_seconds`, or `album_seconds`, a message is answered, however many follow it."""
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.reply import Reply, as_reply
-from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import DeliveryExistsError
 from frontdesk.host.events.held import HeldEvents
@@ -50,7 +50,7 @@ class EventReplies(ReplyRows):
     """Collects what is said to an event while it is worked on."""
 
     def __init__(
-        self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases, held: HeldEvents
+        self, store: HostStateStore, planner: Planner, outbox: OutboxSender, aliases: Aliases, held: HeldEvents
     ) -> None:
         super().__init__(planner, aliases)
         self._store = store

@@ -35,7 +35,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProviderResponse:
     """The response of a provider; its body often is a secret."""
 
     status: int
@@ -58,17 +58,19 @@ class ProviderHttp:
         self._ssl = ssl_context
         self._slots = asyncio.Semaphore(max_connections)
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> ProviderResponse:
         """Return the JSON object at a URL, whatever the status."""
         return await self._call("GET", url, headers or {}, b"")
 
-    async def post(self, url: str, form: str | Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:
+    async def post(
+        self, url: str, form: str | Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> ProviderResponse:
         """Post a form and return the JSON object of the response, whatever the status."""
         body = form if isinstance(form, str) else urlencode(form)
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._call("POST", url, {**kind, **(headers or {})}, body.encode())
 
-    async def _call(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def _call(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> ProviderResponse:
         import httpx
 
         host = urlsplit(url).hostname
@@ -78,7 +80,7 @@ class ProviderHttp:
                     request = httpx.Request(method, url, headers={**_HEADERS, **headers}, content=body)
                     response = await transport.handle_async_request(request)
                     try:
-                        return Answer(response.status_code, _decoded(await _read(response)))
+                        return ProviderResponse(response.status_code, _decoded(await _read(response)))
                     finally:
                         await response.aclose()
         except (httpx.TransportError, TimeoutError, OSError) as error:

@@ -64,9 +64,9 @@ class ChatChannel(Channel):
     # It accepts only what the platform has signed.
     takes_http: ClassVar[bool] = False
     dialect: ClassVar[Dialect | None] = Plain()
-    """How answers in Markdown are shown; `None` sends them as the agent wrote them."""
+    """The dialect in which answers in Markdown are shown; `None` sends them as the agent wrote them."""
     text_limit: int = 4096
-    """How long the text of one message may be."""
+    """The limit of the text of one message."""
     text_unit: ClassVar[Unit] = "characters"
     """The unit in which the platform counts."""
     has_buttons: ClassVar[bool] = True

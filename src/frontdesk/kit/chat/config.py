@@ -43,7 +43,7 @@ class ChatConfig:
     max_body_bytes: int = 2 * 1024 * 1024
     body_timeout: float = 10.0
     poll_seconds: float = 20.0
-    """How long the platform may wait with its answer to a poll until something happens."""
+    """The seconds that the platform may wait with its answer to a poll until something happens."""
     reply_seconds: float = 5.0
     """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
     private_replies: bool = False
@@ -57,7 +57,7 @@ class ChatConfig:
     greet_groups: bool = False
     """Whether the bot says hello, with its commands, in a group that it is added to."""
     media: MediaLimits = field(default_factory=MediaLimits)
-    """How many files are taken, and how large."""
+    """The limits of files: their number and their size."""
 
     allowlist: Allowlist | Inherit | None = "inherit"
     require_link: bool = False

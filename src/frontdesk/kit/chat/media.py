@@ -22,10 +22,10 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 
 @dataclass(frozen=True, kw_only=True)
 class MediaLimits:
-    """How many files a channel takes and sends, and how large."""
+    """The limits of files that a channel takes and sends: their number and their size."""
 
     max_files: int = 10
-    """How many files of one message are taken; a message with more is refused."""
+    """The most files of one message that are taken; a message with more is refused."""
     max_bytes: int = _LARGEST
     """The bytes of all files of one message together."""
     max_sent_bytes: int = _LARGEST

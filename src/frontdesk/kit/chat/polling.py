@@ -15,7 +15,7 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 30.0
 """The seconds between two tries."""
 _MOST_TRIES = 10
-"""How often an event is tried that fails with an error that nobody foresaw."""
+"""The number of tries of an event that fails with an error that nobody foresaw."""
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:

@@ -8,7 +8,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.names import digest
 
 MAX_TOOLS = 128
-"""How many tools a request may bring, as the API has it; what the framework does with them grows with their square."""
+"""The most tools of a request, as the API has it; what the framework does with them grows with their square."""
 
 _LONGEST = 64
 _DIGITS = 8

@@ -13,7 +13,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 LONGEST_URL = 8192
 MOST_ADDRESSES = 4
-"""How many addresses of a host are tried."""
+"""The number of addresses of a host that are tried."""
 _KNOWN_SECONDS = 60.0
 _MOST_KNOWN = 256
 _PORTS = {"https": 443, "http": 80, "wss": 443, "ws": 80}

@@ -9,9 +9,9 @@ from frontdesk.data.session import Lease
 class LocalLeases:
     """The leases of sessions in this process. They end with the process, as its turns do."""
 
-    def __init__(self, settle: Callable[[], Awaitable[Any]]) -> None:
-        """Keep no leases at first; `settle` returns when all queued writes are done."""
-        self._settle = settle
+    def __init__(self, flush: Callable[[], Awaitable[Any]]) -> None:
+        """Keep no leases at first; `flush` returns when all queued writes are done."""
+        self._flush = flush
         self._fences: dict[str, int] = {}
         self._begun: dict[str, str] = {}
         self._count = 0
@@ -24,7 +24,7 @@ class LocalLeases:
         lease = self._next(session_id)
         if force:
             # Writes of the earlier holder that are queued count, and the new one must see them.
-            await self._settle()
+            await self._flush()
         return lease
 
     def _next(self, session_id: str) -> Lease:

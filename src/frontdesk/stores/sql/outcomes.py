@@ -18,7 +18,7 @@ class Outcome(asyncio.Future[Any]):
         return False
 
 
-def settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
+def resolve(answer: "asyncio.Future[Any]", outcome: Any) -> None:
     """Pass an outcome to its waiter, if there still is one; an exception is raised there."""
     if answer.done():
         return

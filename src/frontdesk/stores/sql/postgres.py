@@ -35,7 +35,7 @@ from frontdesk.stores.sql.connecting import Address, HungError, TimedConnection,
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.listener import Listener
 from frontdesk.stores.sql.neighbours import APPLICATION
-from frontdesk.stores.sql.outcomes import caused, settle
+from frontdesk.stores.sql.outcomes import caused, resolve
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import arrays_sql, key
@@ -215,7 +215,7 @@ class PostgresEngine:
                 if not isinstance(outcome, BaseException):
                     for fence in write.fences:
                         self.leases.saved(fence)
-                settle(answer, outcome)
+                resolve(answer, outcome)
 
     async def _write_all(self, writes: Sequence[Write]) -> Sequence[Any]:
         for attempt in range(1, _TRIES + 1):

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.sql.outcomes import settle
+from frontdesk.stores.sql.outcomes import resolve
 
 J = TypeVar("J")
 
@@ -99,4 +99,4 @@ class BatchThread(Generic[J]):
 
 def _answer(batch: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
     for (_, answer), outcome in zip(batch, outcomes, strict=True):
-        settle(answer, outcome)
+        resolve(answer, outcome)

@@ -21,7 +21,7 @@ class FloodLimits:
     group: Window = (20, 60.0)
     overall: Window = (30, 1.0)
     webhook: Window = (1, 1.0)
-    """How often a webhook may be set."""
+    """The rate at which a webhook may be set."""
 
 
 class FloodControl:

@@ -21,7 +21,7 @@ class Dialect:
     bullet: str = "•"
     rule: str = "———"
     table_width: int = 60
-    """How many columns of characters a table may have to be shown as one."""
+    """The most columns of characters of a table that is shown as one."""
 
     def marks(self, style: Style, before: str, behind: str) -> tuple[str, str]:
         """Return what opens and closes a style between two characters, which are empty at the ends of the text."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _DEEPEST = 12
-"""How deep styles nest; those that are deeper are left out."""
+"""The depth to which styles nest; those that are deeper are left out."""
 
 # Not what a URL can't have, and not the marks that end a sentence where no space follows it.
 _NO_URL = r"\s<>\"`\\^{|}\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u300d\u300f\u3011"

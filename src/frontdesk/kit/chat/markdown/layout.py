@@ -9,7 +9,7 @@ Kind = Literal["bold", "italic", "strike", "code", "link", "pre", "quote", "mark
 """The kind of a stretch of text; a `mark` is of the layout's own, such as a bullet, and is not escaped."""
 
 BLOCK, INNER, LINE, HEADER = range(4)
-"""How good a place is: between blocks, between items or blocks within one, between lines, behind a table's header."""
+"""The rank of a place: between blocks, between items or blocks within one, between lines, behind a table's header."""
 
 
 class Style(msgspec.Struct, frozen=True):

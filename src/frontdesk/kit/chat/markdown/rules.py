@@ -12,7 +12,7 @@ from markdown_it.rules_block import StateBlock, blockquote, list_block, table
 from markdown_it.token import Token
 
 _DEEPEST = 16
-"""How deep quotes and lists nest; a list counts twice. What is deeper is text."""
+"""The depth to which quotes and lists nest; a list counts twice. What is deeper is text."""
 
 _MOST_COLUMNS = 64
 _LONGEST_URL = 2_048

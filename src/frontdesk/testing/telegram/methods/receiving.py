@@ -1,4 +1,4 @@
-"""How a bot gets its updates: by polling, or by a webhook."""
+"""The ways in which a bot gets its updates: by polling, or by a webhook."""
 
 import re
 from urllib.parse import urlsplit

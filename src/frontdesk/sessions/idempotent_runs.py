@@ -7,7 +7,7 @@ from frontdesk.sessions.job import Job
 from frontdesk.sessions.turn import Turn
 
 
-class Holds(Protocol):
+class IdempotentRuns(Protocol):
     """Records runs as begun when their requests have idempotency keys."""
 
     async def hold(self, turn: Turn, record: RunRecord) -> Job:
