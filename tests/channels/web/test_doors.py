@@ -46,6 +46,22 @@ async def test_from_elsewhere_the_cookie_is_a_host_cookie_and_visitors_have_to_b
         assert "; Secure" in cookie
 
 
+async def test_a_page_without_tls_spoke_for_the_one_with_it() -> None:
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], allow_anonymous=True)
+    elsewhere = {"x-forwarded-for": "203.0.113.9", "host": "chat.example"}
+    async with serving(host) as client:
+        cookie = (await client.http.get("/chat", headers=elsewhere)).headers["set-cookie"].partition(";")[0]
+
+        async def asked(origin: str) -> int:
+            headers = {**elsewhere, "cookie": cookie, "origin": origin}
+            body = {"client_id": "a-client-id-of-its-own"}
+            return (await client.http.post("/chat/api/conversations", json=body, headers=headers)).status_code
+
+        # Whoever is on the network between can answer for the name without TLS, and has the browser send its cookies.
+        assert await asked("http://chat.example") == 403
+        assert await asked("https://chat.example") == 200
+
+
 async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:
     channels = [WebChatChannel(), WebChatChannel(name="support", path="/support")]
     host = AgentFrameworkHost(EchoAgent(), channels=channels)

@@ -14,6 +14,7 @@ from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.auth.local_callers import is_local
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
 from frontdesk.kit.http.asgi import Headers, below
+from frontdesk.kit.http.cors import is_secure
 from frontdesk.kit.names import digest, is_plain_id
 
 _NAME, _SAFE_NAME = "frontdesk_visitor", "__Host-frontdesk_visitor"
@@ -143,6 +144,8 @@ def _need_own_origin(scope: Scope, headers: Headers) -> None:
             return
     elif origin is not None:
         _, _, authority = origin.partition(b"://")
-        if authority and authority == headers.get(b"host"):
+        # Elsewhere than on this machine the page has TLS: without, anybody on the network between can speak for it.
+        is_safe = is_secure(origin) or is_local(scope, headers)
+        if is_safe and authority and authority == headers.get(b"host"):
             return
     raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")

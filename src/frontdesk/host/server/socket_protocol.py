@@ -63,7 +63,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     def _offer(self) -> None:
         if self.handshake_initiated and not self.handshake_complete:
-            extensions: dict[str, Any] = {**(self.scope["extensions"] or {}), CONNECTION: self}
+            extensions: dict[str, Any] = {**(self.scope.get("extensions") or {}), CONNECTION: self}
             self.scope["extensions"] = extensions
 
     def _parse(self, data: bytes) -> None:

@@ -29,7 +29,7 @@ class Cors:
         They may only for origins that nobody on the network between can speak for.
         """
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._trusted = frozenset(filter(_is_secure, self._origins)) if credentials else frozenset[bytes]()
+        self._trusted = frozenset(filter(is_secure, self._origins)) if credentials else frozenset[bytes]()
 
     async def serve(self, app: ASGIApp, methods: Iterable[str], scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a preflight of a listed origin; have `app`, which takes `methods`, answer anything else."""
@@ -81,5 +81,6 @@ def _terms(headers: Headers, methods: Iterable[str]) -> list[RawHeader]:
     return terms
 
 
-def _is_secure(origin: bytes) -> bool:
+def is_secure(origin: bytes) -> bool:
+    """Tell whether nobody on the network between can speak for an origin."""
     return origin.startswith(b"https://") or _LOCAL.fullmatch(origin) is not None

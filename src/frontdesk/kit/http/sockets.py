@@ -230,6 +230,11 @@ class SocketEndpoint:
         except RequestError as error:
             with suppress(OSError):
                 await self._deny(scope, send, error)
+            if CONNECTION not in (scope.get("extensions") or {}):
+                # Uvicorn takes a handshake that was refused with a body for an unanswered one, and logs an error,
+                # unless the connection has ended by then. The server of this host knows better.
+                await receive()
+                await asyncio.sleep(0)
             return
         key = socket.caller.identity.key
         current_caller.set(key)
