@@ -1,4 +1,4 @@
-"""What was said in a conversation of the page on other channels, read from the history of its session."""
+"""Messages of other channels in a conversation of the page, read from the history of its session."""
 
 from contextlib import suppress
 from typing import Any
