@@ -46,16 +46,28 @@ def need_single(scope: Scope) -> None:
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
     """Return the whole body, if it is small enough."""
+    check_length(headers, limit)
+    message = await receive()
+    body = whole_in(message, limit)
+    return await read_rest(receive, message, limit) if body is None else body
+
+
+def check_length(headers: Headers, limit: int) -> None:
+    """Refuse a body that says that it is too large."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
-    message = await receive()
+
+
+def whole_in(message: Any, limit: int) -> bytes | None:
+    """Return the body of a request whose first message has all of it, as most have; `None` for others."""
     if message["type"] != "http.request" or message.get("more_body", False):
-        return await _read_rest(receive, message, limit)
+        return None
     return _within(message.get("body", b""), limit)
 
 
-async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
+async def read_rest(receive: Receive, message: Any, limit: int) -> bytes:
+    """Return a body that begins with a message, if it is small enough."""
     parts: list[bytes] = []
     size = 0
     while True:
