@@ -149,7 +149,8 @@ class Pipeline:
                 raise
             except BaseException as error:
                 return await self._finisher.fail(run, error)
-            return await self._deliver(run, await self._finisher.record(run, result))
+            recorded = await self._finisher.record(run, result)
+            return await self._deliver(run, recorded) if self._is_shown_otherwise(run) else recorded
         except RequestError as error:
             attach_run(error, run.record)
             raise
@@ -179,6 +180,10 @@ class Pipeline:
         if live.hook is not None:
             run.turn.shown = result_of_updates(live.shown, result)
         return result
+
+    def _is_shown_otherwise(self, run: ActiveRun) -> bool:
+        """Tell whether a result may be shown otherwise than it was recorded, which only a hook does."""
+        return self._channels[run.turn.admitted.request.channel].response_hook is not None
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
         """Return the result as the channel shows it; answers to other places were recorded as deliveries."""
@@ -350,7 +355,7 @@ class Pipeline:
             recorded = await self._finisher.record(run, result)
             if hook is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))
-            outcome.append(await self._deliver(run, recorded))
+            outcome.append(await self._deliver(run, recorded) if self._is_shown_otherwise(run) else recorded)
         finally:
             if live is not None:
                 await live.stop()

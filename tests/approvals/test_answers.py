@@ -12,7 +12,7 @@ from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.pending import digest
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import Caller
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.session import ForkPoint, SessionRecord
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
 from frontdesk.ids import RandomIds
@@ -36,6 +36,9 @@ class Nowhere:
         return ()
 
     async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        return ()
+
+    async def rows_of_leavers(self, people: Sequence[ChannelIdentity]) -> Sequence[Delivery]:
         return ()
 
     async def wake(self, rows: Sequence[Delivery]) -> None:

@@ -27,6 +27,9 @@ class Settling:
     async def confirmations(self, event: Any, question: PendingApproval) -> Sequence[Delivery]:
         return ()
 
+    async def rows_of_leavers(self, people: Any) -> Sequence[Delivery]:
+        return ()
+
     async def wake(self, rows: Sequence[Delivery]) -> None:
         self.woken += [row.delivery_id for row in rows]
 

@@ -16,7 +16,7 @@ from frontdesk.data.session import Lease
 from frontdesk.errors import StaleTurnError
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
 from frontdesk.stores.memory_approvals import MemoryAudit
-from frontdesk.stores.memory_drawers import Shelf
+from frontdesk.stores.shelf import Shelf
 from frontdesk.testing import ChannelContract, StoreContract
 from frontdesk.testing.store_isolation import READS, WRITES
 from tests.contracts.test_channels import TestInvocations as Invocations

@@ -139,7 +139,7 @@ async def _body(text: str) -> bytes:
         part = parts.pop() if parts else b""
         return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
-    return await http.read_body(receive, {}, limit=2**30)
+    return await http.read_rest(receive, await receive(), limit=2**30)
 
 
 def invocation(text: str) -> Any:
@@ -197,7 +197,7 @@ READERS: dict[str, Reads] = {
     "read_sse": lambda text, units: asyncio.run(_collect(pieces_of(text))),
     "read_events": lambda text, units: list(read_events(pieces_of(text))),
     "data_of": lambda text, units: sse.data_of(text.encode("utf-8", "replace")),
-    "read_body": lambda text, units: asyncio.run(_body(text)),
+    "read_rest": lambda text, units: asyncio.run(_body(text)),
     "resumed_after": lambda text, units: http.resumed_after(text.encode("utf-8", "replace")),
     "plain_id": lambda text, units: names.plain_id(text, "id"),
     "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),

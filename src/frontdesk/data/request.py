@@ -162,7 +162,7 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     @property
     def is_delivered(self) -> bool:
         """Tell whether anything of its answer may go out as a delivery, and not on the wire."""
-        return self.pushes or self.targets_elsewhere
+        return self.pushes or self.request.response_target.kind != "originating"
 
     @property
     def targets_elsewhere(self) -> bool:

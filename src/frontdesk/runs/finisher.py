@@ -88,10 +88,11 @@ class RunFinisher:
         if turn.answering is not None and turn.answering.failure is not None:
             # The target has gone on without the tool that could not begin.
             return await self.fail(run, turn.answering.failure)
-        try:
-            await self._branches.rejoin(turn)
-        except asyncio.CancelledError as error:
-            return await self.fail(run, error)
+        if turn.home is not None:
+            try:
+                await self._branches.rejoin(turn)
+            except asyncio.CancelledError as error:
+                return await self.fail(run, error)
         run.cancellable = False
         try:
             record, result = await self._completed(run, result)

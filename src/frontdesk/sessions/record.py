@@ -188,7 +188,8 @@ class Recorder:
             if session is not None and session.openai_conversation_id is not None and self._items is not None:
                 items = await self._items.of(turn.admitted, run.replace(**changes), session.openai_conversation_id)
             if session is not None and turn.lease is not None:
-                changes["state"] = await self._state_after(turn, session, changes["status"])
+                blank = turn.home is None and (turn.session is None or is_blank(turn.session))
+                changes["state"] = NOTHING if blank else await self._state_after(turn, session, changes["status"])
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             else:
@@ -209,10 +210,9 @@ class Recorder:
         """Return the state of the session after a turn; the state of a branch is dropped."""
         if turn.home is not None:
             return await rewritten(record.state)
-        live = turn.session
-        if live is None or is_blank(live):
+        if turn.session is None:
             return NOTHING
-        return await self._snapshots.after(live, record, completed=status == "completed")
+        return await self._snapshots.after(turn.session, record, completed=status == "completed")
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Write only the deliveries and the event of a turn that is not stored."""

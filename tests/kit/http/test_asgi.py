@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from frontdesk.errors import BodyTimeoutError, BodyTooLargeError, MethodNotAllowedError, SessionBusyError
 from frontdesk.kit.http.asgi import (
     ClientGoneError,
+    check_length,
     error_headers,
     headers_of,
-    read_body,
+    read_rest,
     send_json,
+    whole_in,
 )
 
 GONE = {"type": "http.disconnect"}
@@ -39,7 +41,10 @@ class Wire:
 
 
 async def read(wire: Wire, *, length: bytes | None = None, limit: int = 10) -> bytes:
-    return await read_body(wire.receive, {} if length is None else {b"content-length": length}, limit=limit)
+    check_length({} if length is None else {b"content-length": length}, limit)
+    message = await wire.receive()
+    body = whole_in(message, limit)
+    return await read_rest(wire.receive, message, limit) if body is None else body
 
 
 class TestReadBody:

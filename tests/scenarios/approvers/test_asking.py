@@ -226,7 +226,7 @@ async def test_expiry_is_a_no_with_its_reason_which_the_run_goes_on_with_where_i
             chat = team.chat(person)
             await bot.until(lambda chat=chat: any("pay: expired" in m.text for m in bot.fake.shown(chat).messages))
             assert not any(message.buttons for message in bot.fake.shown(chat).messages)
-        lines = [(line.action, line.by) for line in await bot.host._parts.store.audit.lines()]
+        lines = [(line.action, line.by) for line in await parts_of(bot.host).store.audit.lines()]
         assert lines[-1] == ("expired", "")
     assert team.bank.paid == []
 

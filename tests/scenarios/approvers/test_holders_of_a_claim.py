@@ -18,6 +18,7 @@ from frontdesk import (
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.link import LinkProof
 from frontdesk.testing import EchoAgent
+from frontdesk.testing.internals import parts_of
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -26,7 +27,7 @@ FINANCE = ApproverRole(name="finance", claim="groups", values=["finance"])
 
 async def link(bot: TelegramHost, person: Any, *groups: str) -> None:
     """Let a provider prove the groups of a person."""
-    links = bot.host._parts.links
+    links = parts_of(bot.host).links
     assert links is not None
     proof = LinkProof(
         linker="code", identity=on_telegram(person), subject=f"s|{person.id}", claims={"groups": list(groups)}
@@ -54,7 +55,7 @@ async def test_people_with_the_claim_of_a_role_are_asked_and_may_answer() -> Non
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         await bot.until(lambda: "approved by Kim" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
         assert bot.fake.shown(team.chat(team.eve)).answers == []
-        (asked, _) = await bot.host._parts.store.audit.lines()
+        (asked, _) = await parts_of(bot.host).store.audit.lines()
         assert asked.reason == f"{team.bob.id} on telegram, {team.kim.id} on telegram"
     assert team.bank.paid == [5]
 
@@ -75,7 +76,8 @@ async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_the
     async with opened(team, ApprovalOptions(default=rule)) as bot:
         team.fake.say(team.ada, "pay 5")
         await bot.answers(team.chat(team.eve))
-        (question,) = await bot.host._parts.store.approvals.expired(9e12)
+        (question,) = await parts_of(bot.host).store.approvals.expired(9e12)
+        assert question.requester is not None and question.terms is not None
         context = bot.host._context_of("telegram")
         bob = question.requester.replace(identity=on_telegram(team.bob))
         assert (await context.decide(bob, question.approval_id, True)).outcome == "not_yours"

@@ -15,6 +15,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.delivery import InboxItem
 from frontdesk.testing import FakeClock
+from frontdesk.testing.internals import parts_of
 from frontdesk.testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, asked_all, on_telegram
 from tests.scenarios.desk import until
@@ -60,7 +61,7 @@ async def test_a_yes_is_not_lost_because_hosts_die(tmp_path: Path, deaths: int) 
         await _approve_and_die(tmp_path / "state.db", team, clock, deaths)
         async with opened(team, agent, tmp_path / "state.db", clock) as bot:
             # It may be what ends the hosts, and rests before the next of them takes it up.
-            paused = bot.host._parts.events.worker._paused
+            paused = parts_of(bot.host).events.worker._paused
 
             async def rests() -> bool:
                 return bool(paused.names())
@@ -83,6 +84,6 @@ async def test_a_decision_that_ends_every_host_is_given_up_and_both_sides_are_to
             said = await bot.answers(team.chat(team.ada), 2)
             assert said[1]
             assert "pay was approved, and did not run" in (await bot.answers(team.chat(team.bob), 2))[1]
-            lines = [(line.action, line.reason) for line in await bot.host._parts.store.audit.lines()]
+            lines = [(line.action, line.reason) for line in await parts_of(bot.host).store.audit.lines()]
             assert lines[1:] == [("approved", None), ("failed", "given_up")]
     assert team.bank.paid == []

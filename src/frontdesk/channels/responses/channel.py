@@ -139,6 +139,9 @@ class _Room:
     ) -> None:
         self._channel = channel
         self._config = config
+        # Asked for by every request: the way through the settings costs more than some of its steps.
+        self._max_bytes, self._max_values = config.bodies.max_bytes, config.bodies.max_values
+        self._finish_abandoned, self._response_ids = config.finish_abandoned, config.response_ids
         self._context = context
         self._deadline = BodyDeadline(config.bodies.timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
@@ -178,17 +181,17 @@ class _Room:
         )
 
     async def create(self, call: HttpCall) -> None:
-        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
-        most = self._config.bodies.max_values
+        raw = await call.json_body(limit=self._max_bytes, deadline=self._deadline)
+        most = self._max_values
         # As `run_sized`, without a coroutine for what is small: every request comes by here.
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request, settle = await self._intake.request(call.caller, body, raw, protocol_request)
         request = keyed(request, call.headers, raw)
-        request = identified(request, call.caller, call.headers, self._config.response_ids)
+        request = identified(request, call.caller, call.headers, self._response_ids)
         answer = ResponseWriter(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
-        lasts = self._config.finish_abandoned or request.idempotency_key is not None
+        lasts = self._finish_abandoned or request.idempotency_key is not None
         detached = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
@@ -202,16 +205,16 @@ class _Room:
 
     async def count(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
-        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
-        body = await run_sized(len(raw), decode, raw, self._config.bodies.max_values)
+        raw = await call.json_body(limit=self._max_bytes, deadline=self._deadline)
+        body = await run_sized(len(raw), decode, raw, self._max_values)
         tokens = await self._intake.tokens(call.caller, body, raw)
         # A field more than the API has, because the number is not the model's own.
         counted = {"object": "response.input_tokens", "input_tokens": tokens, "estimated": True}
         await ResponseWriter(call, self._renderer).json(counted)
 
     async def compact(self, call: HttpCall) -> None:
-        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
-        body, instructions = await run_sized(len(raw), decode_compact, raw, self._config.bodies.max_values)
+        raw = await call.json_body(limit=self._max_bytes, deadline=self._deadline)
+        body, instructions = await run_sized(len(raw), decode_compact, raw, self._max_values)
         if instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
         body, messages = await self._intake.messages(call.caller, body, len(raw))
@@ -225,9 +228,7 @@ class _Room:
             details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.conversations.compact(
-            identified(
-                keyed(request, call.headers, raw, b"compact"), call.caller, call.headers, self._config.response_ids
-            ),
+            identified(keyed(request, call.headers, raw, b"compact"), call.caller, call.headers, self._response_ids),
             call.caller,
             by=self._channel.compactor,
             protocol_request=await read_payload(raw, call.scope) if self._intake.shows_payload else None,

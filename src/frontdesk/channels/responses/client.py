@@ -67,7 +67,8 @@ class ResponseWriter:
         """Return the caller's own id for the request; else that of the run, or a new one."""
         if run is None:
             return [(b"x-request-id", self._call.answer_id)]
-        return [(b"x-request-id", self._call.request_id or run.run_id.encode())]
+        given = self._call.request_id if b"x-request-id" in self._call.headers else None
+        return [(b"x-request-id", given or run.run_id.encode())]
 
     async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
         """Send the events with numbers above `after`, and always the last one."""

@@ -69,6 +69,7 @@ class Parser:
         self._config = config
         self._target = target
         self._session_mode: SessionMode = session_mode
+        self._stores_always = config.store_policy == "always"
         self._forwards_more = not config.forward.isdisjoint(_UPSTREAM)
 
     def items(self, body: CreateBody) -> Items | None:
@@ -101,7 +102,7 @@ class Parser:
             raise InvalidRequestError("The request needs `input`.", param="input")
         tools = client_tools(given, added) if given or added else ()
         options = self._options(body) if asks or self._forwards_more else {}
-        store = body.store is not False or self._config.store_policy == "always"
+        store = body.store is not False or self._stores_always
         previous = body.previous_response_id
         return ChannelRequest(
             channel=self._channel,

@@ -64,7 +64,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
     def _offer(self) -> None:
         if self.handshake_initiated and not self.handshake_complete:
             extensions: dict[str, Any] = {**(self.scope.get("extensions") or {}), CONNECTION: self}
-            self.scope["extensions"] = extensions
+            self.scope["extensions"] = extensions  # pyright: ignore[reportGeneralTypeIssues]
 
     def _parse(self, data: bytes) -> None:
         self._incomplete += len(data)

@@ -18,8 +18,9 @@ _LOOKS = 4
 class Timed:
     """Something that waits, and the task that it waits in."""
 
-    task: "asyncio.Task[Any] | None" = None
-    since = 0
+    # Without values here: in Python 3.11, an attribute that a class has too is looked up the slow way.
+    task: "asyncio.Task[Any] | None"
+    since: int
 
 
 W = TypeVar("W", bound=Timed)

@@ -47,21 +47,27 @@ def need_single(scope: Scope) -> None:
             raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 
-async def read_body(receive: Receive, headers: Headers, *, limit: int, held: BodyHold | None = None) -> bytes:
-    """Return the whole body, if it is small enough; it counts in `held`, before it is read if its length is known."""
+def check_length(headers: Headers, limit: int, held: BodyHold | None = None) -> BodyHold | None:
+    """Refuse a body that says that it is too large, and count it; return what has to count one that says nothing."""
     length = headers.get(b"content-length")
-    if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
+    if length is None:
+        return held
+    if not length.isdigit() or len(length) > 18 or int(length) > limit:
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
-    if held is not None and length is not None:
+    if held is not None:
         held.add(int(length))
-        held = None
-    message = await receive()
+    return None
+
+
+def whole_in(message: Any, limit: int) -> bytes | None:
+    """Return the body of a request whose first message has all of it, as most have; `None` for others."""
     if message["type"] != "http.request" or message.get("more_body", False):
-        return await _read_rest(receive, message, limit, held)
+        return None
     return _within(message.get("body", b""), limit)
 
 
-async def _read_rest(receive: Receive, message: Any, limit: int, held: BodyHold | None) -> bytes:
+async def read_rest(receive: Receive, message: Any, limit: int, held: BodyHold | None = None) -> bytes:
+    """Return a body that begins with a message, if it is small enough; it counts in `held` as it comes."""
     parts: list[bytes] = []
     size = 0
     while True:

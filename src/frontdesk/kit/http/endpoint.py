@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,7 +25,16 @@ from frontdesk.kit.aio.current import cancelled_run, current_caller, incoming_tr
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
-from frontdesk.kit.http.asgi import CONNECTION, ClientGoneError, Headers, headers_of, need_single, read_body
+from frontdesk.kit.http.asgi import (
+    CONNECTION,
+    ClientGoneError,
+    Headers,
+    check_length,
+    headers_of,
+    need_single,
+    read_rest,
+    whole_in,
+)
 from frontdesk.kit.http.body_budget import BodyHold, Who
 from frontdesk.kit.http.limits import Counter, Limiter
 from frontdesk.kit.names import is_plain_id
@@ -76,7 +85,7 @@ class HttpCall(Timed):
         """The counter that counts the request until it ends."""
         self.held: BodyHold | None = None
         """The bytes that count for its body until it ends, if it is large."""
-        self.who = ("", "")
+        self.who: Who = ("", "")
         """The key of the caller's identity, under which the request is counted."""
         self.task = None
         self._late = False
@@ -95,14 +104,14 @@ class HttpCall(Timed):
             return None if counter is None else partial(counter.end, self.who)
         return partial(_release, counter, held, self.who)
 
-    async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
+    def json_body(self, *, limit: int, deadline: "BodyDeadline") -> Coroutine[Any, Any, bytes]:
         """Return the body; from then on the client is watched, since all that it can still do is leave."""
         kind = self.headers.get(b"content-type", b"application/json")
         if kind != b"application/json":
             kind = kind.partition(b";")[0].strip().lower()
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
-        return await self.whole_body(limit=limit, deadline=deadline)
+        return self.whole_body(limit=limit, deadline=deadline)
 
     async def whole_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """Return the body, whatever its type; the client is watched as in `json_body`."""
@@ -111,7 +120,11 @@ class HttpCall(Timed):
         self._reading = deadline
         self._clients.add(self, task)
         try:
-            raw = await read_body(self.receive, self.headers, limit=limit, held=self.held)
+            held = check_length(self.headers, limit, self.held)
+            message = await self.receive()
+            raw = whole_in(message, limit)
+            if raw is None:
+                raw = await read_rest(self.receive, message, limit, held)
         except asyncio.CancelledError:
             if not self._late:
                 raise
