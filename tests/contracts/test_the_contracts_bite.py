@@ -16,7 +16,7 @@ from frontdesk.data.session import Lease
 from frontdesk.errors import StaleTurnError
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
 from frontdesk.stores.memory_approvals import MemoryAudit
-from frontdesk.stores.shelf import Shelf
+from frontdesk.stores.shelf import SharedShelf
 from frontdesk.testing import ChannelContract, StoreContract
 from frontdesk.testing.store_isolation import READS, WRITES
 from tests.contracts.test_channels import TestInvocations as Invocations
@@ -154,11 +154,11 @@ def grants_for_all(store: InMemoryStateStore) -> None:
     store.identities.check_grant = lambda grant_id: None  # type: ignore[method-assign]
 
 
-class FoldedShelf(Shelf[Any, Any]):
+class FoldedShelf(SharedShelf[Any, Any]):
     """Takes some keys for others."""
 
     def __init__(self, fold: Callable[[Any], Any]) -> None:
-        super().__init__(1000)
+        super().__init__(1000, lambda key, value: None)
         self._fold, plain = fold, self.get
         self.get = lambda key: plain(fold(key))
 

@@ -77,7 +77,8 @@ async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_the
         team.fake.say(team.ada, "pay 5")
         await bot.answers(team.chat(team.eve))
         (question,) = await parts_of(bot.host).store.approvals.expired(9e12)
-        assert question.requester is not None and question.terms is not None
+        assert question.requester is not None
+        assert question.terms is not None
         context = bot.host._context_of("telegram")
         bob = question.requester.replace(identity=on_telegram(team.bob))
         assert (await context.decide(bob, question.approval_id, True)).outcome == "not_yours"
