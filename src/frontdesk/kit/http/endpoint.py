@@ -75,7 +75,7 @@ class HttpCall(Timed):
         """Whether an answer is on its way, so that an error can't be one any more."""
         self.counter: Counter | None = None
         """The counter that counts the request until it ends."""
-        self.who = ("", "")
+        self.who: tuple[str, str] = ("", "")
         """The key of the caller's identity, under which the request is counted."""
         self.task = None
         self._late = False
