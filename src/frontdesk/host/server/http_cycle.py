@@ -25,7 +25,6 @@ _LENGTH = b"\r\ncontent-length: "
 # Called for every request: `super()` would look them up each time.
 _send = RequestResponseCycle.send
 _receive = RequestResponseCycle.receive
-_run = RequestResponseCycle.run_asgi
 
 
 class CommonHeaders:
@@ -77,21 +76,6 @@ class HttpCycle(RequestResponseCycle):
         """That message as it is sent."""
         self._streams = False
         """Whether the next message may be a piece of a stream."""
-        self.task: asyncio.Task[None] | None = None
-
-    async def run(self, app: Any, tasks: set[Any]) -> None:
-        """Let the app answer; the task of the request leaves the set of those that the server waits for."""
-        try:
-            try:
-                outcome: Any = await app(self.scope, self.receive, self.send)
-            except BaseException as error:
-                outcome = error
-            if outcome is not None or not self.response_complete:
-                await _run(self, _Ended(outcome))
-        finally:
-            tasks.discard(self.task)
-            # An error holds on to the frame that holds on to it.
-            outcome = self.task = None
 
     @property
     def message_event(self) -> asyncio.Event:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -170,18 +154,6 @@ class HttpCycle(RequestResponseCycle):
             self.flow.resume_reading()
         body, self.body = self.body, b""
         return {"type": "http.request", "body": bytes(body), "more_body": False}
-
-
-class _Ended:
-    """An app that ends as another one has, for uvicorn to act on that."""
-
-    def __init__(self, outcome: object) -> None:
-        self._outcome = outcome
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
-        if isinstance(self._outcome, BaseException):
-            raise self._outcome
-        return self._outcome
 
 
 def plain_head(start: bytes, headers: RawHeaders) -> bytes | None:

@@ -253,8 +253,9 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         # Otherwise a request could see the context variables of the one before it on the same connection.
-        task = cycle.task = spawn_clean(cycle.run(app, self.tasks), loop=self.loop)
+        task = spawn_clean(cycle.run_asgi(app), loop=self.loop)
         self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _check_head(self) -> None:
         limits = self._limits
