@@ -93,6 +93,7 @@ PURPOSES: dict[str, Purpose] = {
     "POST /chat/api/conversations/{chat}": Purpose("visitor", {"title": "t"}),
     "DELETE /chat/api/conversations/{chat}": Purpose("visitor"),
     "GET /chat/api/conversations/{chat}/messages": Purpose("visitor"),
+    "GET /chat/api/conversations/{chat}/elsewhere": Purpose("visitor"),
     "POST /chat/api/conversations/{chat}/messages": Purpose("visitor", {"client_id": "c", "text": "hello"}),
     "POST /chat/api/conversations/{chat}/stop": Purpose("visitor", {"client_id": "c"}),
     "POST /chat/api/conversations/{chat}/everywhere": Purpose("visitor", {"client_id": "c"}),

@@ -112,6 +112,7 @@ async def test_an_id_was_put_on_a_signed_request() -> None:
 HARMLESS = {
     "accept": "says how an answer is shown",
     "accept-encoding": "says how a file is packed",
+    "accept-language": "says in which language the page is shown",
     "access-control-request-headers": "asked before a request, when nothing runs",
     "access-control-request-method": "asked before a request, when nothing runs",
     "api-key": "credentials of another kind",

@@ -11,6 +11,7 @@ from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import ConflictError
 from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.testing.internals import parts_of, store_of
 from frontdesk.testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.cast import call, scripted
@@ -176,12 +177,12 @@ async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) 
 async def test_a_question_that_both_hosts_let_expire_goes_on_once(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as hosts:
-        store = hosts[0].host._parts.store
+        store = store_of(hosts[0].host)
         ids = [question["id"] for question in await asked(hosts[0])]
         for name in ids:
             question = await store.approvals.find(name)
             assert question is not None
-            await asyncio.gather(*(host.host._parts._expire(question) for host in hosts))
+            await asyncio.gather(*(parts_of(host.host)._expire(question) for host in hosts))
 
         async def has_gone_on() -> bool:
             last = await store.approvals.find(ids[-1])

@@ -133,7 +133,7 @@ class ApprovalOptions:
     seconds: float | None = DAY
     """For how long a question waits; then the answer is no. `None` for as long as its session lasts."""
     max_holders: int = 20
-    """How many people are asked at most because they have the claim of a role."""
+    """The number of people who are asked at most because they have the claim of a role."""
     show_arguments_in_groups: bool = False
     """Whether a group sees the arguments of a call; otherwise they are shown in direct chats alone."""
 

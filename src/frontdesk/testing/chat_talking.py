@@ -106,7 +106,7 @@ class Talking(ChatWire):
             group = await chat.platform.group(ada)
             await chat.platform.say(ada, f"{chat.platform.mention} hello", chat_id=group)
             (here,), (challenge,) = await chat.texts(group, 1), await chat.texts(ada.chat_id, 1)
-            codes = [word for word in challenge.split() if len(word) == 9 and word[4] == "-" and word.isupper()]
+            codes = [word for word in challenge.split() if "-" in word and word.isupper() and word.rstrip(".,") == word]
             assert codes
             assert not any(code in here for code in codes)
             assert agent.seen == []

@@ -279,7 +279,7 @@ async def test_the_page_shows_what_was_said_in_a_linked_chat_once_and_in_its_ord
                 await tell(platform, ada, f"before {number}.", f"before {number}.")
             opened = await visitor.get("conversations/main/messages")
             assert opened["elsewhere"] == {"messages": [], "before": None, "since": 0.0}
-            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", await tell(platform, ada, "/link", "Your code is"))
+            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{2}", await tell(platform, ada, "/link", "Your code is"))
             await account(visitor, "code", code=code.group() if code else "")
             await answer(visitor)
             await tell(platform, ada, "/link confirm", "share one conversation")

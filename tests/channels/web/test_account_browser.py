@@ -230,7 +230,7 @@ async def test_an_open_page_shows_what_was_said_in_a_chat_that_is_linked(new_tab
             tab = await opened(await new_tab(), client.base_url)
             await say(tab, "hello here")
             await shown(tab, "hello here", f"{ANSWER}.done")
-            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", await tell(platform, ada, "/link", "Your code is"))
+            code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{2}", await tell(platform, ada, "/link", "Your code is"))
             asked = await tab.page.evaluate(LINK, ["code", {"code": code.group() if code else ""}])
             challenge = asked["question"]["challenge_id"]
             await tab.page.evaluate(LINK, ["answer", {"challenge_id": challenge, "confirm": True}])

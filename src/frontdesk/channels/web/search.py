@@ -17,7 +17,7 @@ MOST_READ = 400
 """The number of messages that one page of a search reads."""
 _AROUND = 60
 _COST = 8
-"""How much longer it takes to look at a character than to read or write a byte."""
+"""The factor by which it takes longer to look at a character than to read or write a byte."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):

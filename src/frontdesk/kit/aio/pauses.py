@@ -20,8 +20,9 @@ class Pauses(Generic[K]):
         self._most = most
         self._until: OrderedDict[K, float] = OrderedDict()
 
-    def begin(self, name: K, seconds: float = LEFT_ALONE) -> float:
-        """Leave a name alone from now on; return until when."""
+    def begin(self, name: K, seconds: float | None = None) -> float:
+        """Leave a name alone from now on, for as long as usual if no time is given; return until when."""
+        seconds = LEFT_ALONE if seconds is None else seconds
         self._until[name] = self._clock.steady() + seconds
         self._until.move_to_end(name)
         if len(self._until) > self._most:

@@ -19,9 +19,9 @@ Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
 _REMEMBERED = 1_024
-_LIKE = "look like 'https://example.com'"
-_STRICT = re.compile(r"(?:https://[a-z0-9.-]+|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?")
 """The number of principals whose `Caller` is cached."""
+_LIKE = "look like 'https://example.com': no path, no slash at its end, no wildcard"
+_STRICT = re.compile(r"(?:https://[a-z0-9.-]+|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?")
 
 
 class HttpVerifier:
