@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
 APPROVALS ?=
-# Tests that start and kill processes wait for more than half of their time, so that a core has room for two of them.
-JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$cores" -ge 2 ] && echo $$((cores > 4 ? 8 : cores * 2)) || echo 0)
+# Tests that start and kill processes wait for most of their time, so that a core has room for three of them.
+JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$cores" -ge 2 ] && echo $$((cores > 2 ? 8 : cores * 3)) || echo 0)
 PYTHON ?=
 
 UV := uv==0.13.7

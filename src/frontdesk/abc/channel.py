@@ -303,10 +303,11 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """Return the caller's account with the question that waits for them; `None` on a host without a linker."""
         ...
 
-    async def home_of(self, caller: Caller) -> ChannelIdentity:
+    async def home_of(self, caller: Caller, *, fresh: bool = False) -> ChannelIdentity:
         """Return the identity of this channel that stands for all those of the caller's on it that are linked.
 
-        It is the caller's own without a link; of several, the first that was linked.
+        It is the caller's own without a link; of several, the first that was linked. Unless `fresh`, what another
+        process has linked may be seen a moment later.
         """
         ...
 

@@ -257,13 +257,14 @@ class Links:
         names = (one.get(name) for name in _NAMES for one in claims)
         return next((name for name in names if isinstance(name, str) and name), None)
 
-    async def home_of(self, identity: ChannelIdentity) -> ChannelIdentity:
-        """Return the first of the person's identities on the same channel."""
-        links = [link for link in await self._linked_with(identity) if link.identity.channel == identity.channel]
+    async def home_of(self, identity: ChannelIdentity, *, fresh: bool = False) -> ChannelIdentity:
+        """Return the first of the person's identities on the same channel; if `fresh`, as it is in the store."""
+        linked = await self._linked_with(identity, fresh=fresh)
+        links = [link for link in linked if link.identity.channel == identity.channel]
         return first_of(links).identity if links else identity
 
-    async def _linked_with(self, identity: ChannelIdentity) -> Sequence[LinkRecord]:
-        link = await self.link_of(identity)
+    async def _linked_with(self, identity: ChannelIdentity, *, fresh: bool = False) -> Sequence[LinkRecord]:
+        link = await self._store.identities.link(identity, fresh=fresh)
         return () if link is None else await self._store.identities.links(link.isolation_key)
 
     async def greet(self, caller: Caller, linker: IdentityLinker) -> bool:

@@ -104,7 +104,7 @@ class MemoryIdentities:
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
         return self._links(self.of_key.get(isolation_key, ()))
 
-    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
+    async def link(self, identity: ChannelIdentity, *, fresh: bool = False) -> LinkRecord | None:
         return self.linked.get(identity.key)
 
     async def linked_as(self, subject: str) -> LinkRecord | None:

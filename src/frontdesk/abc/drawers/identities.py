@@ -30,8 +30,8 @@ class Identities(Protocol):
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
 
-    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        """Return the link of an identity, whoever's it is."""
+    async def link(self, identity: ChannelIdentity, *, fresh: bool = False) -> LinkRecord | None:
+        """Return the link of an identity, whoever's it is; unless `fresh`, it may be cached as in `find`."""
         ...
 
     async def linked_as(self, subject: str) -> LinkRecord | None:

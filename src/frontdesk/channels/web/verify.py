@@ -128,8 +128,14 @@ class PersonVerifier(VisitorVerifier):
         self._allow = allow
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        visitor = await super().verify(scope, headers)
-        home = await self._context.home_of(visitor)
+        return await self._person(await super().verify(scope, headers), fresh=False)
+
+    async def recheck(self, scope: Scope, headers: Headers) -> Caller:
+        # A page is told of a link once: whose it is then must be known here too, also if another process has made it.
+        return await self._person(await super().verify(scope, headers), fresh=True)
+
+    async def _person(self, visitor: Caller, *, fresh: bool) -> Caller:
+        home = await self._context.home_of(visitor, fresh=fresh)
         if home.key == visitor.identity.key:
             return visitor
         await self._allow(visitor)

@@ -45,9 +45,9 @@ class LinkCalls(ScopedCalls):
             question=await linker.question_of(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
         )
 
-    async def home_of(self, caller: Caller) -> ChannelIdentity:
+    async def home_of(self, caller: Caller, *, fresh: bool = False) -> ChannelIdentity:
         links = self._parts.links
-        return caller.identity if links is None else await links.home_of(caller.identity)
+        return caller.identity if links is None else await links.home_of(caller.identity, fresh=fresh)
 
     async def _linker(self, caller: Caller) -> tuple[IdentityLinker, Links]:
         await self._not_denied(caller)

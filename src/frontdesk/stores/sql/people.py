@@ -160,8 +160,8 @@ class SqlIdentities:
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
         return await self._read(f"{_LINK} WHERE isolation_key = ? ORDER BY channel, native_id", (key(isolation_key),))
 
-    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        cached = self._links.get(identity)
+    async def link(self, identity: ChannelIdentity, *, fresh: bool = False) -> LinkRecord | None:
+        cached = None if fresh else self._links.get(identity)
         if cached is not None:
             return cached[1]
         changes, asked_at = self._links.changes, self._clock.steady()
