@@ -49,7 +49,7 @@ class _Held:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
-        if self._store.at in self._calls and "queue_run" not in self._calls:
+        if self._store.at in self._calls and ("queue_run" not in self._calls or self._store.at == "queue_run"):
             self._store.reached.set()
             await self._store.go_on.wait()
         await self._transaction.__aexit__(*error)
@@ -67,6 +67,26 @@ async def test_one_that_was_cancelled_before_its_first_step_stayed_queued_for_ev
         token = await host.run_in_background(ASKED, identity=ADA)
         # Nothing was awaited since, so that its task has not run yet.
         assert (await host.cancel(token, identity=ADA)).status == "cancelled"
+
+
+async def test_one_that_was_written_while_its_host_stopped_went_on_behind_the_end_of_the_store() -> None:
+    store = HeldStore("queue_run")
+    host = host_over(store)
+    async with host.app.router.lifespan_context(host.app):
+        asking = asyncio.create_task(host.run_in_background(ASKED, identity=ADA))
+        await store.reached.wait()
+        background = parts_of(host).background
+        stopping = asyncio.create_task(background.drain())
+        for _ in range(100):
+            # Far more steps than it takes if it does not wait for what is being written.
+            await asyncio.sleep(0)
+        store.go_on.set()
+        await stopping
+        record = await host.get_continuation(await asking, identity=ADA)
+        job = await store.background.get(record.owner, record.run_id)
+        assert not background.run_tasks
+        assert job is not None
+        assert job.holder == "", "the next process takes it up"
 
 
 async def test_one_that_was_cancelled_while_its_beginning_was_written_stayed_queued() -> None:

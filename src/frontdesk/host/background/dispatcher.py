@@ -68,6 +68,8 @@ class BackgroundDispatcher:
         self._dispatching: asyncio.Task[None] | None = None
         self._renewal = LeaseRenewal(store.lease_seconds, self._all, self._renew, self._lose)
         self._side_tasks: set[asyncio.Task[None]] = set()
+        self._queueing: set[asyncio.Task[RunRecord]] = set()
+        """Runs that are being written, and begin then."""
         self._worker = RunWorker(store, clock, self._signals, self.followers)
         store.listen(self._on_change)
 
@@ -111,7 +113,10 @@ class BackgroundDispatcher:
         self._coming += room
         record = queued(job).replace(session_key=key)
         # The caller may leave in the middle of this, and a stored run must be worked on.
-        return await asyncio.shield(spawn_clean(self._queue(job, record, event, seen_at)))
+        task = spawn_clean(self._queue(job, record, event, seen_at))
+        self._queueing.add(task)
+        task.add_done_callback(self._queueing.discard)
+        return await asyncio.shield(task)
 
     async def hold(self, turn: Turn, record: RunRecord) -> Job:
         """Write that a run begins in its own request; if this process ends, another one ends it as interrupted."""
@@ -186,7 +191,10 @@ class BackgroundDispatcher:
             self._coming -= bool(job.holder)
             if lease is not None:
                 self._store.sessions.release(lease)
-        if job.holder:
+        if job.holder and self._stopping:
+            # Written while this process began to stop: nothing would wait for the end of its task.
+            await self._worker.give_up(job)
+        elif job.holder:
             self._begin(job, new=True)
         else:
             # The last task may have ended meanwhile, so that nothing else would signal that there is room.
@@ -317,10 +325,13 @@ class BackgroundDispatcher:
         """Let the runs end for a while; leave the others to the next process."""
         self._stopping = True
         await stopped(self._dispatching)
-        await self._ended(self._config.seconds.shutdown_grace)
+        seconds = self._config.seconds
+        if self._queueing:
+            await asyncio.wait(self._queueing, timeout=seconds.shutdown_grace + seconds.cancel_grace)
+        await self._ended(seconds.shutdown_grace)
         for run_task in list(self.run_tasks.values()):
             self.stop(run_task, cancelled=False)
-        await self._ended(self._config.seconds.cancel_grace)
+        await self._ended(seconds.cancel_grace)
         await self._renewal.stop()
 
     async def _renew(self, run_tasks: Sequence[RunTask]) -> tuple[RunTask, ...]:
