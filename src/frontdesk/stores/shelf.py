@@ -2,8 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -78,7 +76,7 @@ class SharedShelf(Shelf[K, V]):
     Owners are counted only once it is full for the first time: until then it costs no more than any other.
     """
 
-    __slots__ = ("_counts", "_is_counting", "_numbers", "_owner_of", "_owners", "_queues", "_ranks")
+    __slots__ = ("_counts", "_is_counting", "_levels", "_owner_of", "_owners", "_queues", "_top")
 
     def __init__(
         self,
@@ -93,9 +91,10 @@ class SharedShelf(Shelf[K, V]):
         """The owner of each entry, once owners are counted."""
         self._queues: dict[Hashable, deque[K]] = {}
         self._counts: dict[Hashable, int] = {}
-        self._ranks: list[tuple[int, int, Hashable]] = []
-        """A heap of owners by their counts; an owner whose count has changed since has another entry."""
-        self._numbers = count()
+        self._levels: dict[int, dict[Hashable, None]] = {}
+        """The owners by their counts."""
+        self._top = 0
+        """The highest count."""
 
     def put(self, key: K, value: V) -> None:
         if not self._is_counting:
@@ -107,14 +106,22 @@ class SharedShelf(Shelf[K, V]):
             if len(self._items) <= self._limit:
                 return
             return self._count_all()
-        is_new = key not in self._items
-        self._items[key] = value
-        if is_new:
-            self._enter(key, self._owner_of(key, value))
-        else:
+        if key in self._items:
+            self._items[key] = value
             self._touched.add(key)
-        while len(self._items) > self._limit:
-            self._drop_one()
+            return
+        owner = self._owner_of(key, value)
+        if len(self._items) >= self._limit and self._counts.get(owner) == self._top:
+            # Most of what is put into a full shelf takes the place of an entry of the same owner, and no count changes.
+            while not self._drop_oldest(owner):
+                pass
+            self._items[key] = value
+            self._owners[key] = owner
+            self._queues[owner].append(key)
+            return
+        self._items[key] = value
+        self._enter(key, owner)
+        self._make_room()
 
     def own(self, key: K) -> None:
         """Count an entry anew, whose owner was not known when it was put."""
@@ -133,49 +140,59 @@ class SharedShelf(Shelf[K, V]):
             if key in self._items:
                 self._enter(key, self._owner_of(key, self._items[key]))
         self._queue.clear()
+        self._make_room()
+
+    def _make_room(self) -> None:
         while len(self._items) > self._limit:
-            self._drop_one()
+            level = self._levels[self._top]
+            owner = next(iter(level))
+            if self._drop_oldest(owner):
+                self._count(owner, -1)
+            else:
+                # Of owners with as many entries, another one is looked at next.
+                del level[owner]
+                level[owner] = None
+
+    def _drop_oldest(self, owner: Hashable) -> bool:
+        """Drop the oldest entry of an owner, unless it was touched, or is not theirs any more; its count stays."""
+        queue = self._queues[owner]
+        key = queue.popleft()
+        if key not in self._items or self._owners[key] != owner:
+            return False
+        if key in self._touched:
+            self._touched.discard(key)
+            queue.append(key)
+            return False
+        del self._owners[key]
+        self._drop(key)
+        return True
 
     def _enter(self, key: K, owner: Hashable) -> None:
         self._owners[key] = owner
         queue = self._queues.setdefault(owner, deque())
         queue.append(key)
-        self._rank(owner, self._counts.get(owner, 0) + 1)
+        self._count(owner, 1)
         if len(queue) > 2 * self._counts[owner] + 16:
             # Keys that were removed are still in the queue.
             kept = dict.fromkeys(queued for queued in queue if self._owners.get(queued) == owner)
             self._queues[owner] = deque(kept)
 
     def _leave(self, key: K) -> None:
-        owner = self._owners.pop(key)
-        self._rank(owner, self._counts[owner] - 1)
+        self._count(self._owners.pop(key), -1)
 
-    def _rank(self, owner: Hashable, entries: int) -> None:
-        if not entries:
+    def _count(self, owner: Hashable, more: int) -> None:
+        before = self._counts.get(owner, 0)
+        after = before + more
+        if before:
+            level = self._levels[before]
+            del level[owner]
+            if not level:
+                del self._levels[before]
+        if after:
+            self._counts[owner] = after
+            self._levels.setdefault(after, {})[owner] = None
+        else:
             del self._counts[owner]
             del self._queues[owner]
-            return
-        self._counts[owner] = entries
-        heappush(self._ranks, (-entries, next(self._numbers), owner))
-        if len(self._ranks) > 4 * self._limit + 64:
-            self._ranks = [(-counted, next(self._numbers), one) for one, counted in self._counts.items()]
-            heapify(self._ranks)
-
-    def _drop_one(self) -> None:
-        entries, _, owner = self._ranks[0]
-        queue = self._queues.get(owner)
-        if queue is None or self._counts.get(owner) != -entries:
-            heappop(self._ranks)
-            return
-        key = queue.popleft()
-        if self._owners.get(key) != owner or key not in self._items:
-            return
-        if key in self._touched:
-            self._touched.discard(key)
-            queue.append(key)
-            # Of owners with as many entries, another one is looked at next.
-            heappop(self._ranks)
-            self._rank(owner, -entries)
-            return
-        self._leave(key)
-        self._drop(key)
+        if after > self._top or (before == self._top and before not in self._levels):
+            self._top = after
