@@ -126,8 +126,10 @@ class SharedShelf(Shelf[K, V]):
     def own(self, key: K) -> None:
         """Count an entry anew, whose owner was not known when it was put."""
         if self._is_counting and key in self._items:
-            self._leave(key)
-            self._enter(key, self._owner_of(key, self._items[key]))
+            owner = self._owner_of(key, self._items[key])
+            if owner != self._owners[key]:
+                self._leave(key)
+                self._enter(key, owner)
 
     def pop(self, key: K) -> V | None:
         if self._is_counting and key in self._items:
