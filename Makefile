@@ -78,15 +78,17 @@ define installed
 	@touch $(1)/.installed
 endef
 
+# A lock file names all that is needed. Without --no-deps, pip would take the newest version of a package that another one
+# needs with an extra, and refuse it because it is not the locked one.
 .venv/.locked: requirements/dev.txt
 	$(call venv,.venv)
-	@.venv/bin/python -m pip install -qq --require-hashes --requirement requirements/dev.txt
+	@.venv/bin/python -m pip install -qq --require-hashes --no-deps --requirement requirements/dev.txt
 	@touch $@
 
 # Without a network what needs it is skipped, and says so.
 .venv-providers/.installed: requirements/providers.txt pyproject.toml
 	$(call venv,.venv-providers)
-	@if .venv-providers/bin/python -m pip install -qq --require-hashes --requirement requirements/providers.txt && \
+	@if .venv-providers/bin/python -m pip install -qq --require-hashes --no-deps --requirement requirements/providers.txt && \
 		.venv-providers/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .; then touch $@; \
 	else echo "the clients of models can't be installed; what needs them is skipped" >&2; fi
 
@@ -97,7 +99,7 @@ endef
 .PRECIOUS: .venv-%/.locked
 .venv-%/.locked: requirements/%.txt
 	$(call venv,.venv-$*)
-	@.venv-$*/bin/python -m pip install -qq --require-hashes --requirement $<
+	@.venv-$*/bin/python -m pip install -qq --require-hashes --no-deps --requirement $<
 	@touch $@
 
 .venv-%/.installed: .venv-%/.locked pyproject.toml

@@ -50,7 +50,9 @@ class PythonClient:
         if mark.exists() and mark.read_text() == wanted:
             return
         await run(sys.executable, "-m", "venv", "--clear", str(place))
-        await run(str(place / "bin/python"), "-m", "pip", "install", "-qq", "--require-hashes", "-r", str(locked))
+        await run(
+            str(place / "bin/python"), "-m", "pip", "install", "-qq", "--require-hashes", "--no-deps", "-r", str(locked)
+        )
         mark.write_text(wanted)
 
     async def ask(self, url: str) -> Found:
