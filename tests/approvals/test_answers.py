@@ -191,6 +191,10 @@ async def test_of_two_branches_only_one_can_answer(desk: TwoQuestions) -> None:
         ({"digest": "another call"}, "ses_1", False, False),
         ({"digest": "another call"}, "branch", True, False),
         ({"status": "approved"}, "ses_1", False, False),
+        # Decided while the answer to another question of its turn was acted on.
+        ({"status": "approved", "attempt": "att_1", "begun": False}, "ses_1", False, True),
+        ({"status": "rejected", "attempt": "att_1", "begun": False}, "branch", False, True),
+        ({"status": "cancelled", "attempt": "att_1", "begun": False}, "ses_1", False, False),
         ({"status": "approved"}, "ses_1", True, True),
         ({"status": "cancelled"}, "branch", True, True),
         ({"status": "approved"}, "ses_other", True, None),

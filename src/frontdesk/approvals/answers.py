@@ -131,9 +131,14 @@ class ApprovalAnswers:
         return with_shown_ids(value, ids)
 
     def _same(self, asked: Sequence[PendingApproval], digest: str) -> PendingApproval | None:
-        """Return the last question of those asked before that is the same, and may come again."""
+        """Return the last question of those asked before that is the same, and may come again.
+
+        One that was decided a moment ago may: a target that goes on with the answer to another question repeats it,
+        until it has heard its answer too.
+        """
         for question in reversed(asked):
-            if compare_digest(question.digest, digest) and (question.status == "pending" or self._may_repeat):
+            is_open = question.waits and question.status != "cancelled"
+            if compare_digest(question.digest, digest) and (is_open or self._may_repeat):
                 return question
         return None
 
@@ -142,9 +147,9 @@ class ApprovalAnswers:
     ) -> list[PendingApproval]:
         """Return the questions that are not stored yet, with ids of ours; the target may not use one of its ids twice.
 
-        A pending question of the session, or of one that it branched from, may come again. A decided one may only if
-        the target repeats the requests that it waits for, as a workflow does. Any other question under the same id of
-        the target's is an `ApprovalIdError`.
+        A question of the session, or of one that it branched from, may come again until its answer was acted on; later
+        only if the target repeats the requests that it waits for, as a workflow does. Any other question under the same
+        id of the target's is an `ApprovalIdError`.
         """
         fresh: list[PendingApproval] = []
         for question in questions:
