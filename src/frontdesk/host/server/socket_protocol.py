@@ -47,6 +47,14 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         self.conn.max_message_size = max_bytes + _MARGIN
         self._hold = hold
 
+    def shutdown(self) -> None:
+        if self.handshake_complete and not self.close_sent and self.conn.state.name != "OPEN":
+            # Its client has just said goodbye: uvicorn's own would fail, and the server would stop nothing behind it.
+            self.stop_keepalive()
+            self.transport.abort()
+        else:
+            super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         if not self.handshake_initiated:
             super().data_received(data)
