@@ -31,7 +31,6 @@ from frontdesk.channels.responses.wire import (
     OutputText,
     ReasoningItem,
     Refusal,
-    TextDelta,
 )
 from frontdesk.kit.framework.contents import (
     call_arguments,
@@ -66,7 +65,7 @@ class Assembler:
         encrypted: bool = False,
         approved: Mapping[str, Content] | None = None,
         emit: Emit = nothing,
-        delta: Callable[[TextDelta], None] | None = None,
+        delta: Callable[[str, int, int, str], None] | None = None,
     ) -> None:
         """`approved` are calls of earlier responses that may run in this one, by id: as asked about, or alone."""
         self.items: list[Any] = []
@@ -228,16 +227,9 @@ class Assembler:
             if text and self._watched:
                 self._emit("response.refusal.delta", {**self._place(item), "delta": text})
             return
-        if text and self._delta is not None:
-            self._delta(
-                TextDelta(
-                    sequence_number=0,
-                    item_id=item.id,
-                    output_index=len(self.items) - 1,
-                    content_index=len(item.content) - 1,
-                    delta=text,
-                )
-            )
+        delta = self._delta
+        if text and delta is not None:
+            delta(item.id, len(self.items) - 1, len(item.content) - 1, text)
         for annotation in content.annotations or ():
             self._annotate(item, part, annotation)
 

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 from agent_framework import AgentResponseUpdate
 
-from frontdesk.channels.responses.render import Renderer, error_body, event, status_of, text_delta
-from frontdesk.channels.responses.wire import ResponseOut, TextDelta
+from frontdesk.channels.responses.render import Renderer, error_body, event, status_of
+from frontdesk.channels.responses.text_deltas import TextDeltas
+from frontdesk.channels.responses.wire import ResponseOut
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
@@ -100,6 +101,7 @@ class Script:
         self._pack = pack
         self._number = 0
         self._told: list[bytes] = []
+        self._deltas = TextDeltas()
         self._assembler = renderer.assembler(run, emit=self._tell, delta=self._tell_delta)
 
     def _tell(self, kind: str, fields: dict[str, Any]) -> None:
@@ -107,9 +109,9 @@ class Script:
             self._told.append(event(kind, fields, self._number))
         self._number += 1
 
-    def _tell_delta(self, delta: TextDelta) -> None:
+    def _tell_delta(self, item_id: str, output_index: int, content_index: int, text: str) -> None:
         if self._number > self._after:
-            self._told.append(text_delta(delta, self._number))
+            self._told.append(self._deltas.event(self._number, item_id, output_index, content_index, text))
         self._number += 1
 
     def _take(self) -> Sequence[bytes]:

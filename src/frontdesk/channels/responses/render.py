@@ -18,7 +18,6 @@ from frontdesk.channels.responses.wire import (
     MessageItem,
     OutputText,
     ResponseOut,
-    TextDelta,
     Usage,
 )
 from frontdesk.data.run import DECISIONS, RunRecord
@@ -106,8 +105,8 @@ class Renderer:
         usage = None if result.usage_details is None else _usage((result,))
         return self._template.fill(
             _encoder.encode(run.run_id),
-            b"%d" % run.created_at,
-            b"%d" % run.finished_at if run.finished_at else b"null",
+            _encoder.encode(int(run.created_at)),
+            _encoder.encode(int(run.finished_at)) if run.finished_at else b"null",
             b"null" if previous is None else _encoder.encode(previous),
             _encoder.encode(item_id("msg", run.run_id, 0)),
             said,
@@ -416,12 +415,6 @@ def status_of(error: RequestError) -> int:
 
 def _is_lost(error: RequestError) -> bool:
     return error.status == 404 and error.param in ("previous_run_id", "previous_response_id")
-
-
-def text_delta(delta: TextDelta, number: int) -> bytes:
-    """Encode the most frequent event without detours."""
-    delta.sequence_number = number
-    return b"event: response.output_text.delta\ndata: %b\n\n" % encode(delta)
 
 
 def event(kind: str, fields: dict[str, Any], number: int) -> bytes:

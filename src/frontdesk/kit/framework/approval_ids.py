@@ -10,6 +10,7 @@ from frontdesk.kit.framework.types import is_event, is_messages, is_response
 
 T = TypeVar("T")
 
+_WITH_CONTENTS = (AgentResponseUpdate, Message)
 _REQUEST = "function_approval_request"
 _WAITS_FOR = "waits_for"
 _SHOWN = "approval_id"
@@ -18,7 +19,7 @@ _SHOWN = "approval_id"
 
 def requests_in(value: Any) -> list[Content]:
     """Return all approval requests of an update or a result, wherever they are in it."""
-    if isinstance(value, (AgentResponseUpdate, Message)):
+    if isinstance(value, _WITH_CONTENTS):
         # Every piece of a stream comes by here, and hardly any has one.
         for content in value.contents or ():
             if content.type == _REQUEST:

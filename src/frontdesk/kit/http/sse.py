@@ -124,7 +124,8 @@ class EventStream:
         """Send one event; wait while the reader is slow."""
         self._idle_since = self._loop.time()
         self._blocked = True
-        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        send = self._send
+        await send({"type": "http.response.body", "body": event, "more_body": True})
         self._blocked = False
 
     async def end(self) -> None:
