@@ -45,7 +45,7 @@ class TargetTurn(Protocol):
     admitted: AdmittedRequest
     session: Any
     """The framework's `AgentSession`, or `None` when the request has no session."""
-    messages: list[Any]
+    messages: Sequence[Any]
     """The framework messages that came in."""
     work: Any
     """Takes note of the threads that work for the turn."""
@@ -69,8 +69,7 @@ class TargetTurn(Protocol):
         """List what an interrupted workflow has put out before it goes on."""
         ...
 
-    @property
-    def guarded(self) -> bool:
+    def is_guarded(self) -> bool:
         """Tell whether `begin` has to be awaited before something is done that can't be done twice."""
         ...
 
@@ -82,7 +81,6 @@ class TargetTurn(Protocol):
         """Note a checkpoint that was saved, before an earlier one is given up."""
         ...
 
-    @property
     def has_history(self) -> bool:
         """Tell whether there may be any; a session that has none need not be asked."""
         ...

@@ -159,12 +159,10 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
         """Return the keys that a hook has set, or those of a trusted platform."""
         return self.request.isolation or self.caller.isolation
 
-    @property
     def is_delivered(self) -> bool:
         """Tell whether anything of its answer may go out as a delivery, and not on the wire."""
         return self.pushes or self.request.response_target.kind != "originating"
 
-    @property
     def targets_elsewhere(self) -> bool:
         """Tell whether its answer goes to another place than where it came from, or nowhere."""
         return self.request.response_target.kind != "originating"

@@ -79,7 +79,7 @@ class HostApp(Starlette):
         ]
         fixed = [route for route in ours if not route.param_convertors and route.methods is None]
         # Of two channels that serve a path alike, the first answers, as it does without the shortcut.
-        self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in reversed(fixed)}
+        self._fixed: dict[str, ASGIApp] = {route.path: route.app.__call__ for route in reversed(fixed)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._answers is not None and scope["type"] == "http":

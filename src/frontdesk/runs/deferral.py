@@ -37,7 +37,7 @@ class Deferral:
 
     def runs_inline(self, admitted: AdmittedRequest) -> bool:
         """Tell whether a request is answered on its own wire and presence is not recorded, as with most requests."""
-        return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere)
+        return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere())
 
     async def queue_if_needed(self, admitted: AdmittedRequest) -> HostedRunResult[Any] | None:
         """Record where a person is; queue their run if it goes to the background."""

@@ -128,7 +128,7 @@ class RunFinisher:
             result = await self.show(turn, result)
         new, shared = await self._asking.bind(turn, asked, result) if asked else ((), ())
         route = ORIGINATING
-        if admitted.is_delivered:
+        if admitted.is_delivered():
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             rows = await self._planner.rows(admitted, result, ended, route, turn.messages, turn.shown, shared)

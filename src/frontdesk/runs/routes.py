@@ -20,7 +20,7 @@ class Routes:
     async def of(self, turn: Turn) -> Route:
         """Return the route of a turn's answer, as it was when it was first needed."""
         if turn.route is None:
-            turn.route = await self._planner.route(turn.admitted) if turn.admitted.is_delivered else ORIGINATING
+            turn.route = await self._planner.route(turn.admitted) if turn.admitted.is_delivered() else ORIGINATING
         return turn.route
 
     async def answer_hosting(self, turn: Turn) -> Mapping[str, Any]:
@@ -32,4 +32,4 @@ class Routes:
 
         The answer itself is routed at its end: until then people are linked, unlinked, and seen elsewhere.
         """
-        return not admitted.targets_elsewhere or (await self._planner.route(admitted)).originating
+        return not admitted.targets_elsewhere() or (await self._planner.route(admitted)).originating

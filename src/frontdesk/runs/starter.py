@@ -12,7 +12,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.aio.current import current_turn
+from frontdesk.kit.aio.current import set_turn
 from frontdesk.kit.framework.approval_ids import with_shown_ids
 from frontdesk.kit.framework.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.kit.framework.contents import open_calls
@@ -70,7 +70,7 @@ class RunStarter:
                 self._idempotent_runs.let_go(turn)
             self._turns.close(turn)
             raise
-        current_turn.set(turn)
+        set_turn(turn)
         return run
 
     def open_turn(self, admitted: AdmittedRequest, waits: bool, job: Job | None) -> Coroutine[Any, Any, Turn]:
@@ -143,7 +143,7 @@ class RunStarter:
 
     def close(self, run: ActiveRun) -> None:
         """End a run in this process, and release its session."""
-        current_turn.set(None)
+        set_turn(None)
         self._active.end(run)
         if run.turn.held:
             self._idempotent_runs.let_go(run.turn)

@@ -50,7 +50,7 @@ class Branches:
     def _name(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
         """Return the name of the session that a run has to leave free; `None` if it may hold its session."""
         request = admitted.request
-        if not request.background or not admitted.targets_elsewhere:
+        if not request.background or not admitted.targets_elsewhere():
             return None
         if request.approvals or request.client_outputs:
             # It continues a run that the session itself waits for.

@@ -106,7 +106,7 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Write the end of a run that has completed; return the recorded end if there is one already."""
-        if turn.is_ending and (recorded := await turn.end()) is not None:
+        if turn.is_ending() and (recorded := await turn.end()) is not None:
             return recorded
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
@@ -117,7 +117,7 @@ class Recorder:
             changes = {
                 "status": "completed",
                 "result": result,
-                "client_calls": (*_still_waiting(turn), *_client_calls(turn, result)),
+                "client_calls": _still_waiting(turn) + _client_calls(turn, result),
                 "checkpoint": turn.checkpoint,
             }
             return await self._write(turn, run, kept, questions, changes)
@@ -140,7 +140,7 @@ class Recorder:
 
         If an end is written already, or being written, return that one.
         """
-        if turn.is_ending and (recorded := await turn.end()) is not None:
+        if turn.is_ending() and (recorded := await turn.end()) is not None:
             return recorded
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
@@ -255,7 +255,7 @@ class Recorder:
             messages = [*turn.rebuilt_history, *messages]
         if session is not None and turn.lease is not None:
             session = _after(session, len(messages), now, changes)
-            transaction.save_session(session, turn.lease, keep=turn.busy)
+            transaction.save_session(session, turn.lease, keep=turn.is_busy())
             transaction.append_history(session.session_id, messages)
             if items:
                 transaction.add_items(session.owner, items)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_framework import AgentSession
@@ -36,126 +37,80 @@ class LiveEnding(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """One turn: the request, its session while it is open, and what the turn adds to it."""
 
-    __slots__ = (
-        "_store",
-        "_work",
-        "_written",
-        "admitted",
-        "answer_hosting",
-        "answering",
-        "approval_ids",
-        "asked",
-        "checkpoint",
-        "closed",
-        "deliveries",
-        "event",
-        "fork",
-        "held",
-        "home",
-        "job",
-        "lease",
-        "live",
-        "may_be_recorded",
-        "messages",
-        "new",
-        "plan",
-        "rebuilt_history",
-        "record",
-        "recorded",
-        "requester",
-        "route",
-        "session",
-        "settled",
-        "shown",
-        "staged",
-        "unreadable",
-        "unrestored",
-        "writing",
-    )
-
-    messages: list[Any]
-    staged: list[Any] | None
-    rebuilt_history: Sequence[Any] | None
+    _store: HostStateStore
+    admitted: AdmittedRequest
+    record: SessionRecord | None
+    lease: Lease | None
+    session: AgentSession | None = None
+    messages: Sequence[Any] = ()
+    staged: list[Any] | None = None
+    rebuilt_history: Sequence[Any] | None = None
     """The history made from the items of a conversation, where the session has none that counts."""
-    unreadable: UnreadableRecordError | None
+    unreadable: UnreadableRecordError | None = None
     """The error with which its history could not be read: then the turn has not begun."""
-    plan: Any
-    checkpoint: CheckpointRef | None
-    fork: Any
-    route: Route | None
+    plan: Any = None
+    checkpoint: CheckpointRef | None = None
+    fork: Any = None
+    route: Route | None = None
     """The route of the answer, once it was computed."""
-    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None
-    closed: bool
-    unrestored: bool
+    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
+    closed: bool = False
+    unrestored: bool = False
     """Whether the session is still to be restored, in a thread."""
-    writing: bool
+    writing: bool = False
     """Whether the end of its run is being written."""
-    recorded: RunRecord | None
+    recorded: RunRecord | None = None
     """The end of its run, once it is written: there is only one."""
-    may_be_recorded: bool
+    may_be_recorded: bool = False
     """Whether an end was written of which nobody knows whether it went through."""
-    home: SessionRecord | None
+    home: SessionRecord | None = None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
-    new: bool
+    new: bool = False
     """Whether its session begins with it, and is not stored or announced yet."""
-    job: Job | None
+    job: Job | None = None
     """The job of a background run, or of a run that its request holds by an idempotency key."""
-    held: bool
+    held: bool = False
     """Whether its own request works on the job; another worker may only record that it was interrupted."""
-    settled: bool
+    settled: bool = False
     """Whether its job has been ended in the store."""
-    answering: Answering | None
+    answering: Answering | None = None
     """The answers to approvals that the turn acts on, if it does."""
-    event: InboxItem | None
+    event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[Delivery] = ()
     """The deliveries of the result to other places, written together with it."""
-    asked: Sequence[Delivery]
+    asked: Sequence[Delivery] = ()
     """The deliveries that ask other people about its tool calls, written together with the questions."""
-    live: LiveEnding | None
+    live: LiveEnding | None = None
     """The writer that showed the answer while it was written, and ends together with the run."""
-    shown: Any
+    shown: Any = None
     """The result as it was shown while it was written, if a hook has changed that."""
-    requester: IdentityRecord | None
+    requester: IdentityRecord | None = None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
-    approval_ids: dict[str, str] | None
+    approval_ids: dict[str, str] | None = None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
-    _work: ThreadWork | None
-    _written: asyncio.Event | None
+    _work: ThreadWork | None = None
+    _written: asyncio.Event | None = None
 
-    def __init__(
-        self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
-    ) -> None:
-        self._store = store
-        self.admitted = admitted
-        self.record = record
-        self.lease = lease
-        self.session: AgentSession | None = None
-        self.messages = []
-        self.staged = self.rebuilt_history = self.unreadable = self.plan = None
-        self.checkpoint = self.fork = self.route = self.answer_hosting = None
-        self.recorded = self.home = self.job = self.answering = None
-        self.event = self.live = self.shown = self.requester = None
-        self.approval_ids = self._work = self._written = None
-        self.closed = self.unrestored = self.writing = self.may_be_recorded = False
-        self.new = self.held = self.settled = False
-        self.deliveries = self.asked = ()
-        if record is not None:
-            if record.state and is_heavy(record.state):
-                self.unrestored = True
-            else:
-                self.session = restore(record)
+    def __post_init__(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        if record.state and is_heavy(record.state):
+            self.unrestored = True
+        else:
+            self.session = restore(record)
 
     @property
     def earlier(self) -> Sequence[Any]:
         """Return the outputs of an interrupted workflow before it is resumed."""
         return () if self.job is None else self.job.earlier
 
-    @property
-    def guarded(self) -> bool:
+    def is_guarded(self) -> bool:
         """Tell whether `begin` must be called before anything is done that can't be done twice."""
         if self.answering is not None and not self.answering.begun:
             return True
@@ -184,12 +139,10 @@ class Turn:
             self._work = ThreadWork()
         return self._work
 
-    @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Tell whether a thread is still at work."""
         return self._work is not None and self._work.busy
 
-    @property
     def is_ending(self) -> bool:
         """Tell whether the end of the run is written, or being written."""
         return self.writing or self.recorded is not None
@@ -208,7 +161,6 @@ class Turn:
             self._written.set()
             self._written = None
 
-    @property
     def has_history(self) -> bool:
         """Tell whether there may be a history to read."""
         record = self.record
@@ -226,7 +178,7 @@ class Turn:
         record = self.record
         if self.rebuilt_history is not None:
             return self.rebuilt_history
-        if record is None or not self.has_history:
+        if record is None or not self.has_history():
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:
             # A branch that is not stored yet has only the messages that it shares.

@@ -70,8 +70,8 @@ class Turns:
         if request.session_mode == "disabled":
             return Turn(self._store, admitted, None, None)
         self.check(admitted, tracked)
-        is_named = request.previous_run_id is not None or _names_its_own(request)
         name = self.name_of(admitted, tracked)
+        is_named = request.previous_run_id is not None or (request.session is not None and _names_its_own(request))
         if name is None and new_id is None and request.store and not is_named:
             turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
             turn.new = True
@@ -216,7 +216,7 @@ class Turns:
         except BaseException:
             self._release(lease)
             raise
-        if turn.is_ending:
+        if turn.is_ending():
             # It was ended meanwhile by a call that did not wait for its session.
             self._release(lease)
             return
@@ -369,7 +369,7 @@ class Turns:
             return
         turn.closed = True
         session_id = turn.record.session_id
-        if not turn.busy or turn.home is not None:
+        if not turn.is_busy() or turn.home is not None:
             # Threads of a branch do not touch the session that the branch has left.
             self._free(turn, session_id)
             return

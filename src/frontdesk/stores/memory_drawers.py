@@ -188,7 +188,7 @@ class MemorySessions:
         elif kept.record is not None:
             self.kept.touch(record.session_id)
         is_first, kept.record = kept.record is None, record
-        if is_first:
+        if is_first and kept.owner != record.owner:
             self.kept.own(record.session_id)
 
     def append(self, session_id: str, messages: Sequence[Any]) -> None:

@@ -70,7 +70,7 @@ class MemoryIdentities:
             self.owned.pop(record.isolation_key, None)
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
-        key = identity.key
+        key = (identity.channel, identity.native_id)
         record = self.records.get(key)
         if record is not None:
             self.records.touch(key)

@@ -159,7 +159,7 @@ class SharedShelf(Shelf[K, V]):
         """Drop the oldest entry of an owner, unless it was touched, or is not theirs any more; its count stays."""
         queue = self._queues[owner]
         key = queue.popleft()
-        if key not in self._items or self._owners[key] != owner:
+        if self._owners.get(key) != owner:
             return False
         if key in self._touched:
             self._touched.discard(key)

@@ -126,7 +126,7 @@ class AgentTarget:
         messages = turn.messages
         need_messages(messages)
         self.check(turn.admitted.request)
-        if self._history == "host" and turn.has_history:
+        if self._history == "host" and turn.has_history():
             messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}
         if self._takes_session and turn.session is not None:
@@ -136,7 +136,7 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
-        if turn.guarded:
+        if turn.is_guarded():
             if self._observes_tools:
                 arguments["middleware"] = _begin_middleware(turn)
             else:

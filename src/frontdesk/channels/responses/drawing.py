@@ -75,9 +75,14 @@ def call_of(asked: Content) -> str:
     return str((asked.function_call or asked).call_id)
 
 
+_PLACES = tuple(f"{place:04x}" for place in range(16))
+"""The places of most items, as they are written in ids."""
+
+
 def item_id(prefix: str, run_id: str, place: int) -> str:
     """Make the id of an item from that of its response, so that it is found again without an index of items."""
-    return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
+    written = _PLACES[place] if place < len(_PLACES) else f"{place:04x}"
+    return f"{prefix}_{run_id.partition('_')[2] or run_id}{written}"
 
 
 def annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -208,7 +208,7 @@ class LiveReplies:
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
         """Tell whether the answer goes back to where it was asked for, as far as that is known before its end."""
-        return not admitted.targets_elsewhere or (await self._planner.route(admitted)).originating
+        return not admitted.targets_elsewhere() or (await self._planner.route(admitted)).originating
 
     def _shows(self, channel: Channel, blank: Delivery) -> bool:
         streams = self._streaming.get(channel.name)

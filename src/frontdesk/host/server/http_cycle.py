@@ -6,6 +6,7 @@ and an event is made when something waits for it.
 """
 
 import asyncio
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,15 +14,16 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
-_VALUE = bytes({*range(256)} - {*range(32), 0x7F} | {0x09})
-"""The bytes that the value of a header may have."""
+_BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 # Capitals are left to uvicorn, which turns them into lower case.
-_NAME = bytes({*_VALUE} - {*b'\t()<>@,;:[]={} \\"'} - {*b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"})
-"""The bytes that the name of a header may have."""
+_BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"A-Z]').search
+_LENGTH = b"content-length: "
+_starts = {b"content-length": _LENGTH}
+"""The beginnings of lines, by the names of their headers, which are few and always the same."""
+_MOST_STARTS = 1024
 _SMALL_CHUNK = 1024
 _CHUNKS = tuple(b"%x\r\n" % size for size in range(_SMALL_CHUNK))
 """The lines before small pieces of a stream."""
-_LENGTH = b"\r\ncontent-length: "
 # Called for every request: `super()` would look them up each time.
 _send = RequestResponseCycle.send
 _receive = RequestResponseCycle.receive
@@ -39,7 +41,8 @@ class CommonHeaders:
     def lines(self, headers: RawHeaders) -> bytes | None:
         """Return the lines of a list, which are made once for each list; `None` as `plain_head` does."""
         if headers is not self._headers:
-            self._headers, self._lines = headers, plain_head(b"", headers)
+            lines, length = plain_head(b"", headers) or (None, b"")
+            self._headers, self._lines = headers, None if length else lines
         return self._lines
 
 
@@ -72,8 +75,8 @@ class HttpCycle(RequestResponseCycle):
         """Whether the app has received the whole body."""
         self._head: Any = None
         """The first message of an answer with a length, until the second comes."""
-        self._lines = b""
-        """That message as it is sent."""
+        self._lines = self._length = b""
+        """That message as it is sent, and the length that it tells."""
         self._streams = False
         """Whether the next message may be a piece of a stream."""
 
@@ -119,10 +122,10 @@ class HttpCycle(RequestResponseCycle):
         if self.response_started or self.access_log or self.scope["method"] == "HEAD":
             return False
         common = self._common.lines(self.default_headers)
-        lines = None if common is None else plain_head(STATUS_LINE[head["status"]] + common, head.get("headers", ()))
-        if lines is None or lines.count(_LENGTH) != 1:
+        plain = None if common is None else plain_head(STATUS_LINE[head["status"]] + common, head.get("headers", ()))
+        if plain is None or not plain[1].isdigit():
             return False
-        self._lines = lines
+        self._lines, self._length = plain
         return True
 
     def _send_whole(self, message: Any) -> bool:
@@ -133,10 +136,10 @@ class HttpCycle(RequestResponseCycle):
             or not self.keep_alive
             or self.flow.write_paused
             or self.disconnected
-            or self._lines.find(b"%b%d\r\n" % (_LENGTH, len(body))) < 0
+            or int(self._length) != len(body)
         ):
             return False
-        self.transport.write(b"%b\r\n%b" % (self._lines, body))
+        self.transport.write(b"".join((self._lines, b"\r\n", body)))
         self.response_started = self.response_complete = True
         if self.event is not None:
             self.event.set()
@@ -156,15 +159,32 @@ class HttpCycle(RequestResponseCycle):
         return {"type": "http.request", "body": bytes(body), "more_body": False}
 
 
-def plain_head(start: bytes, headers: RawHeaders) -> bytes | None:
-    """Return headers as they are sent, after `start`; `None` if uvicorn would do more than to send them as they are."""
-    names, parts = b"", [start]
+def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes] | None:
+    """Return headers as they are sent, after `start`, and the length that they tell, if they do.
+
+    `None` if uvicorn would do more than to send them as they are.
+    """
+    length, lines = b"", [start]
+    values: list[bytes] = []
     for name, value in headers:
-        names += name
-        parts += (name, b": ", value, b"\r\n")
-    if names.translate(None, _NAME) or names.find(b"connection") >= 0 or names.find(b"transfer-encoding") >= 0:
+        before = _starts.get(name) or _start_of(name)
+        if before is None:
+            return None
+        if before is _LENGTH:
+            if length:
+                return None
+            length = value
+        lines += (before, value, b"\r\n")
+        values.append(value)
+    # Nearly all values are printable, which is known sooner than that none of their bytes is a bad one.
+    told = b"".join(values).decode("latin-1")
+    return (b"".join(lines), length) if told.isprintable() or not _BAD_VALUE(told) else None
+
+
+def _start_of(name: bytes) -> bytes | None:
+    if _BAD_NAME(name) or name in (b"connection", b"transfer-encoding"):
         return None
-    head = b"".join(parts)
-    # What is left are the line ends, and no more than there are lines.
-    ends = b"\r\n" * (len(parts) // 4)
-    return head if head[len(start) :].translate(None, _VALUE) == ends else None
+    start = name + b": "
+    if len(_starts) < _MOST_STARTS:
+        _starts[name] = start
+    return start

@@ -11,6 +11,10 @@ current_turn: ContextVar[TargetTurn | None] = ContextVar("frontdesk_turn", defau
 current_caller: ContextVar[tuple[str, str] | None] = ContextVar("frontdesk_caller", default=None)
 """The key of the caller, so that callers share evenly what exists once; `None` for work of the host's own."""
 
+# Called for every request: looked up once, and not each time.
+set_turn = current_turn.set
+set_caller = current_caller.set
+
 incoming_trace: ContextVar[str | None] = ContextVar("frontdesk_trace", default=None)
 """The trace that a trusted platform has begun with the present request, as its header `traceparent` has it."""
 

@@ -50,10 +50,11 @@ def present_task() -> "asyncio.Task[Any]":
     """Return the task that runs this; ASGI servers always have one."""
     # Until Python 3.12, asking which loop is running costs a call of the system; nearly always it is the last one of
     # this thread, and a loop that does not run has no task.
-    task = None if _here.loop is None else asyncio.current_task(_here.loop)
+    loop = _here.loop
+    task = None if loop is None else asyncio.current_task(loop)
     if task is None:
-        _here.loop = asyncio.get_running_loop()
-        task = asyncio.current_task(_here.loop)
+        loop = _here.loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
     if task is None:
         raise RuntimeError("this needs a task to run in")
     return task

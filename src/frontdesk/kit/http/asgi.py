@@ -63,7 +63,10 @@ def whole_in(message: Any, limit: int) -> bytes | None:
     """Return the body of a request whose first message has all of it, as most have; `None` for others."""
     if message["type"] != "http.request" or message.get("more_body", False):
         return None
-    return _within(message.get("body", b""), limit)
+    body = message.get("body", b"")
+    if len(body) > limit:
+        raise BodyTooLargeError
+    return body
 
 
 async def read_rest(receive: Receive, message: Any, limit: int, held: BodyHold | None = None) -> bytes:
@@ -75,18 +78,14 @@ async def read_rest(receive: Receive, message: Any, limit: int, held: BodyHold |
             raise ClientGoneError
         part = message.get("body", b"")
         size += len(part)
-        parts.append(_within(part, limit - size + len(part)))
+        if size > limit:
+            raise BodyTooLargeError
+        parts.append(part)
         if held is not None:
             held.add(len(part))
         if not message.get("more_body", False):
             return b"".join(parts)
         message = await receive()
-
-
-def _within(body: bytes, limit: int) -> bytes:
-    if len(body) > limit:
-        raise BodyTooLargeError
-    return body
 
 
 def resumed_after(query: bytes) -> int | None:

@@ -21,7 +21,7 @@ from frontdesk.errors import (
     UnsupportedMediaError,
 )
 from frontdesk.ids import RandomIds
-from frontdesk.kit.aio.current import cancelled_run, current_caller, incoming_trace
+from frontdesk.kit.aio.current import cancelled_run, incoming_trace, set_caller
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
@@ -286,7 +286,8 @@ class HttpEndpoint:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = self._make(scope, receive, send, self._clients)
         try:
-            handler = self._methods.get(scope["method"])
+            method = scope["method"]
+            handler = self._methods.get(method)
             if handler is None:
                 # A preflight of a page that may not call should learn that, and not that its method is wrong.
                 self._verifier.check_origin(call.headers)
@@ -294,11 +295,11 @@ class HttpEndpoint:
             if len(call.headers) != len(scope["headers"]):
                 need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
-            call.who = who = caller.identity.key
-            current_caller.set(who)
+            identity = caller.identity
+            call.who = who = (identity.channel, identity.native_id)
+            set_caller(who)
             if caller.isolation is not None:
                 incoming_trace.set(_trace(call.headers))
-            method = scope["method"]
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
                     limiter.take(caller)
