@@ -129,6 +129,9 @@ async def test_looking_and_asking_for_help_do_not_wait_for_an_answer() -> None:
         assert await chat.heard(ada.chat_id) == ["There is no conversation yet."]
         await chat.platform.say(ada, "/help")
         assert "/cancel - Stop what I work on" in (await chat.heard(ada.chat_id, 2))[1]
+        # Otherwise the host would wait for the answer when it stops.
+        await chat.platform.say(ada, "/cancel")
+        assert (await chat.heard(ada.chat_id, 3))[-1] == "I have stopped."
 
 
 async def test_a_message_interrupts_the_one_before_it_and_its_question_stays() -> None:

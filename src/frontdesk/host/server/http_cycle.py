@@ -14,9 +14,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
-_BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
+_BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # Capitals are left to uvicorn, which turns them into lower case.
-_BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"A-Z]').search
+_BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"A-Z]')
 _LENGTH = b"content-length: "
 _starts = {b"content-length": _LENGTH}
 """The beginnings of lines, by the names of their headers, which are few and always the same."""
@@ -178,11 +178,11 @@ def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes] | None:
         values.append(value)
     # Nearly all values are printable, which is known sooner than that none of their bytes is a bad one.
     told = b"".join(values).decode("latin-1")
-    return (b"".join(lines), length) if told.isprintable() or not _BAD_VALUE(told) else None
+    return (b"".join(lines), length) if told.isprintable() or not _BAD_VALUE.search(told) else None
 
 
 def _start_of(name: bytes) -> bytes | None:
-    if _BAD_NAME(name) or name in (b"connection", b"transfer-encoding"):
+    if _BAD_NAME.search(name) or name in (b"connection", b"transfer-encoding"):
         return None
     start = name + b": "
     if len(_starts) < _MOST_STARTS:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.responses.text_deltas import TextDeltas
+from frontdesk.channels.responses.client import TextDeltas
 from frontdesk.channels.responses.wire import TextDelta
 from frontdesk.kit.openai.answers import encode
 
