@@ -77,5 +77,5 @@ def test_it_keeps_its_bound_and_whoever_has_little_loses_nothing(steps: list[tup
         dropped.clear()
         assert dict(kept.items()) == model
         assert len(kept) <= LIMIT
-    assert all(len(queue) <= 2 * LIMIT + 18 for queue in kept._queues.values())
-    assert sum(map(len, kept._levels.values())) == len(kept._counts)
+    assert all(len(share.keys) <= 2 * LIMIT + 18 for share in kept._shares.values())
+    assert sum(map(len, kept._levels.values())) == len(kept._shares)

@@ -40,12 +40,9 @@ class Shelf(Generic[K, V]):
             self._touched.discard(key)
             self._queue.append(key)
         elif key in self._items:
-            self._drop(key)
-
-    def _drop(self, key: K) -> None:
-        value = self._items.pop(key)
-        if self._on_drop is not None:
-            self._on_drop(key, value)
+            value = self._items.pop(key)
+            if self._on_drop is not None:
+                self._on_drop(key, value)
 
     def touch(self, key: K) -> None:
         """Give a key that is there a second chance."""
@@ -70,13 +67,25 @@ class Shelf(Generic[K, V]):
         return len(self._items)
 
 
+class _Share(Generic[K]):
+    """What one owner has on a shelf."""
+
+    __slots__ = ("count", "keys", "owner")
+
+    def __init__(self, owner: Hashable) -> None:
+        self.owner = owner
+        self.count = 0
+        self.keys: deque[K] = deque()
+        """The keys of its entries, the oldest first; some may have been removed meanwhile."""
+
+
 class SharedShelf(Shelf[K, V]):
     """A shelf that is shared by owners: when it is full, the owner with the most entries loses one of theirs.
 
     Owners are counted only once it is full for the first time: until then it costs no more than any other.
     """
 
-    __slots__ = ("_counts", "_is_counting", "_levels", "_owner_of", "_owners", "_queues", "_top")
+    __slots__ = ("_is_counting", "_levels", "_owner_of", "_share_of", "_shares", "_top")
 
     def __init__(
         self,
@@ -87,47 +96,48 @@ class SharedShelf(Shelf[K, V]):
         super().__init__(limit, on_drop)
         self._owner_of = owner_of
         self._is_counting = False
-        self._owners: dict[K, Hashable] = {}
-        """The owner of each entry, once owners are counted."""
-        self._queues: dict[Hashable, deque[K]] = {}
-        self._counts: dict[Hashable, int] = {}
-        self._levels: dict[int, dict[Hashable, None]] = {}
-        """The owners by their counts."""
+        self._share_of: dict[K, _Share[K]] = {}
+        """The share to which each entry belongs, once owners are counted."""
+        self._shares: dict[Hashable, _Share[K]] = {}
+        self._levels: dict[int, dict[_Share[K], None]] = {}
+        """The shares by their counts."""
         self._top = 0
         """The highest count."""
 
     def put(self, key: K, value: V) -> None:
+        items = self._items
         if not self._is_counting:
-            if key not in self._items:
+            if key not in items:
                 self._queue.append(key)
             else:
                 self._touched.add(key)
-            self._items[key] = value
-            if len(self._items) <= self._limit:
-                return
-            return self._count_all()
-        if key in self._items:
-            self._items[key] = value
+            items[key] = value
+            if len(items) > self._limit:
+                self._count_all()
+        elif key in items:
+            items[key] = value
             self._touched.add(key)
-            return
-        owner = self._owner_of(key, value)
-        if len(self._items) >= self._limit and self._counts.get(owner) == self._top:
+        else:
+            owner_of = self._owner_of
+            owner = owner_of(key, value)
+            share = self._shares.get(owner)
+            if share is None or share.count != self._top or len(items) < self._limit:
+                items[key] = value
+                self._enter(key, owner)
+                self._make_room()
+                return
             # Most of what is put into a full shelf takes the place of an entry of the same owner, and no count changes.
-            while not self._drop_oldest(owner):
+            while not self._drop_oldest(share):
                 pass
-            self._items[key] = value
-            self._owners[key] = owner
-            self._queues[owner].append(key)
-            return
-        self._items[key] = value
-        self._enter(key, owner)
-        self._make_room()
+            items[key] = value
+            self._share_of[key] = share
+            share.keys.append(key)
 
     def own(self, key: K) -> None:
         """Count an entry anew, whose owner was not known when it was put."""
         if self._is_counting and key in self._items:
             owner = self._owner_of(key, self._items[key])
-            if owner != self._owners[key]:
+            if owner != self._share_of[key].owner:
                 self._leave(key)
                 self._enter(key, owner)
 
@@ -147,54 +157,56 @@ class SharedShelf(Shelf[K, V]):
     def _make_room(self) -> None:
         while len(self._items) > self._limit:
             level = self._levels[self._top]
-            owner = next(iter(level))
-            if self._drop_oldest(owner):
-                self._count(owner, -1)
+            share = next(iter(level))
+            if self._drop_oldest(share):
+                self._count(share, -1)
             else:
                 # Of owners with as many entries, another one is looked at next.
-                del level[owner]
-                level[owner] = None
+                del level[share]
+                level[share] = None
 
-    def _drop_oldest(self, owner: Hashable) -> bool:
-        """Drop the oldest entry of an owner, unless it was touched, or is not theirs any more; its count stays."""
-        queue = self._queues[owner]
-        key = queue.popleft()
-        if self._owners.get(key) != owner:
+    def _drop_oldest(self, share: _Share[K]) -> bool:
+        """Drop the oldest entry of a share, unless it was touched, or belongs to another by now; its count stays."""
+        keys = share.keys
+        key = keys.popleft()
+        if self._share_of.get(key) is not share:
             return False
         if key in self._touched:
             self._touched.discard(key)
-            queue.append(key)
+            keys.append(key)
             return False
-        del self._owners[key]
-        self._drop(key)
+        del self._share_of[key]
+        value = self._items.pop(key)
+        on_drop = self._on_drop
+        if on_drop is not None:
+            on_drop(key, value)
         return True
 
     def _enter(self, key: K, owner: Hashable) -> None:
-        self._owners[key] = owner
-        queue = self._queues.setdefault(owner, deque())
-        queue.append(key)
-        self._count(owner, 1)
-        if len(queue) > 2 * self._counts[owner] + 16:
-            # Keys that were removed are still in the queue.
-            kept = dict.fromkeys(queued for queued in queue if self._owners.get(queued) == owner)
-            self._queues[owner] = deque(kept)
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = _Share(owner)
+        self._share_of[key] = share
+        share.keys.append(key)
+        self._count(share, 1)
+        if len(share.keys) > 2 * share.count + 16:
+            # Keys that were removed are still among them.
+            share.keys = deque(dict.fromkeys(kept for kept in share.keys if self._share_of.get(kept) is share))
 
     def _leave(self, key: K) -> None:
-        self._count(self._owners.pop(key), -1)
+        self._count(self._share_of.pop(key), -1)
 
-    def _count(self, owner: Hashable, more: int) -> None:
-        before = self._counts.get(owner, 0)
-        after = before + more
+    def _count(self, share: _Share[K], more: int) -> None:
+        before, after = share.count, share.count + more
+        share.count = after
         if before:
             level = self._levels[before]
-            del level[owner]
+            del level[share]
             if not level:
                 del self._levels[before]
         if after:
-            self._counts[owner] = after
-            self._levels.setdefault(after, {})[owner] = None
+            self._levels.setdefault(after, {})[share] = None
         else:
-            del self._counts[owner]
-            del self._queues[owner]
+            del self._shares[share.owner]
         if after > self._top or (before == self._top and before not in self._levels):
             self._top = after
