@@ -68,7 +68,7 @@ class Shelf(Generic[K, V]):
 
 
 class _Share(Generic[K]):
-    """What one owner has on a shelf."""
+    """The part of a shelf that one owner has."""
 
     __slots__ = ("count", "keys", "owner")
 

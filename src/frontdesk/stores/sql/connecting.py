@@ -32,6 +32,7 @@ MIGRATIONS = 0x66726F6E74
 """The number of the lock under which a schema is changed: one process at a time."""
 _ANSWER_TIMEOUT = 60.0
 _LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+_TRANSACTION_TIMEOUT_SINCE = 17_00_00
 
 
 class HungError(psycopg.OperationalError):
@@ -73,6 +74,7 @@ class Address:
             # The error may quote a part of the password.
             raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
         milliseconds = round(statement_timeout * 1000)
+        self._transaction_timeout = 2 * milliseconds
         self.conninfo = conninfo
         # The server itself gives up after the first of the two.
         self._answer_timeout = statement_timeout + connect_timeout
@@ -90,8 +92,12 @@ class Address:
         }
 
     async def configure(self, connection: TimedConnection) -> None:
-        """Set the timeout of a new connection, which only the client knows."""
+        """Set the timeouts of a new connection that are no options of it."""
         connection.answer_timeout = self._answer_timeout
+        if connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+            # A process that stops in the middle of a pipeline neither runs a statement nor idles in the server's eyes:
+            # without this, it would keep its locks for as long as it stands still.
+            await connection.execute(statement(f"SET transaction_timeout = {self._transaction_timeout}"))
 
     async def prepare(self) -> None:
         """Migrate the schema; raise `StoreError` if that fails."""
