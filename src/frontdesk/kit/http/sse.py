@@ -47,7 +47,8 @@ DEFAULT_TIMES: Final = StreamTimes()
 
 def encode_event(name: bytes, data: bytes, number: int) -> bytes:
     """Encode one event. The data is one line: JSON has no raw line ends."""
-    return b"event: %b\nid: %d\ndata: %b\n\n" % (name, number, data)
+    # Formatted, it would cost twice as much.
+    return b"".join((b"event: ", name, b"\nid: ", str(number).encode(), b"\ndata: ", data, b"\n\n"))
 
 
 def data_of(event: bytes) -> bytes:
