@@ -146,11 +146,16 @@ screenshots: $(DEV) $(BROWSER) ## Make the pictures of the documents anew
 	@.venv/bin/python -m tests.screenshots
 
 .PHONY: test
-test: lint $(NODE) $(BROWSER) $(PROXIES) ## Run every check: lint, types and all the tests
-	@$(MAKE) -j2 types bytecode
-	@$(SPREAD) $(ARGS)
+test: $(DEV) $(NODE) $(BROWSER) $(PROXIES) ## Run every check: lint, types and all the tests
+	@$(MAKE) -j2 lint bytecode
+	@$(MAKE) -j2 types spread
 
-# Beside the types, which take one core: otherwise each process of the test run would do it by itself.
+# Beside the types, which take one core for less than a minute: the tests leave as much of them free.
+.PHONY: spread
+spread: $(DEV)
+	@env -u MAKEFLAGS -u MAKELEVEL $(SPREAD) $(ARGS)
+
+# Otherwise each process of the test run would do it by itself.
 .PHONY: bytecode
 bytecode: $(DEV)
 	@$(PYTEST) --collect-only >/dev/null 2>&1 || true

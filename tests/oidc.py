@@ -31,6 +31,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from frontdesk.host.server.server import Server
+from frontdesk.kit.http.server_limits import ServerLimits
+
 CLIENT_ID = "frontdesk-client"
 CLIENT_SECRET = "a-client-secret-5f1d0c"
 TENANT = "11111111-2222-3333-4444-555555555555"
@@ -336,9 +339,10 @@ async def running(app: ASGIApp, listener: socket.socket | None = None, **options
         listener.close()
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+        # What the pages themselves do with a long address is tested too.
+        super().__init__(config, ServerLimits(max_url_bytes=16 * 1024))
         self.up, self.down = asyncio.Event(), asyncio.Event()
 
     @contextlib.contextmanager
