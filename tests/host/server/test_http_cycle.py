@@ -42,6 +42,7 @@ SCRIPTS: dict[str, Script] = {
     "too long": [head(length(b"hello")), body(b"hello, and more")],
     "too short": [head(length(b"hello")), body(b"he")],
     "no number": [head((b"content-length", b"many")), body(b"hello")],
+    "a length of nothing before another": [head((b"content-length", b""), (b"content-length", b"5")), body(b"hello")],
     "a line end in a value": [head(length(b"hello"), (b"x", b"a\r\nset-cookie: b")), body(b"hello")],
     "a line end in a name": [head(length(b"hello"), (b"x\r\ny", b"a")), body(b"hello")],
     "a colon in a name": [head(length(b"hello"), (b"x:", b"a")), body(b"hello")],

@@ -41,8 +41,8 @@ class CommonHeaders:
     def lines(self, headers: RawHeaders) -> bytes | None:
         """Return the lines of a list, which are made once for each list; `None` as `plain_head` does."""
         if headers is not self._headers:
-            lines, length = plain_head(b"", headers) or (None, b"")
-            self._headers, self._lines = headers, None if length else lines
+            lines, length = plain_head(b"", headers) or (None, None)
+            self._headers, self._lines = headers, lines if length is None else None
         return self._lines
 
 
@@ -123,9 +123,9 @@ class HttpCycle(RequestResponseCycle):
             return False
         common = self._common.lines(self.default_headers)
         plain = None if common is None else plain_head(STATUS_LINE[head["status"]] + common, head.get("headers", ()))
-        if plain is None or not plain[1].isdigit():
+        if plain is None or plain[1] is None or not plain[1].isdigit():
             return False
-        self._lines, self._length = plain
+        self._lines, self._length = plain[0], plain[1]
         return True
 
     def _send_whole(self, message: Any) -> bool:
@@ -159,19 +159,20 @@ class HttpCycle(RequestResponseCycle):
         return {"type": "http.request", "body": bytes(body), "more_body": False}
 
 
-def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes] | None:
+def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes | None] | None:
     """Return headers as they are sent, after `start`, and the length that they tell, if they do.
 
     `None` if uvicorn would do more than to send them as they are.
     """
-    length, lines = b"", [start]
+    lines = [start]
+    length: bytes | None = None
     values: list[bytes] = []
     for name, value in headers:
         before = _starts.get(name) or _start_of(name)
         if before is None:
             return None
         if before is _LENGTH:
-            if length:
+            if length is not None:
                 return None
             length = value
         lines += (before, value, b"\r\n")
