@@ -150,7 +150,7 @@ test: $(DEV) $(NODE) $(BROWSER) $(PROXIES) ## Run every check: lint, types and a
 	@$(MAKE) -j2 lint bytecode
 	@$(MAKE) -j2 types spread
 
-# Beside the types, which take one core for less than a minute: the tests leave as much of them free.
+# Runs beside the types: those need one core for less than a minute, and tests that wait leave it to them.
 .PHONY: spread
 spread: $(DEV)
 	@env -u MAKEFLAGS -u MAKELEVEL $(SPREAD) $(ARGS)

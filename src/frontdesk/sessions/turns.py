@@ -71,7 +71,7 @@ class Turns:
             return Turn(self._store, admitted, None, None)
         self.check(admitted, tracked)
         name = self.name_of(admitted, tracked)
-        is_named = request.previous_run_id is not None or (request.session is not None and _names_its_own(request))
+        is_named = request.previous_run_id is not None or _names_its_own(request)
         if name is None and new_id is None and request.store and not is_named:
             turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
             turn.new = True

@@ -40,9 +40,12 @@ class Shelf(Generic[K, V]):
             self._touched.discard(key)
             self._queue.append(key)
         elif key in self._items:
-            value = self._items.pop(key)
-            if self._on_drop is not None:
-                self._on_drop(key, value)
+            self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        value = self._items.pop(key)
+        if self._on_drop is not None:
+            self._on_drop(key, value)
 
     def touch(self, key: K) -> None:
         """Give a key that is there a second chance."""
@@ -176,10 +179,7 @@ class SharedShelf(Shelf[K, V]):
             keys.append(key)
             return False
         del self._share_of[key]
-        value = self._items.pop(key)
-        on_drop = self._on_drop
-        if on_drop is not None:
-            on_drop(key, value)
+        self._drop(key)
         return True
 
     def _enter(self, key: K, owner: Hashable) -> None:
