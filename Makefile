@@ -70,9 +70,13 @@ define venv
 	"$$found" -m venv --clear $(1)
 endef
 
-# $(call installed,DIRECTORY): put the package itself, as it stands in src, into the virtual environment.
+# What is installed from the checkout: the package, and its testing kit. Neither comes from an index.
+CHECKOUT := --no-deps --no-build-isolation --editable . --editable packages/frontdesk-testing
+PROJECTS := pyproject.toml packages/frontdesk-testing/pyproject.toml
+
+# $(call installed,DIRECTORY): put the package and the testing kit, as they stand here, into the virtual environment.
 define installed
-	@$(1)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@$(1)/bin/python -m pip install -qq $(CHECKOUT)
 	@report=$$($(1)/bin/python -m pip check) || { \
 		echo "$$report"; echo "pyproject.toml and requirements/ differ: run make lock"; exit 1; } >&2
 	@touch $(1)/.installed
@@ -86,13 +90,13 @@ endef
 	@touch $@
 
 # Without a network what needs it is skipped, and says so.
-.venv-providers/.installed: requirements/providers.txt pyproject.toml
+.venv-providers/.installed: requirements/providers.txt $(PROJECTS)
 	$(call venv,.venv-providers)
 	@if .venv-providers/bin/python -m pip install -qq --require-hashes --no-deps --requirement requirements/providers.txt && \
-		.venv-providers/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .; then touch $@; \
+		.venv-providers/bin/python -m pip install -qq $(CHECKOUT); then touch $@; \
 	else echo "the clients of models can't be installed; what needs them is skipped" >&2; fi
 
-.venv/.installed: .venv/.locked pyproject.toml
+.venv/.installed: .venv/.locked $(PROJECTS)
 	$(call installed,.venv)
 
 # Those of the other targets, such as .venv-run, have the lock file of their name.
@@ -102,7 +106,7 @@ endef
 	@.venv-$*/bin/python -m pip install -qq --require-hashes --no-deps --requirement $<
 	@touch $@
 
-.venv-%/.installed: .venv-%/.locked pyproject.toml
+.venv-%/.installed: .venv-%/.locked $(PROJECTS)
 	$(call installed,.venv-$*)
 
 # Without a network the tests that need it are skipped, and say so at their end.
@@ -187,6 +191,26 @@ $(PARTS): $(DEV)
 foundry: $(FOUNDRY) ## Ask the SDK of Foundry about the history that is kept there, in an environment of its own
 	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-foundry/bin/python -m pytest -q tests/foundry $(ARGS)
 
+# The versions in the classifiers of pyproject.toml, besides the one of .venv.
+PYTHONS := 3.12 3.13
+
+.PHONY: pythons
+pythons: ## Run the tests with the other versions of Python that the package names (ARGS: what goes to pytest)
+	@set -eu; for version in $(PYTHONS); do \
+		if ! python$$version -c 'import ensurepip, venv' 2>/dev/null; then \
+			echo "python$$version can't be run, or lacks its venv module: not tested" >&2; continue; \
+		fi; \
+		if [ ! -e .venv-py$$version/.installed ] || [ requirements/dev.txt -nt .venv-py$$version/.installed ]; then \
+			echo "Setting up .venv-py$$version; this takes a moment, and once only"; \
+			python$$version -m venv --clear .venv-py$$version; \
+			.venv-py$$version/bin/python -m pip install -qq --require-hashes --no-deps --requirement requirements/dev.txt; \
+			.venv-py$$version/bin/python -m pip install -qq $(CHECKOUT); \
+			touch .venv-py$$version/.installed; \
+		fi; \
+		echo "Python $$version"; \
+		$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-py$$version/bin/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS); \
+	done
+
 .PHONY: thorough
 thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with forty times the examples
 	@$(SPREAD) tests/scenarios --store memory $(ARGS)
@@ -215,6 +239,10 @@ providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the
 .PHONY: clients
 clients: $(DEV) ## Try clients of others on a host, and write what works into the documents
 	@.venv/bin/python -m tests.clients $(ARGS)
+
+.PHONY: figures
+figures: $(DEV) ## Attack hosts, and write what it costs into the threat model (ARGS: names of attacks, or --render)
+	@.venv/bin/python -m tests.figures $(ARGS)
 
 .PHONY: twins
 twins: $(TWINS) ## Compare the calls of the Telegram channel with those of aiogram
@@ -248,4 +276,4 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 clean: ## Remove the virtual environments, the caches and what was built
 	@rm -rf .venv .venv-* .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
-	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src packages tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -43,6 +43,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--loop", help="auto, uvloop or asyncio, for all servers")
     parser.add_argument("--json", type=Path, help="write everything, round by round, to this file")
+    parser.add_argument("--against", metavar="COMMIT", help="the rows of bench.table, in turns with another version")
     parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
     args = parser.parse_args()
     args.subjects = args.subjects.split(",")
@@ -140,9 +141,14 @@ async def run_all(args: argparse.Namespace, cores: Cores, states: States, machin
 
 
 def main() -> int:
+    if any(argument.startswith("--against") for argument in sys.argv[1:]):
+        from bench import table
+
+        return table.main()
     args = parse_arguments()
     # As an installer does it for the peers, and for whoever installs us.
-    compileall.compile_dir(ROOT / "src", quiet=1)
+    for sources in ("src", "packages/frontdesk-testing/src"):
+        compileall.compile_dir(ROOT / sources, quiet=1)
     all_met = run_loop(run(args))
     return 1 if args.strict and not all_met else 0
 

@@ -1,6 +1,6 @@
 """`python -m bench.deliveries`: how many deliveries a second go out, and how long after its result an answer is pushed.
 
-The platform is the fake one of `frontdesk.testing`, in a process of its own, and answers at once. A delivery is
+The platform is the fake one of `frontdesk_testing`, in a process of its own, and answers at once. A delivery is
 written, noted as being sent, given to the platform, and noted as accepted; all of that is counted. The host is one
 process, which schedules and works; over Postgres each destination is woken by a job of Procrastinate's.
 """
@@ -19,10 +19,10 @@ from typing import Any
 from bench.figures import Line
 from bench.part import run
 from frontdesk import AgentFrameworkHost, ChannelIdentity, PostgresStateStore, ProcrastinateTaskRunner
-from frontdesk.abc.push import PushTerms
-from frontdesk.data.delivery import Delivery
-from frontdesk.testing.internals import parts_of, store_of
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, message_platform
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.models.delivery import Delivery
+from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.messages import MessageChannel, MessagePlatform, message_platform
 
 DESTINATIONS = 50
 LEAST = {"sqlite": 1_000, "postgres": 400}

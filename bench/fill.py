@@ -17,11 +17,11 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 
 from bench.states import State
-from frontdesk.data.codec import encode
-from frontdesk.data.run import RunRecord
-from frontdesk.data.session import SessionRecord
-from frontdesk.host.state.state import DATABASE
-from frontdesk.kit.framework.messages import stamped
+from frontdesk.framework.contents import stamped
+from frontdesk.models.run import RunRecord
+from frontdesk.models.session import SessionRecord
+from frontdesk.serialization.codec import encode
+from frontdesk.state_dir.paths import DATABASE
 from frontdesk.stores.sql import tables
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import Table, values_sql
@@ -48,12 +48,12 @@ Row = Sequence[Any]
 async def fill(state: State, sessions: int, turns: int) -> None:
     """Makes the tables as the store does, and puts the rows into them."""
     if state.store == "postgres":
-        from frontdesk.stores.sql.postgres import PostgresStateStore
+        from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
         await make_tables(PostgresStateStore(state.address))
         copy_rows(state.address, build_lots(sessions, turns))
         return
-    from frontdesk.stores.sql.sqlite import SqliteStateStore
+    from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 
     path = Path(state.address) / DATABASE
     await make_tables(SqliteStateStore(path))

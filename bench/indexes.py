@@ -18,15 +18,20 @@ from statistics import median
 from bench.figures import Line
 from bench.part import run
 from frontdesk import SqliteStateStore
-from frontdesk.stores.sql.chat_steps import OPERATOR_LISTS
-from frontdesk.testing import EchoAgent
+from frontdesk.stores.sql.migrations.chat import FEWER_INDEXES, OPERATOR_LISTS
+from frontdesk_testing import EchoAgent
 from tests.scenarios.delivery.chats import Chats, open_chats
 from tests.scenarios.desk import until
 
 PEOPLE = 20
 MOST_PERCENT = 3.0
 _INDEX = re.compile(r"CREATE INDEX (?:IF NOT EXISTS )?(\w+)")
-_MADE = [statement for statement in OPERATOR_LISTS if _INDEX.match(statement)]
+_DROPPED = {statement.split()[-1] for statement in FEWER_INDEXES if statement.startswith("DROP INDEX")}
+_MADE = [
+    statement
+    for statement in (*OPERATOR_LISTS, *FEWER_INDEXES)
+    if (found := _INDEX.match(statement)) and found[1] not in _DROPPED
+]
 
 
 def change_indexes(database: Path, *, there: bool) -> None:

@@ -47,7 +47,7 @@ def serve(kind: str, place: str, port: int) -> None:
 
     where: dict[str, Any] = {"state_dir": place}
     if kind == "postgres":
-        from frontdesk.stores.sql.postgres import PostgresStateStore
+        from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
         where = {"store": PostgresStateStore(place)}
     host = AgentFrameworkHost(

@@ -81,7 +81,12 @@ def usage_of(pid: int) -> Usage | None:
 
 
 def child_environment() -> dict[str, str]:
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "src")]
+    paths = [
+        os.environ.get("PYTHONPATH", ""),
+        str(ROOT),
+        str(ROOT / "src"),
+        str(ROOT / "packages/frontdesk-testing/src"),
+    ]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 

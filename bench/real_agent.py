@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from agent_framework import Agent, Message
 
-from frontdesk.testing.agents import ScriptedChatClient
+try:
+    from frontdesk.scripted import ScriptedChatClient
+except ModuleNotFoundError:
+    # A checkout before 0.2, which `--against` compares with.
+    from frontdesk.testing.agents import ScriptedChatClient  # pyright: ignore[reportMissingImports]
 
 ANSWER = "Hello, this is the answer."
 

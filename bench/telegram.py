@@ -1,6 +1,6 @@
 """`python -m bench.telegram`: how many updates a second are answered on Telegram, and how long one takes.
 
-Telegram is the fake one of `frontdesk.testing`, in this process: it sends updates to the webhook as the platform does,
+Telegram is the fake one of `frontdesk_testing`, in this process: it sends updates to the webhook as the platform does,
 and takes the answers. The host is a process of its own, with its state in SQLite. The rates of the platform are lifted
 on both sides, and answers are not shown while they are written.
 """
@@ -22,9 +22,9 @@ import psutil
 from bench.figures import Line
 from bench.part import run
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 
 SECRET = "the-secret-of-the-bench"
 PEOPLE = 200

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from tests.databases import postgres_server
 from tests.faults.approving_host import PEOPLE
 from tests.faults.ports import free_port, is_ready

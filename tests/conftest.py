@@ -7,9 +7,15 @@ import certifi
 import pytest
 
 # Before anything imports one of its modules: a part of a contract that is there already could not explain failures.
-pytest.register_assert_rewrite("frontdesk.testing")
+pytest.register_assert_rewrite("frontdesk_testing")
 
-from tests.databases import PostgresServer, postgres_server  # noqa: E402
+from tests.databases import (  # noqa: E402
+    BEFORE_TRANSACTION_TIMEOUT,
+    NEWEST,
+    PostgresServer,
+    need_postgres,
+    postgres_server,
+)
 from tests.examples import load_profile  # noqa: E402
 from tests.scenarios.stores import KINDS  # noqa: E402
 
@@ -23,8 +29,9 @@ LONG = tuple(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `make thorough` play every scenario on each of the stores."""
+    """Let `make thorough` play every scenario on each of the stores, and all tests run on an older Postgres."""
     parser.addoption("--store", choices=KINDS, help="the store that every scenario is played on")
+    parser.addoption("--postgres", type=int, default=NEWEST, help="the version of Postgres that tests run on")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,9 +59,16 @@ def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 
 @pytest.fixture(scope="session")
-def postgres_of_this_process() -> Iterator[PostgresServer]:
+def postgres_of_this_process(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """One server for all tests of a process."""
-    with postgres_server() as server:
+    with postgres_server(need_postgres(int(request.config.getoption("--postgres") or 0))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def old_postgres_of_this_process() -> Iterator[PostgresServer]:
+    """One server of a version that does not end transactions by itself, for all tests of a process."""
+    with postgres_server(need_postgres(BEFORE_TRANSACTION_TIMEOUT)) as server:
         yield server
 
 

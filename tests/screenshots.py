@@ -7,8 +7,8 @@ from typing import Any
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.demo import build_host
-from frontdesk.demo.client import ScriptedClient
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.demo.host import ScriptedClient
+from frontdesk_testing import EchoAgent, serving
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT
 from tests.docs.running import example

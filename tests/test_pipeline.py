@@ -19,7 +19,6 @@ from frontdesk import (
     ChannelSession,
     ResponseTarget,
 )
-from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import (
     ForbiddenError,
     InvalidRequestError,
@@ -29,7 +28,8 @@ from frontdesk.errors import (
     SessionBusyError,
     TargetError,
 )
-from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.stores.memory.store import InMemoryStateStore, MemoryTransaction
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import echo, spell
 from tests.scenarios.ledger import Ledger
@@ -252,20 +252,20 @@ async def test_a_background_stream_keeps_its_events() -> None:
         run = await desk.submit(request("abc", stream=True), caller())
         assert run.status == "queued"
         for _ in ("live", "later"):
-            async with await desk.follow(caller(), run.run_id) as stream:
+            async with await desk.runs.follow(caller(), run.run_id) as stream:
                 assert [update.text async for update in stream] == ["a", "b", "c"]
-        assert (await desk.get_run(caller(), run.run_id)).status == "completed"
+        assert (await desk.runs.get(caller(), run.run_id)).status == "completed"
         await desk.run(request(), caller("ben"))
         with pytest.raises(NotFoundError):
-            await desk.follow(caller("ben"), run.run_id)
+            await desk.runs.follow(caller("ben"), run.run_id)
 
 
 async def test_a_deleted_run_is_gone() -> None:
     async with opened() as (desk, ledger):
         run = (await desk.run(request(), caller())).run
-        await desk.delete_run(caller(), run.run_id)
+        await desk.runs.delete(caller(), run.run_id)
         assert not ledger.kept_runs
-        for call in (desk.get_run, desk.cancel_run, desk.delete_run):
+        for call in (desk.runs.get, desk.runs.cancel, desk.runs.delete):
             with pytest.raises(NotFoundError):
                 await call(caller(), run.run_id)
 
@@ -301,7 +301,7 @@ async def test_a_run_id_that_was_taken_used_an_approval_up() -> None:
         await clerk.began.wait()
         with pytest.raises(RunExistsError):
             await context.run(answer, caller())
-        assert [one.status for one in await context.pending_approvals(caller())] == ["pending"]
+        assert [one.status for one in await context.approvals.pending(caller())] == ["pending"]
         clerk.go_on.set()
         await other
         await context.run(answer.replace(run_id="run_y"), caller())
@@ -314,7 +314,7 @@ async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_no
         answers: list[ChannelRequest] = []
         for key in ("s", "t"):
             await context.run(in_session(key, "pay 5"), caller())
-            question = (await context.pending_approvals(caller()))[-1]
+            question = (await context.approvals.pending(caller()))[-1]
             yes = ApprovalAnswer(approval_id=question.approval_id, approved=True)
             answers.append(in_session(key, "", approvals=(yes,), run_id="run_x").replace(input=None))
         clerk.go_on.clear()
@@ -323,7 +323,7 @@ async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_no
         assert [type(one.exception()) for one in done] == [RunExistsError]
         clerk.go_on.set()
         await asyncio.wait(runs)
-        assert len(await context.pending_approvals(caller())) == 1
+        assert len(await context.approvals.pending(caller())) == 1
         assert clerk.paid == [5]
 
 
@@ -340,5 +340,5 @@ async def test_a_background_run_that_another_took_over_used_an_approval_up(monke
         monkeypatch.setattr(MemoryTransaction, "save_job", lost)
         await context.run(answer, caller())
         await tried.wait()
-        assert [one.status for one in await context.pending_approvals(caller())] == ["pending"]
+        assert [one.status for one in await context.approvals.pending(caller())] == ["pending"]
         assert clerk.paid == []

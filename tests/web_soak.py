@@ -19,9 +19,9 @@ from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost, ChannelContext, ChannelContribution
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.channels.web.client import Mailbox, Spot
+from frontdesk.channels.web.mailbox import Mailbox, Spot
 from frontdesk.channels.web.wire import MAIN, StoredMessage
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.browser import Tab, chromium, need_chromium
 
 BOX, ANSWER = "textarea", ".message.assistant"
@@ -88,7 +88,7 @@ class OpenPage(WebChatChannel):
     """The page, with a mailbox that can be filled."""
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self.storage = context.channel_storage("mailbox", holds_tokens=False)
+        self.storage = context.storage.values("mailbox", holds_tokens=False)
         self.now = context.now
         return super().contribute(context)
 

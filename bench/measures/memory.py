@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
-from bench.arena import Arena, Contestant
+from bench.arena import Arena
 from bench.figures import Row
 from bench.http_client import Caller, connect_caller
 from bench.load import LoadFailed, pound
 from bench.process import Server
+from bench.subjects.base import Case, Subject
 
 MIB = 1024 * 1024
 WARM_STREAMS = 50
 OPENED_AT_ONCE = 50
 QUIET_SECONDS = 0.7
 LONGEST_SECONDS = 180
+
+
+class OpensStreams(Protocol):
+    """A contestant whose server answers `idle` with a stream."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def subject(self) -> Subject: ...
+
+    def request(self, case: Case) -> bytes: ...
 
 
 async def measure_memory(arena: Arena) -> list[Row]:
@@ -58,7 +72,7 @@ async def measure_idle_streams(arena: Arena) -> list[Row]:
     return [row]
 
 
-async def open_streams(contestant: Contestant, port: int, count: int) -> list[Caller]:
+async def open_streams(contestant: OpensStreams, port: int, count: int) -> list[Caller]:
     """Streams that have sent their first event."""
     request, mark = contestant.request("idle"), contestant.subject.event_mark
     callers: list[Caller] = []

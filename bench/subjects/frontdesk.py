@@ -19,7 +19,7 @@ class Served(Subject):
     served = "as `frontdesk serve` does: the collector skips what is loaded and comes less often; heads have limits"
 
     def server(self, config: Any) -> Any:
-        from frontdesk.host.server.server import Server
+        from frontdesk.server.uvicorn_server import Server
 
         return Server(config)
 
@@ -41,7 +41,8 @@ class Frontdesk(Served):
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.invocations import InvocationsChannel
 
-        channel = InvocationsChannel(limits=limits(), **guards() if setting.door == "guarded" else {})
+        guarded: dict[str, Any] = guards() if setting.door == "guarded" else {}
+        channel = InvocationsChannel(limits=limits(), **guarded)
         return AgentFrameworkHost(target_of(setting), channels=[channel], **self.keep(setting)).app
 
     def keep(self, setting: Setting) -> dict[str, Any]:

@@ -14,10 +14,10 @@ class Postgres(Frontdesk):
     name = "postgres"
     store: Store | None = "postgres"
     measures = DURABLE
-    import_app = f"{Frontdesk.import_app}; from frontdesk.stores.sql.postgres import PostgresStateStore"
+    import_app = f"{Frontdesk.import_app}; from frontdesk.stores.sql.postgres.engine import PostgresStateStore"
 
     def keep(self, setting: Setting) -> dict[str, Any]:
-        from frontdesk.stores.sql.postgres import PostgresStateStore
+        from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
         return {"store": PostgresStateStore(setting.state)}
 

@@ -15,7 +15,7 @@ class Sqlite(Frontdesk):
     name = "sqlite"
     store: Store | None = "sqlite"
     measures = DURABLE
-    import_app = f"{Frontdesk.import_app}; from frontdesk.stores.sql.sqlite import SqliteStateStore"
+    import_app = f"{Frontdesk.import_app}; from frontdesk.stores.sql.sqlite.engine import SqliteStateStore"
 
     def keep(self, setting: Setting) -> dict[str, Any]:
         return {"state_dir": setting.state}

@@ -6,7 +6,7 @@ from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 
 @tool(approval_mode="always_require")

@@ -7,7 +7,7 @@ from agent_framework import Agent, Content, tool
 from frontdesk import AgentFrameworkHost, ApprovalOptions, ApproverRole, ApproverRule, ChannelCommand, ChannelIdentity
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 on_duty: list[ChannelIdentity] = []
 

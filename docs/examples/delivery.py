@@ -9,6 +9,7 @@ from frontdesk import (
     ChannelContribution,
     ChannelIdentity,
     HostedRunResult,
+    PushesParts,
     PushPart,
     PushRefusedError,
     PushTerms,
@@ -21,7 +22,7 @@ SCREENS: dict[str, list[str]] = {"reception": [], "bar": []}
 """What each screen shows; it is printed too, where a real channel would call a platform."""
 
 
-class ScreenChannel(Channel):
+class ScreenChannel(Channel, PushesParts):
     """Shows texts of at most 40 characters on the screens of the house."""
 
     name = "screens"

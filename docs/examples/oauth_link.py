@@ -1,6 +1,6 @@
 """People of a chat sign in at their identity provider; who is of the staff there may come in here.
 
-python -m frontdesk.testing.issuer
+python -m frontdesk_testing.issuer
 frontdesk serve docs/examples/oauth_link.py:host
 
 The first line, in a terminal of its own, is a stand-in for the provider. Then write /link on http://127.0.0.1:8000/chat.

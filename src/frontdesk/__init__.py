@@ -1,59 +1,9 @@
-"""The front door: every public name, loaded when it is first asked for."""
+"""The public API of Frontdesk. Each name is imported on first access."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from frontdesk.abc.allowlist import (
-        AccessRule,
-        Allowed,
-        AllowlistDecision,
-        AuthorizationContext,
-        Denied,
-        IdentityAllowlist,
-        IdentityResolver,
-        LinkRequired,
-    )
-    from frontdesk.abc.auth import HttpAuth, Principal, RequestAuth
-    from frontdesk.abc.channel import (
-        Channel,
-        ChannelCommand,
-        ChannelCommandContext,
-        ChannelContext,
-        ChannelContribution,
-        ChannelPush,
-        ChannelPushCodec,
-    )
-    from frontdesk.abc.commands import CommandLocale
-    from frontdesk.abc.conversations import ConversationsContext, ShowsItems
-    from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
-    from frontdesk.abc.host import HostContribution
-    from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
-    from frontdesk.abc.linker import (
-        IdentityLinker,
-        LinkDesk,
-        ReadsClaims,
-        SupportsLinkQuestions,
-        SupportsLinkReturn,
-        SupportsLinkRoutes,
-        SupportsLinkStorePath,
-    )
-    from frontdesk.abc.live import (
-        Citation,
-        LivePlace,
-        LiveTerms,
-        LiveView,
-        ShowsNotes,
-        ShowsTyping,
-        StreamsReplies,
-        SupportsLiveLookup,
-        ToolUse,
-    )
-    from frontdesk.abc.push import PushesParts, PushPart, PushTerms, ShowsQuestions, SupportsPushLookup
-    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
-    from frontdesk.abc.store import HostStateStore, StateTransaction
-    from frontdesk.abc.target import BindsRequestContext, TargetInfo
-    from frontdesk.abc.telemetry import Span, Telemetry
     from frontdesk.access.allowlists import (
         AllOfAllowlists,
         AllowAll,
@@ -62,25 +12,21 @@ if TYPE_CHECKING:
         LinkedClaimAllowlist,
         NativeIdAllowlist,
     )
-    from frontdesk.access.link_policy import AllowAllLinks, DenyAllLinks, ExplicitAllowList, SameConfidentialityTierOnly
-    from frontdesk.access.policy import AuthPolicy
+    from frontdesk.access.policy import (
+        AllowAllLinks,
+        AuthPolicy,
+        DenyAllLinks,
+        ExplicitAllowList,
+        SameConfidentialityTierOnly,
+    )
+    from frontdesk.admin.client import OperatorClient
     from frontdesk.approvals.policy import ApprovalOptions, ApproverRole, ApproverRule
-    from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
-    from frontdesk.data.codec import register, register_dataclass, register_model
-    from frontdesk.data.conversation import Conversation, ConversationItem
-    from frontdesk.data.delivery import Attempt, Delivery, InboxItem
-    from frontdesk.data.expiry import Expiry
-    from frontdesk.data.file import FileLimits, StoredFile
-    from frontdesk.data.identity import Caller, ChannelIdentity
-    from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
-    from frontdesk.data.limits import EventLimits, RateLimit
-    from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord, LinkStatus, Whoami
-    from frontdesk.data.reply import Reply, ReplyButton
-    from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
-    from frontdesk.data.response_target import ResponseTarget
-    from frontdesk.data.result import HostedRunResult, HostedStreamResult
-    from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
-    from frontdesk.data.task import TaskStatus
+    from frontdesk.auth.any_auth import AnyAuth
+    from frontdesk.auth.api_keys import ApiKeyAuth
+    from frontdesk.auth.bearer import BearerAuth
+    from frontdesk.auth.hmac_auth import HmacAuth, HmacHeaders
+    from frontdesk.auth.oidc import ProviderHttp
+    from frontdesk.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
     from frontdesk.errors.base import (
         ChannelConfigurationError,
         CodecError,
@@ -90,14 +36,6 @@ if TYPE_CHECKING:
         SealError,
         StateDirectoryInUseError,
         TaskError,
-    )
-    from frontdesk.errors.push import (
-        PushError,
-        PushLimitedError,
-        PushNotEditableError,
-        PushNotModifiedError,
-        PushRefusedError,
-        PushUnknownError,
     )
     from frontdesk.errors.requests import (
         BodyTooLargeError,
@@ -112,122 +50,209 @@ if TYPE_CHECKING:
         UnauthenticatedError,
         UnsupportedMediaError,
     )
-    from frontdesk.errors.service import StoreUnavailableError, UnavailableError, UnsupportedError
-    from frontdesk.errors.store import StoreError
+    from frontdesk.errors.service import (
+        PushError,
+        PushLimitedError,
+        PushNotEditableError,
+        PushNotModifiedError,
+        PushRefusedError,
+        PushUnknownError,
+        StoreError,
+        StoreUnavailableError,
+        UnavailableError,
+        UnsupportedError,
+    )
+    from frontdesk.foundry.conventions import foundry_response_id
     from frontdesk.history.foundry.provider import FoundryHostedAgentHistoryProvider
+    from frontdesk.hooks import apply_response_hook, apply_run_hook
+    from frontdesk.host.config import RuntimeMode
     from frontdesk.host.host import AgentFrameworkHost
-    from frontdesk.host.operator_client import OperatorClient
-    from frontdesk.host.state.state import HostStatePaths
-    from frontdesk.kit.auth.any_auth import AnyAuth
-    from frontdesk.kit.auth.api_keys import ApiKeyAuth
-    from frontdesk.kit.auth.bearer import BearerAuth
-    from frontdesk.kit.auth.hmac_auth import HmacAuth, HmacHeaders
-    from frontdesk.kit.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
-    from frontdesk.kit.auth.provider import ProviderHttp
-    from frontdesk.kit.auth.secrets import Secret
-    from frontdesk.kit.foundry.ids import foundry_response_id
-    from frontdesk.kit.framework.isolation import (
+    from frontdesk.http.limits import Limits
+    from frontdesk.http.server_limits import ServerLimits
+    from frontdesk.interfaces.access import (
+        AccessRule,
+        Allowed,
+        AllowlistDecision,
+        AuthorizationContext,
+        AuthorizationOutcome,
+        Denied,
+        IdentityAllowlist,
+        IdentityResolver,
+        LinkPolicy,
+        LinkPolicyContext,
+        LinkRequired,
+    )
+    from frontdesk.interfaces.auth import HttpAuth, Principal, RequestAuth
+    from frontdesk.interfaces.channel import (
+        Channel,
+        ChannelCommand,
+        ChannelCommandContext,
+        ChannelContext,
+        ChannelContribution,
+        ChannelPush,
+        ChannelPushCodec,
+        CommandHandler,
+    )
+    from frontdesk.interfaces.chat import (
+        ChecksRecipients,
+        Citation,
+        LivePlace,
+        LiveTerms,
+        LiveView,
+        PushesParts,
+        PushPart,
+        PushTerms,
+        ShowsNotes,
+        ShowsQuestions,
+        ShowsTyping,
+        StreamsReplies,
+        SupportsLiveLookup,
+        SupportsPushLookup,
+        TimesPushes,
+        ToolUse,
+    )
+    from frontdesk.interfaces.context import CommandLocale, ShowsItems
+    from frontdesk.interfaces.context_groups import ConversationsContext
+    from frontdesk.interfaces.hooks import (
+        ChannelResponseContext,
+        ChannelResponseHook,
+        ChannelRunHook,
+        ChannelStreamTransformHook,
+        ResponseHook,
+        RunHook,
+        StreamTransformHook,
+    )
+    from frontdesk.interfaces.host import HostContribution
+    from frontdesk.interfaces.linker import (
+        IdentityLinker,
+        LinkDesk,
+        ReadsClaims,
+        SupportsLinkQuestions,
+        SupportsLinkReturn,
+        SupportsLinkRoutes,
+        SupportsLinkStorePath,
+    )
+    from frontdesk.interfaces.runner import DurableTaskRunner, RetryPolicy, TaskHandle
+    from frontdesk.interfaces.store import HostStateStore, StateTransaction
+    from frontdesk.interfaces.target import BindsRequestContext, TargetInfo
+    from frontdesk.interfaces.telemetry import Span, Telemetry
+    from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
+    from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
+    from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
+    from frontdesk.models.approval import ApprovalAnswer, Decision, PendingApproval
+    from frontdesk.models.conversation import Conversation, ConversationItem
+    from frontdesk.models.delivery import Attempt, Delivery, InboxItem
+    from frontdesk.models.file import FileLimits, StoredFile
+    from frontdesk.models.identity import (
+        ISOLATION_HEADER_CHAT,
+        ISOLATION_HEADER_USER,
+        Caller,
+        ChannelIdentity,
+        IsolationKeys,
+    )
+    from frontdesk.models.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord, LinkStatus, Whoami
+    from frontdesk.models.operations import EventLimits, Expiry, RateLimit, TaskStatus
+    from frontdesk.models.reply import Reply, ReplyButton, ResponseTarget, ResponseTargetKind
+    from frontdesk.models.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
+    from frontdesk.models.result import HostedRunResult, HostedStreamResult
+    from frontdesk.models.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+    from frontdesk.runners.base import InProcessTaskRunner
+    from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
+    from frontdesk.secret import Secret
+    from frontdesk.serialization.codec import register, register_dataclass, register_model
+    from frontdesk.state_dir.paths import HostStatePaths
+    from frontdesk.stores.memory.store import InMemoryHostStateStore, InMemoryStateStore
+    from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+    from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+    from frontdesk.targets.binding import (
         get_current_isolation_keys,
         reset_current_isolation_keys,
         set_current_isolation_keys,
     )
-    from frontdesk.kit.http.limits import Limits
-    from frontdesk.kit.http.server_limits import ServerLimits
-    from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
-    from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
-    from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
-    from frontdesk.runners.in_process import InProcessTaskRunner
-    from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-    from frontdesk.stores.memory import InMemoryStateStore
-    from frontdesk.stores.sql.postgres import PostgresStateStore
-    from frontdesk.stores.sql.sqlite import SqliteStateStore
 
 _MODULES = {
-    "frontdesk.abc.allowlist": (
-        "AccessRule Allowed AllowlistDecision AuthorizationContext Denied IdentityAllowlist IdentityResolver "
-        "LinkRequired"
+    "frontdesk.interfaces.access": (
+        "AccessRule Allowed AllowlistDecision AuthorizationContext AuthorizationOutcome Denied IdentityAllowlist "
+        "IdentityResolver LinkPolicy LinkPolicyContext LinkRequired"
     ),
-    "frontdesk.abc.auth": "HttpAuth Principal RequestAuth",
-    "frontdesk.abc.channel": (
-        "Channel ChannelCommand ChannelCommandContext ChannelContext ChannelContribution ChannelPush ChannelPushCodec"
+    "frontdesk.interfaces.auth": "HttpAuth Principal RequestAuth",
+    "frontdesk.interfaces.channel": (
+        "Channel ChannelCommand ChannelCommandContext ChannelContext ChannelContribution ChannelPush "
+        "ChannelPushCodec CommandHandler"
     ),
-    "frontdesk.abc.commands": "CommandLocale",
-    "frontdesk.abc.conversations": "ConversationsContext ShowsItems",
-    "frontdesk.abc.hooks": "ChannelResponseContext ResponseHook RunHook StreamTransformHook",
-    "frontdesk.abc.host": "HostContribution",
-    "frontdesk.abc.link_policy": "LinkPolicy LinkPolicyContext",
-    "frontdesk.abc.linker": (
+    "frontdesk.interfaces.context": "CommandLocale ShowsItems",
+    "frontdesk.interfaces.context_groups": "ConversationsContext",
+    "frontdesk.interfaces.hooks": (
+        "ChannelResponseContext ChannelResponseHook ChannelRunHook ChannelStreamTransformHook ResponseHook "
+        "RunHook StreamTransformHook"
+    ),
+    "frontdesk.interfaces.host": "HostContribution",
+    "frontdesk.interfaces.linker": (
         "IdentityLinker LinkDesk ReadsClaims SupportsLinkQuestions SupportsLinkReturn SupportsLinkRoutes "
         "SupportsLinkStorePath"
     ),
-    "frontdesk.abc.live": (
-        "Citation LivePlace LiveTerms LiveView ShowsNotes ShowsTyping StreamsReplies SupportsLiveLookup ToolUse"
+    "frontdesk.interfaces.chat": (
+        "ChecksRecipients Citation LivePlace LiveTerms LiveView PushPart PushTerms PushesParts ShowsNotes "
+        "ShowsQuestions ShowsTyping StreamsReplies SupportsLiveLookup SupportsPushLookup TimesPushes ToolUse"
     ),
-    "frontdesk.abc.push": "PushPart PushTerms PushesParts ShowsQuestions SupportsPushLookup",
-    "frontdesk.abc.runner": "DurableTaskRunner RetryPolicy TaskHandle",
-    "frontdesk.abc.store": "HostStateStore StateTransaction",
-    "frontdesk.abc.target": "BindsRequestContext TargetInfo",
-    "frontdesk.abc.telemetry": "Span Telemetry",
+    "frontdesk.interfaces.runner": "DurableTaskRunner RetryPolicy TaskHandle",
+    "frontdesk.interfaces.store": "HostStateStore StateTransaction",
+    "frontdesk.interfaces.target": "BindsRequestContext TargetInfo",
+    "frontdesk.interfaces.telemetry": "Span Telemetry",
     "frontdesk.access.allowlists": (
         "AllOfAllowlists AllowAll AnyOfAllowlists CallableAllowlist LinkedClaimAllowlist NativeIdAllowlist"
     ),
-    "frontdesk.access.link_policy": "AllowAllLinks DenyAllLinks ExplicitAllowList SameConfidentialityTierOnly",
-    "frontdesk.access.policy": "AuthPolicy",
+    "frontdesk.access.policy": "AllowAllLinks AuthPolicy DenyAllLinks ExplicitAllowList SameConfidentialityTierOnly",
     "frontdesk.approvals.policy": "ApprovalOptions ApproverRole ApproverRule",
-    "frontdesk.data.approval": "ApprovalAnswer Decision PendingApproval",
-    "frontdesk.data.codec": "register register_dataclass register_model",
-    "frontdesk.data.conversation": "Conversation ConversationItem",
-    "frontdesk.data.delivery": "Attempt Delivery InboxItem",
-    "frontdesk.data.expiry": "Expiry",
-    "frontdesk.data.file": "FileLimits StoredFile",
-    "frontdesk.data.identity": "Caller ChannelIdentity",
-    "frontdesk.data.isolation": "ISOLATION_HEADER_CHAT ISOLATION_HEADER_USER IsolationKeys",
-    "frontdesk.data.limits": "EventLimits RateLimit",
-    "frontdesk.data.link": "Grant LinkChallenge LinkProof LinkQuestion LinkRecord LinkStatus Whoami",
-    "frontdesk.data.reply": "Reply ReplyButton",
-    "frontdesk.data.request": "ChannelRequest ChannelSession ClientOutput ClientTool",
-    "frontdesk.data.response_target": "ResponseTarget",
-    "frontdesk.data.result": "HostedRunResult HostedStreamResult",
-    "frontdesk.data.run": "ContinuationToken RunEvent RunFailure RunRecord",
-    "frontdesk.data.task": "TaskStatus",
+    "frontdesk.models.approval": "ApprovalAnswer Decision PendingApproval",
+    "frontdesk.serialization.codec": "register register_dataclass register_model",
+    "frontdesk.models.conversation": "Conversation ConversationItem",
+    "frontdesk.models.delivery": "Attempt Delivery InboxItem",
+    "frontdesk.models.operations": "EventLimits Expiry RateLimit TaskStatus",
+    "frontdesk.models.file": "FileLimits StoredFile",
+    "frontdesk.models.identity": "Caller ChannelIdentity ISOLATION_HEADER_CHAT ISOLATION_HEADER_USER IsolationKeys",
+    "frontdesk.models.link": "Grant LinkChallenge LinkProof LinkQuestion LinkRecord LinkStatus Whoami",
+    "frontdesk.models.reply": "Reply ReplyButton ResponseTarget ResponseTargetKind",
+    "frontdesk.models.request": "ChannelRequest ChannelSession ClientOutput ClientTool",
+    "frontdesk.models.result": "HostedRunResult HostedStreamResult",
+    "frontdesk.models.run": "ContinuationToken RunEvent RunFailure RunRecord",
     "frontdesk.errors.base": (
         "ChannelConfigurationError CodecError FrontdeskError LeadershipLostError OperatorError SealError "
         "StateDirectoryInUseError TaskError"
     ),
-    "frontdesk.errors.push": (
-        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushUnknownError"
+    "frontdesk.errors.service": (
+        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushUnknownError "
+        "StoreError StoreUnavailableError UnavailableError UnsupportedError"
     ),
     "frontdesk.errors.requests": (
         "BodyTooLargeError ConflictError FileTooLargeError FilesFullError ForbiddenError InvalidRequestError "
         "NotFoundError RequestError TooManyRequestsError UnauthenticatedError UnsupportedMediaError"
     ),
-    "frontdesk.errors.service": "StoreUnavailableError UnavailableError UnsupportedError",
-    "frontdesk.errors.store": "StoreError",
     "frontdesk.history.foundry.provider": "FoundryHostedAgentHistoryProvider",
+    "frontdesk.host.config": "RuntimeMode",
     "frontdesk.host.host": "AgentFrameworkHost",
-    "frontdesk.host.operator_client": "OperatorClient",
-    "frontdesk.host.state.state": "HostStatePaths",
-    "frontdesk.kit.auth.any_auth": "AnyAuth",
-    "frontdesk.kit.auth.api_keys": "ApiKeyAuth",
-    "frontdesk.kit.auth.bearer": "BearerAuth",
-    "frontdesk.kit.auth.hmac_auth": "HmacAuth HmacHeaders",
-    "frontdesk.kit.auth.platform_auth": "PlatformAuth TrustedEnvironment TrustedPeers TrustedSecret",
-    "frontdesk.kit.auth.provider": "ProviderHttp",
-    "frontdesk.kit.auth.secrets": "Secret",
-    "frontdesk.kit.foundry.ids": "foundry_response_id",
-    "frontdesk.kit.framework.isolation": (
-        "get_current_isolation_keys reset_current_isolation_keys set_current_isolation_keys"
-    ),
-    "frontdesk.kit.http.limits": "Limits",
-    "frontdesk.kit.http.server_limits": "ServerLimits",
+    "frontdesk.admin.client": "OperatorClient",
+    "frontdesk.state_dir.paths": "HostStatePaths",
+    "frontdesk.auth.any_auth": "AnyAuth",
+    "frontdesk.auth.api_keys": "ApiKeyAuth",
+    "frontdesk.auth.bearer": "BearerAuth",
+    "frontdesk.auth.hmac_auth": "HmacAuth HmacHeaders",
+    "frontdesk.auth.platform_auth": "PlatformAuth TrustedEnvironment TrustedPeers TrustedSecret",
+    "frontdesk.auth.oidc": "ProviderHttp",
+    "frontdesk.secret": "Secret",
+    "frontdesk.foundry.conventions": "foundry_response_id",
+    "frontdesk.targets.binding": "get_current_isolation_keys reset_current_isolation_keys set_current_isolation_keys",
+    "frontdesk.hooks": "apply_response_hook apply_run_hook",
+    "frontdesk.http.limits": "Limits",
+    "frontdesk.http.server_limits": "ServerLimits",
     "frontdesk.linkers.oauth.linker": "OAuthIdentityLinker",
     "frontdesk.linkers.oauth.presets": "Entra GitHub Google Oidc",
     "frontdesk.linkers.one_time_code": "OneTimeCodeIdentityLinker",
-    "frontdesk.runners.in_process": "InProcessTaskRunner",
+    "frontdesk.runners.base": "InProcessTaskRunner",
     "frontdesk.runners.procrastinate": "ProcrastinateTaskRunner",
-    "frontdesk.stores.memory": "InMemoryStateStore",
-    "frontdesk.stores.sql.postgres": "PostgresStateStore",
-    "frontdesk.stores.sql.sqlite": "SqliteStateStore",
+    "frontdesk.stores.memory.store": "InMemoryHostStateStore InMemoryStateStore",
+    "frontdesk.stores.sql.postgres.engine": "PostgresStateStore",
+    "frontdesk.stores.sql.sqlite.engine": "SqliteStateStore",
 }
 """The names of each module, separated by spaces."""
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -250,6 +275,7 @@ __all__ = [
     "Attempt",
     "AuthPolicy",
     "AuthorizationContext",
+    "AuthorizationOutcome",
     "BearerAuth",
     "BindsRequestContext",
     "BodyTooLargeError",
@@ -266,11 +292,16 @@ __all__ = [
     "ChannelPushCodec",
     "ChannelRequest",
     "ChannelResponseContext",
+    "ChannelResponseHook",
+    "ChannelRunHook",
     "ChannelSession",
+    "ChannelStreamTransformHook",
+    "ChecksRecipients",
     "Citation",
     "ClientOutput",
     "ClientTool",
     "CodecError",
+    "CommandHandler",
     "CommandLocale",
     "ConflictError",
     "ContinuationToken",
@@ -308,6 +339,7 @@ __all__ = [
     "IdentityAllowlist",
     "IdentityLinker",
     "IdentityResolver",
+    "InMemoryHostStateStore",
     "InMemoryStateStore",
     "InProcessTaskRunner",
     "InboxItem",
@@ -358,11 +390,13 @@ __all__ = [
     "RequestError",
     "ResponseHook",
     "ResponseTarget",
+    "ResponseTargetKind",
     "RetryPolicy",
     "RunEvent",
     "RunFailure",
     "RunHook",
     "RunRecord",
+    "RuntimeMode",
     "SameConfidentialityTierOnly",
     "SealError",
     "Secret",
@@ -391,6 +425,7 @@ __all__ = [
     "TaskHandle",
     "TaskStatus",
     "Telemetry",
+    "TimesPushes",
     "TooManyRequestsError",
     "ToolUse",
     "TrustedEnvironment",
@@ -401,6 +436,8 @@ __all__ = [
     "UnsupportedError",
     "UnsupportedMediaError",
     "Whoami",
+    "apply_response_hook",
+    "apply_run_hook",
     "foundry_response_id",
     "get_current_isolation_keys",
     "register",

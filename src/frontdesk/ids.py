@@ -1,7 +1,8 @@
-"""The only module that makes ids: unguessable, and ordered by time.
+"""The only module that creates ids. They are unguessable and ordered by time.
 
-48 bits of milliseconds come first, so that rows written together lie together in an index; 80 random bits follow, from
-the operating system. Random bytes are read in blocks, because a system call for each id would be most of its cost.
+48 bits of milliseconds come first, so that an index keeps rows of the same time together. They are followed by 80
+random bits from the operating system. Random bytes are read in blocks, because a system call per id would be most of
+its cost.
 """
 
 import os
@@ -19,7 +20,7 @@ _ALPHANUMERIC = string.digits + string.ascii_letters
 
 
 class Ids(Protocol):
-    """Makes ids."""
+    """Generates ids."""
 
     def new(self, prefix: str) -> str:
         """Return a new id, such as `run_0192f0c1a2b3...`."""
@@ -27,8 +28,6 @@ class Ids(Protocol):
 
 
 class RandomIds:
-    """Time-ordered random ids."""
-
     __slots__ = ("__weakref__", "_block", "_now", "_stamp")
 
     def __init__(self) -> None:
@@ -63,23 +62,23 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
 
 
 def time_of(given: str, prefix: str) -> float | None:
-    """Return the seconds at which an id was made; `None` if it is none of ours."""
+    """Return the creation time of an id in epoch seconds, or None for a foreign id."""
     found = _MADE.fullmatch(given)
     return int(found[2], 16) / 1000 if found is not None and found[1] == prefix else None
 
 
 def new_secret() -> str:
-    """Return 192 random bits in hexadecimal digits, for a value that must never be guessed."""
+    """Return 192 random bits as hexadecimal digits, for unguessable values."""
     return os.urandom(24).hex()
 
 
 def new_nonce() -> bytes:
-    """Draw the 96 random bits with which AES-GCM seals one text."""
+    """Return a random 96-bit nonce for one AES-GCM encryption."""
     return os.urandom(12)
 
 
 def new_alphanumerics(count: int) -> str:
-    """Return that many random digits and letters, for ids whose form another service sets."""
+    """Return random digits and letters, for ids whose format an external service defines."""
     # A byte of 248 or more would favour the first few characters.
     drawn = ""
     while len(drawn) < count:

@@ -1,4 +1,4 @@
-"""The loggers, one for each subject. No log line has message text, tokens or claims in it."""
+"""The loggers, one per subject. Log lines never contain message text, tokens or claims."""
 
 import logging
 

@@ -1,16 +1,16 @@
-"""The whole path of a request, top to bottom.
+"""The request flow, from identification to delivery.
 
-    identify -> authorize -> hook -> admit -> open session -> run target -> record -> deliver
+identify -> authorize -> hook -> admit -> open session -> run target -> record -> deliver
 
-A stranger reaches no operator code and nothing is stored for them, so the caller is identified and authorized before
-the hook runs. Fields that the hook changed are decided about again at `admit`. One session runs one turn at a time. The
-outcome of a turn is written in one transaction, before the answer is sent.
+The caller is identified and authorized before the hook runs. So an unknown caller triggers no operator code, and
+nothing is stored for such a caller. `admit` decides again about fields that the hook has changed. One session runs one
+turn at a time. The outcome of a turn is written in one transaction, before the answer is sent.
 
 The pipeline has two halves, because a worker does the second half of a background run later:
 
-- `admit` has the first four steps, `run_admitted` the other four; `run` does both.
-- `proceed_stream` and `stream_admitted` differ in how the target runs: its updates are handed on as they come.
-- `answer` is for an event of a platform: no caller waits on a wire, and the answer is recorded as deliveries.
+- `admit` has the first four steps, `run_admitted` the other four. `run` does both.
+- `proceed_stream` and `stream_admitted` differ in how the target runs: updates are passed on as they arrive.
+- `answer` is for events from a platform: no caller is connected, and the answer is recorded as deliveries.
 - `Deferral` decides between the halves whether a run goes to the background.
 """
 
@@ -18,39 +18,41 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from frontdesk.abc.channel import Channel, SettleAnswers
-from frontdesk.abc.target import Target, TargetStream
-from frontdesk.abc.telemetry import Span
 from frontdesk.access.gate import Gate, identify
 from frontdesk.approvals.answers import ApprovalAnswers
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.live.replies import LiveReplies, LiveReply
 from frontdesk.delivery.push import can_push
-from frontdesk.errors import InvalidRequestError, LostEventError, LostRunError, RequestError
-from frontdesk.kit.framework.approval_ids import requests_in
-from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
-from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
+from frontdesk.errors import EventBegunError, InvalidRequestError, LostEventError, LostRunError, RequestError
+from frontdesk.framework.approval_ids import requests_in
+from frontdesk.hooks import call_run_hook, call_stream_hook, show_result
+from frontdesk.interfaces.access import Allowed
+from frontdesk.interfaces.channel import Channel, SettleAnswers
+from frontdesk.interfaces.target import Target, TargetStream
+from frontdesk.interfaces.telemetry import Span
 from frontdesk.loggers import runs as log
-from frontdesk.runs.deferral import Deferral
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller
+from frontdesk.models.request import AdmittedRequest, ChannelRequest
+from frontdesk.models.result import HostedRunResult, HostedStreamResult
+from frontdesk.models.run import RunFailure, RunRecord
 from frontdesk.runs.finisher import TOO_LATE, RunFinisher
-from frontdesk.runs.starter import RunStarter
+from frontdesk.runs.starter import Deferral, RunStarter
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.endings import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.job import Job
+from frontdesk.sessions.results import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.turns import Turns
+from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
 
 Result = HostedRunResult[Any]
 Stream = HostedStreamResult[Any]
 Acknowledge = Callable[[], Awaitable[None]]
 """Tells the sender of an event that it is taken up."""
+Confirm = Callable[[], Awaitable[None]]
+"""Raises `LostEventError` if an event is another process's by now."""
 
 
 class Pipeline:
-    """Takes a request from the door to its answer."""
+    """Processes a request from admission to its answer."""
 
     def __init__(
         self,
@@ -71,14 +73,17 @@ class Pipeline:
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher
+        # Chosen once, so that a request pays nothing for spans where nobody collects them.
+        self._is_traced = spans.collects
+        self.admit = self._admit_traced if self._is_traced else self._admit
+        self.run_admitted = self._run_admitted_traced if self._is_traced else self._run_admitted
 
     async def run(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
     ) -> Result:
-        """Answer a request; `queued`, without a result, if it goes to the background."""
         return await self.proceed(await self.admit(request, caller, protocol_request, settle))
 
-    async def admit(
+    async def _admit(
         self,
         request: ChannelRequest,
         caller: Caller,
@@ -87,33 +92,63 @@ class Pipeline:
         *,
         run_id: str | None = None,
         trace: str | None = None,
+        again: bool = False,
     ) -> AdmittedRequest:
-        """Take a request from its door through the gate: identify, authorize, hook, admit."""
+        """Take a request through the gate: identify, authorize, apply the run hook, admit.
+
+        With `again`, raise `EventBegunError` if an earlier attempt at the event may have started a tool.
+        """
+        claimed = hooked = identify(request, caller)
+        hook = self._channels[claimed.channel].run_hook
+        if self._is_traced:
+            allowed = await self._authorize_traced(caller, claimed.channel, hook is not None, trace)
+        else:
+            trace = None
+            allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
+        if hook is not None:
+            native = self._target.native
+            hooked = await call_run_hook(hook, claimed, target=native, protocol_request=protocol_request)
+        admitted = await self._gate.admit(hooked, caller, claimed, allowed, run_id=run_id, trace=trace)
+        # The answered questions are looked up after admission, among those of the request's owner.
+        if admitted.request.approvals:
+            if again and await self._starter.is_recorded(admitted):
+                raise EventBegunError
+            admitted = await self._answers.find(admitted, settle)
+        return admitted
+
+    async def _admit_traced(
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
+        *,
+        run_id: str | None = None,
+        trace: str | None = None,
+        again: bool = False,
+    ) -> AdmittedRequest:
         span = self._spans.begin("request", request.channel, trace)
         try:
-            claimed = hooked = identify(request, caller)
-            hook, carried = self._channels[claimed.channel].run_hook, span.carry()
-            authorizing = self._spans.begin("authorize", claimed.channel, carried)
-            try:
-                allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
-            except BaseException as error:
-                authorizing.end(outcome_of(error))
-                raise
-            authorizing.end("ok")
-            if hook is not None:
-                native = self._target.native
-                hooked = await call_run_hook(hook, claimed, target=native, protocol_request=protocol_request)
-            admitted = await self._gate.admit(hooked, caller, claimed, allowed, run_id=run_id, trace=carried)
-            # The answered questions are looked up after admission, among those of the request's owner.
-            if admitted.request.approvals:
-                admitted = await self._answers.find(admitted, settle)
+            admitted = await self._admit(
+                request, caller, protocol_request, settle, run_id=run_id, trace=span.carry(), again=again
+            )
         except BaseException as error:
             span.end(outcome_of(error))
             raise
         span.end("ok")
         return admitted
 
-    async def run_admitted(
+    async def _authorize_traced(self, caller: Caller, channel: str, hooked: bool, trace: str | None) -> Allowed:
+        span = self._spans.begin("authorize", channel, trace)
+        try:
+            allowed = await self._gate.authorize(caller, channel, hooked=hooked)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end("ok")
+        return allowed
+
+    async def _run_admitted(
         self,
         admitted: AdmittedRequest,
         *,
@@ -122,22 +157,10 @@ class Pipeline:
         event: InboxItem | None = None,
         live: LiveReply | None = None,
         acknowledge: Acknowledge | None = None,
+        confirm: Confirm | None = None,
     ) -> Result:
-        """Take a request from the gate to its answer: open session, run target, record, deliver."""
-        span = self._spans.begin("run", admitted.request.channel, admitted.trace)
-        try:
-            run = await self._starter.open(admitted.traced(span.carry()), waits=waits, job=job, event=event)
-            result = await self._run_opened(run, live, acknowledge)
-        except BaseException as error:
-            span.end(outcome_of(error))
-            raise
-        span.end(result.run.status)
-        return result
-
-    async def _run_opened(
-        self, run: ActiveRun, live: LiveReply | None, acknowledge: Acknowledge | None = None
-    ) -> Result:
-        """Run the target in its session, record what it says, and deliver that."""
+        """Process an admitted request: open the session, run the target, record, deliver."""
+        run = await self._starter.open(admitted, waits=waits, job=job, event=event, confirm=confirm)
         try:
             try:
                 if acknowledge is not None:
@@ -155,12 +178,38 @@ class Pipeline:
             attach_run(error, run.record)
             raise
         finally:
-            if live is not None:
-                await live.stop()
-            self._starter.close(run)
+            try:
+                if live is not None:
+                    await live.stop()
+            finally:
+                # Whoever lost the event cancels again and again: the session is released in any case.
+                self._starter.close(run)
+
+    async def _run_admitted_traced(
+        self,
+        admitted: AdmittedRequest,
+        *,
+        waits: bool = False,
+        job: Job | None = None,
+        event: InboxItem | None = None,
+        live: LiveReply | None = None,
+        acknowledge: Acknowledge | None = None,
+        confirm: Confirm | None = None,
+    ) -> Result:
+        span = self._spans.begin("run", admitted.request.channel, admitted.trace)
+        try:
+            admitted = admitted.traced(span.carry())
+            result = await self._run_admitted(
+                admitted, waits=waits, job=job, event=event, live=live, acknowledge=acknowledge, confirm=confirm
+            )
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end(result.run.status)
+        return result
 
     async def _run_live(self, run: ActiveRun, live: LiveReply) -> Any:
-        """Run the target, and show what it does meanwhile."""
+        """Run the target and update the live message meanwhile."""
         run.turn.live = live
         live.start()
         if not live.streams:
@@ -174,6 +223,7 @@ class Pipeline:
                 if requests_in(update):
                     update = await self._finisher.show(run.turn, update)
                 await live.add(update)
+            live.note_end()
             result = await stream.final()
         finally:
             await stream.close()
@@ -182,11 +232,11 @@ class Pipeline:
         return result
 
     def _is_shown_otherwise(self, run: ActiveRun) -> bool:
-        """Tell whether a result may be shown otherwise than it was recorded, which only a hook does."""
         return self._channels[run.turn.admitted.request.channel].response_hook is not None
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
-        """Return the result as the channel shows it; answers to other places were recorded as deliveries."""
+        """Return the result as displayed by the channel. Answers for other destinations are already recorded as
+        deliveries."""
         admitted = run.turn.admitted
         if recorded.run.status != "completed" or admitted.pushes:
             return recorded
@@ -194,7 +244,7 @@ class Pipeline:
         return await show_result(channel, recorded, admitted.request, admitted.identity)
 
     def proceed(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, Result]:
-        """Answer an admitted request, here or in the background."""
+        """Process an admitted request, here or in the background."""
         # Most requests need no deferral, and skip that step.
         return self.run_admitted(admitted) if self._deferral.runs_inline(admitted) else self._received(admitted)
 
@@ -203,7 +253,8 @@ class Pipeline:
         return await self.run_admitted(admitted) if queued is None else queued
 
     async def proceed_stream(self, admitted: AdmittedRequest) -> Stream:
-        """Answer an admitted request in pieces; `queued`, without any, if it goes to the background."""
+        """Stream the answer to an admitted request. The stream is `queued` and empty if the run goes to the
+        background."""
         queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
@@ -213,14 +264,19 @@ class Pipeline:
         request: ChannelRequest,
         settle: SettleAnswers | None = None,
         acknowledge: Acknowledge | None = None,
+        confirm: Confirm | None = None,
     ) -> Result:
-        """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event.
+        """Answer a platform event. The answer is sent as a delivery, and recording it finishes the event.
 
-        `acknowledge` is called once the event is taken up, and not if it is refused.
+        `acknowledge` is called when processing starts, and not if the event is refused. `confirm` is called before
+        that, when the session is free.
         """
         resumes = event.kind == "resume"
         shown = None if resumes else event.protocol_request
-        admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace)
+        again = event.kind == "turn" and event.fence > 1
+        admitted = await self.admit(
+            request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace, again=again
+        )
         if not resumes or can_push(self._channels[request.channel]):
             admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
@@ -230,13 +286,15 @@ class Pipeline:
             return queued
         live = await self.live.of(admitted, event)
         try:
-            return await self.run_admitted(admitted, waits=True, event=event, live=live, acknowledge=acknowledge)
+            return await self.run_admitted(
+                admitted, waits=True, event=event, live=live, acknowledge=acknowledge, confirm=confirm
+            )
         finally:
             if live is not None:
                 await live.stop_typing()
 
     async def record_cancelled(self, event: InboxItem) -> None:
-        """Record an event that was cancelled before its answer: its question stays, and the target is not asked."""
+        """Record an event that was cancelled before its answer. Its message is kept and the target is not called."""
         admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
         turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
         try:
@@ -246,7 +304,7 @@ class Pipeline:
             self._turns.close(turn)
 
     async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveReply | None:
-        """Return how the answer of a background run is shown while it is written, with what it has said before."""
+        """Return the live message of a background run, including the text that it displayed before."""
         try:
             live = await self.live.of_run(admitted, job.run)
         except LostEventError as error:
@@ -257,15 +315,14 @@ class Pipeline:
         return live
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, pushes: bool = False) -> RunRecord:
-        """Queue a run of the operator's own for a person; it does not count as their presence.
+        """Queue a run started by the operator for a person. It does not count as activity of that person.
 
-        With `pushes` the answer is sent to the person on the channel of the request.
+        With `pushes`, the answer is sent to the person on the channel of the request.
         """
         admitted = await self.admit(request, caller)
         return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
-        """End a background run that can't go on."""
         turn = await self._starter.open_turn(admitted, True, job)
         try:
             turn.live = await self.live.left_by(job.run)
@@ -281,7 +338,7 @@ class Pipeline:
         job: Job | None = None,
         live: LiveReply | None = None,
     ) -> Stream:
-        """Do the same as `run_admitted`, with the updates of the target as they come."""
+        """Do the same as `run_admitted`, and yield the updates of the target as they arrive."""
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
             return await self._open_stream(admitted.traced(span.carry()), span, waits, job, live)
@@ -343,6 +400,8 @@ class Pipeline:
                     if live is not None and shows:
                         live.show(update)
                     yield update
+                if live is not None:
+                    live.note_end()
                 result = await stream.final()
             except BaseException as error:
                 ended = outcome_of(error)
@@ -357,10 +416,12 @@ class Pipeline:
                 recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded) if self._is_shown_otherwise(run) else recorded)
         finally:
-            if live is not None:
-                await live.stop()
-            span.end(outcome[0].run.status if outcome else ended)
-            self._starter.close(run)
+            try:
+                if live is not None:
+                    await live.stop()
+            finally:
+                span.end(outcome[0].run.status if outcome else ended)
+                self._starter.close(run)
 
     async def _abandon(
         self,

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from frontdesk.abc.allowlist import (
+from frontdesk.access.gate import Gate, identify
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.policy import TierPolicy, as_rule
+from frontdesk.interfaces.access import (
     AccessRule,
     Allowlist,
     AllowlistDecision,
@@ -11,16 +14,12 @@ from frontdesk.abc.allowlist import (
     Decision,
     IdentityResolver,
 )
-from frontdesk.abc.linker import IdentityLinker, LinkDesk
-from frontdesk.access.gate import Gate, identify
-from frontdesk.access.identify import IdentityKeys
-from frontdesk.access.link_policy import TierPolicy
-from frontdesk.access.policy import as_rule
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.link import LinkChallenge, LinkRecord
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock, FakeIds
+from frontdesk.interfaces.linker import IdentityLinker, LinkDesk
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.link import LinkChallenge, LinkRecord
+from frontdesk.models.request import AdmittedRequest, ChannelRequest
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock, FakeIds
 
 ALICE = ChannelIdentity(channel="web", native_id="alice")
 BOB = ChannelIdentity(channel="web", native_id="bob")

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord
-from frontdesk.data.link import LinkProof
 from frontdesk.ids import RandomIds
-from frontdesk.testing import FakeClock
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.identity import ChannelIdentity, IdentityRecord
+from frontdesk.models.link import LinkProof
+from frontdesk_testing import FakeClock
 
 NAMES = "abcd"
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.allowlist import AllowlistDecision, AuthorizationContext, IdentityAllowlist
 from frontdesk.access.allowlists import (
     AllOfAllowlists,
     AllowAll,
@@ -21,7 +20,8 @@ from frontdesk.access.allowlists import (
     walk,
 )
 from frontdesk.access.policy import AuthPolicy
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.interfaces.access import AllowlistDecision, AuthorizationContext, IdentityAllowlist
+from frontdesk.models.identity import ChannelIdentity
 from tests.access.door import ABSTAIN, ALICE, ALLOW, BOB, DENY, Says
 
 ANSWERS = st.sampled_from(AllowlistDecision)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.errors import ForbiddenError
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.request import ChannelRequest, ChannelSession
 from tests.access.door import ALICE, BOB, CALLER, Door
 
 Resolver = Callable[[ChannelIdentity], Any]

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, AuthorizationContext, LinkedClaimAllowlist, Principal
-from frontdesk.abc.allowlist import AllowlistDecision
 from frontdesk.access.allowlists import evaluate
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest
+from frontdesk.interfaces.access import AllowlistDecision
+from frontdesk.models.identity import Caller
+from frontdesk.models.request import ChannelRequest
 from tests.examples import examples
 from tests.scenarios.cast import echo
 

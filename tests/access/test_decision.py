@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.allowlist import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
 from frontdesk.access.allowlists import AllOfAllowlists, AnyOfAllowlists, LinkedClaimAllowlist, NativeIdAllowlist
-from frontdesk.access.decision import Linking, after_link, before_link
+from frontdesk.access.gate import Linking, after_link, before_link
 from frontdesk.access.policy import AuthPolicy
-from frontdesk.data.identity import Caller
 from frontdesk.errors import ForbiddenError, LinkRequiredError
+from frontdesk.interfaces.access import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
+from frontdesk.models.identity import Caller
 from tests.access.door import ABSTAIN, ALICE, ALLOW, DENY, Door, FixedLinker, Says, link
 
 ANSWERS = list(AllowlistDecision)

@@ -17,14 +17,14 @@ from frontdesk import (
     ChannelRequest,
     NativeIdAllowlist,
 )
-from frontdesk.abc.allowlist import AllowlistDecision
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
 from frontdesk.errors import ForbiddenError, LinkRequiredError, UnauthenticatedError, UnsupportedError
+from frontdesk.interfaces.access import AllowlistDecision
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller
 from tests.access.door import FixedLinker, link
 from tests.host.link_door import Call
 from tests.scenarios.cast import call, scripted
@@ -92,7 +92,7 @@ class ScriptedChat(Channel):
             request=request,
             received_at=1.0,
         )
-        await self.context.accept(item)
+        await self.context.events.accept(item)
 
 
 async def handled(desk: InvocationsHost, count: int) -> None:
@@ -279,13 +279,13 @@ async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> 
     linker = FixedLinker()
     strict = ScriptedChat("strict", allowlist=NativeIdAllowlist(["alice"]), require_link=True)
     async with open_desk(Ears().hear, channels=[strict], linker=linker) as desk:
-        challenge = await strict.context.begin_link(strict.by("alice"))
+        challenge = await strict.context.links.begin(strict.by("alice"))
         assert challenge.identity.native_id == "alice"
         with pytest.raises(ForbiddenError) as caught:
-            await strict.context.begin_link(strict.by("bob"))
+            await strict.context.links.begin(strict.by("bob"))
         assert caught.value.code == "denied"
         with pytest.raises(UnauthenticatedError):
-            await strict.context.begin_link(strict.by("alice", anonymous=True))
+            await strict.context.links.begin(strict.by("alice", anonymous=True))
         assert [one.native_id for one in linker.begun] == ["alice"]
         assert desk.untouched()
 
@@ -294,7 +294,7 @@ async def test_without_a_linker_nothing_can_be_begun() -> None:
     chat = ScriptedChat()
     async with open_desk(Ears().hear, channels=[chat]):
         with pytest.raises(UnsupportedError):
-            await chat.context.begin_link(chat.by("alice"))
+            await chat.context.links.begin(chat.by("alice"))
 
 
 async def test_every_call_of_a_context_is_asked_about() -> None:
@@ -309,10 +309,10 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
             context.stream(request.replace(stream=True), bob),
             context.submit(request, bob),
             conversations.compact(request, bob),
-            context.get_run(bob, "run_1"),
-            context.cancel_run(bob, "run_1"),
-            context.delete_run(bob, "run_1"),
-            context.follow(bob, "run_1"),
+            context.runs.get(bob, "run_1"),
+            context.runs.cancel(bob, "run_1"),
+            context.runs.delete(bob, "run_1"),
+            context.runs.follow(bob, "run_1"),
             conversations.save(bob, None, {}),
             conversations.save(bob, "conv_1", {}),
             conversations.get(bob, "conv_1"),
@@ -321,10 +321,10 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
             conversations.list_items(bob, "conv_1"),
             conversations.get_item(bob, "conv_1", "item_1"),
             conversations.delete_item(bob, "conv_1", "item_1"),
-            context.pending_approvals(bob),
-            context.approval_request(bob, [ApprovalAnswer(approval_id="apr_1", approved=True)]),
-            context.begin_link(bob),
-            context.reset_session(bob),
+            context.approvals.pending(bob),
+            context.approvals.build_request(bob, [ApprovalAnswer(approval_id="apr_1", approved=True)]),
+            context.links.begin(bob),
+            context.sessions.reset(bob),
             context.run_command("new", Call(bob, "")),
         ]
         for one in calls:

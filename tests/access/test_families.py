@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.access.linking import NAMES, Model, Step, desk, home, introduce, keys, play, play_for_real, who
 
 names = st.sampled_from(NAMES)

@@ -4,15 +4,14 @@ import asyncio
 
 import pytest
 
-from frontdesk.abc.allowlist import Allowed, AllowlistDecision, AuthorizationContext, Denied, LinkRequired
 from frontdesk.access.gate import identify
-from frontdesk.access.link_policy import DenyAllLinks, ExplicitAllowList, TierPolicy
-from frontdesk.access.policy import AuthPolicy
+from frontdesk.access.policy import AuthPolicy, DenyAllLinks, ExplicitAllowList, TierPolicy
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
-from frontdesk.data.request import ChannelRequest, ChannelSession
-from frontdesk.data.response_target import ResponseTarget
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRefusedError, LinkRequiredError
+from frontdesk.interfaces.access import Allowed, AllowlistDecision, AuthorizationContext, Denied, LinkRequired
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
+from frontdesk.models.reply import ResponseTarget
+from frontdesk.models.request import ChannelRequest, ChannelSession
 from tests.access.door import ALICE, BOB, CALLER, Door, FixedLinker, OnlyThese, link
 
 TEAMS = ChannelIdentity(channel="teams", native_id="alice")

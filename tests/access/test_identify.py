@@ -6,26 +6,28 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.allowlist import Allowed, Denied
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access.allowlists import CallableAllowlist
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import OPEN
 from frontdesk.clock import SystemClock
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ForbiddenError, UnavailableError
 from frontdesk.ids import RandomIds
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.interfaces.access import Allowed, Denied
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import ChannelRequest
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.access.door import ALICE, PLAIN, Door, FixedLinker, link
+from tests.databases import patient_store
+
+RULES = {"web": OPEN}
 
 
 async def owners(*stores: HostStateStore) -> set[str]:
     """The owners of forty first requests of one person, all at once, over hosts with these stores."""
     people = [ChannelIdentity(channel="web", native_id="alice", attributes={"name": str(n)}) for n in range(40)]
-    gates = [Gate(IdentityKeys(one, RandomIds(), SystemClock()), RandomIds(), SystemClock(), {}) for one in stores]
+    gates = [Gate(IdentityKeys(one, RandomIds(), SystemClock()), RandomIds(), SystemClock(), RULES) for one in stores]
 
     async def enter(number: int) -> str:
         gate, caller = gates[number % len(gates)], Caller(identity=people[number])
@@ -37,7 +39,7 @@ async def owners(*stores: HostStateStore) -> set[str]:
 
 
 async def test_replicas_on_postgres_issue_one_key(postgres: str) -> None:
-    stores = [PostgresStateStore(postgres) for _ in range(3)]
+    stores = [patient_store(postgres) for _ in range(3)]
     for one in stores:
         await one.open()
     try:
@@ -124,7 +126,8 @@ async def test_a_linker_that_answers_with_something_else_has_linked_nobody(stray
     assert await Door(linker=linker).decide() == Allowed(isolation_key=None)
 
 
-async def test_a_host_without_rules_for_a_channel_takes_its_default() -> None:
+async def test_a_channel_without_a_rule_was_open() -> None:
     door = Door(rules={})
-    assert door.gate.rule("anything") == OPEN
-    assert isinstance(await door.decide(channel="anything"), Allowed)
+    decision = await door.decide(channel="anything")
+    assert isinstance(decision, Denied)
+    assert decision.reason_code == "unknown_channel"

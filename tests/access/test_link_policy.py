@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.link_policy import LinkOperation, LinkPolicyContext
-from frontdesk.access.link_policy import (
+from frontdesk.access.policy import (
     AllowAllLinks,
     DenyAllLinks,
     ExplicitAllowList,
@@ -17,6 +16,7 @@ from frontdesk.access.link_policy import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import LinkRefusedError, UnavailableError
+from frontdesk.interfaces.access import LinkOperation, LinkPolicyContext
 from tests.examples import examples
 
 TIERS = {"teams": "internal", "mail": "internal", "telegram": "public", "web": None, "page": None}

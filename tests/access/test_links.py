@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access import links as module
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
-from frontdesk.data.link import Grant, LinkProof
 from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
 from frontdesk.ids import RandomIds
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, question, run
+from frontdesk.interfaces.linker import ReadsClaims
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
+from frontdesk.models.link import Grant, LinkProof
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW, question, run
 from tests.access.linking import NAMES, Said, desk, home, introduce, join, keys, play_for_real, who
+from tests.databases import patient_store
 
 KINDS = ["memory", "sqlite", "postgres"]
 
@@ -38,7 +39,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         found = [SqliteStateStore(tmp_path / "frontdesk.db", clock=clock)]
     else:
         place = request.getfixturevalue("postgres_tables")
-        found = [PostgresStateStore(place, clock=clock) for _ in range(2)]
+        found = [patient_store(place, clock=clock) for _ in range(2)]
     async with AsyncExitStack() as stack:
         for one in found:
             await one.open()
@@ -333,7 +334,7 @@ async def test_the_key_of_an_operators_resolver_is_what_comes_back(store: HostSt
         await join(links, "c", "a")
 
 
-class Claims:
+class Claims(ReadsClaims):
     """A linker that reads claims."""
 
     name = "test"
@@ -439,7 +440,7 @@ async def test_of_a_merge_and_an_unlink_at_once_both_or_one_count_and_never_half
 
 async def test_a_change_is_planned_on_what_is_there_and_not_on_what_is_remembered(postgres: str) -> None:
     clock = FakeClock()
-    here, there = (PostgresStateStore(postgres, clock=clock) for _ in range(2))
+    here, there = (patient_store(postgres, clock=clock) for _ in range(2))
     await here.open()
     await there.open()
     try:
@@ -457,7 +458,7 @@ async def test_a_change_is_planned_on_what_is_there_and_not_on_what_is_remembere
 
 async def test_a_merge_on_one_replica_is_seen_there_at_once_and_elsewhere_soon(postgres: str) -> None:
     clock = FakeClock()
-    here, there = (PostgresStateStore(postgres, clock=clock) for _ in range(2))
+    here, there = (patient_store(postgres, clock=clock) for _ in range(2))
     await here.open()
     await there.open()
     try:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.link import Grant
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.link import Grant
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW
 from tests.access.linking import desk, who
 from tests.scenarios.stores import opened
 

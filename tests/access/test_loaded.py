@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.allowlist import AuthorizationContext
-from frontdesk.access import loaded
+from frontdesk.access import allowlists
 from frontdesk.access.allowlists import NativeIdAllowlist, evaluate
-from frontdesk.testing import FakeClock
+from frontdesk.interfaces.access import AuthorizationContext
+from frontdesk_testing import FakeClock
 from tests.access.door import ALICE, ALLOW, BOB, DENY
 from tests.scenarios.desk import until
 
@@ -108,7 +108,7 @@ async def test_before_the_first_load_nobody_comes_in(answer: Any, caplog: pytest
     assert await ids.says() is DENY
     assert source.loads == 1
     source.ids = ["alice"]
-    ids.clock.advance(loaded.RETRY_SECONDS)
+    ids.clock.advance(allowlists.RETRY_SECONDS)
     assert await ids.says() is ALLOW
 
 
@@ -154,7 +154,7 @@ async def test_a_loader_that_hangs_holds_nobody_up_for_ever(monkeypatch: pytest.
     source = Source("alice")
     ids = List(source)
     await ids.says()
-    monkeypatch.setattr(loaded, "LOAD_SECONDS", 0.0)
+    monkeypatch.setattr(allowlists, "LOAD_SECONDS", 0.0)
     source.may_end.clear()
     ids.clock.advance(60.0)
     assert await ids.says() is ALLOW

@@ -20,15 +20,15 @@ from frontdesk import (
     OAuthIdentityLinker,
     Oidc,
 )
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
-from frontdesk.abc.linker import IdentityLinker
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent, serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.interfaces.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.interfaces.linker import IdentityLinker
+from frontdesk_testing import EchoAgent, serving
+from frontdesk_testing.messages import MessageChannel
 from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
 from tests.access_matrix.issuer import AUDIENCE, Issuers
 from tests.access_matrix.purposes import SAYING, SOCKET, Door

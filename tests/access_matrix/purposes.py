@@ -119,13 +119,13 @@ PURPOSES: dict[str, Purpose] = {
 
 
 def purpose(door: Door) -> Purpose:
-    """What a door is for; every one of the OpenAI doors is there twice."""
+    """What a door is for; every one of the OpenAI doors is there three times."""
     return PURPOSES[named(door)]
 
 
 def named(door: Door) -> str:
     """A door as it is called in the table."""
-    return f"{door.method} {door.path.removeprefix('/v1')}"
+    return f"{door.method} {door.path.removeprefix('/openai').removeprefix('/v1')}"
 
 
 def shape(door: Door) -> set[str]:

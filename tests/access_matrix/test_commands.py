@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from frontdesk import OneTimeCodeIdentityLinker
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.reply import Reply, as_reply
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.reply import Reply, as_reply
+from frontdesk.models.request import ChannelRequest
 from tests.access_matrix.doors import EveryDoorHost, open_house
 from tests.access_matrix.issuer import issuing
 

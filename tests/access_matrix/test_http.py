@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from frontdesk import Channel, ChannelContext, ChannelContribution
-from frontdesk.kit.names import digest
+from frontdesk.identifiers import digest
 from tests.access_matrix.callers import CALLERS, Caller
 from tests.access_matrix.doors import EveryDoorHost, open_house
 from tests.access_matrix.issuer import issuing

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

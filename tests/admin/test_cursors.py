@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.admin.cursors import read_cursor, write_cursor
-from frontdesk.data.ledger import PLACES, LedgerKind
+from frontdesk.admin.queries import read_cursor, write_cursor
 from frontdesk.errors import InvalidRequestError
+from frontdesk.models.operations import PLACES, LedgerKind
 
 _values: dict[type, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.admin import queries
 from frontdesk.admin.queries import FILTERS, MOST_SCANNED, AdminQueries
-from frontdesk.data.delivery import Attempt
-from frontdesk.data.identity import Caller
-from frontdesk.data.ledger import INDEXED, PLACES
-from frontdesk.data.reply_token import SealedToken
-from frontdesk.data.request import ChannelRequest
-from frontdesk.data.run import RunFailure
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
-from frontdesk.testing.store_ledger import fill
-from frontdesk.testing.store_samples import (
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.channel_storage import SealedToken
+from frontdesk.models.delivery import Attempt
+from frontdesk.models.identity import Caller
+from frontdesk.models.operations import INDEXED, PLACES
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.run import RunFailure
+from frontdesk_testing.store_ledger import fill
+from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,

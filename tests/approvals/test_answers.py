@@ -9,16 +9,16 @@ from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.approvals.answers import ApprovalAnswers, resumed
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.pending import digest
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.session import ForkPoint, SessionRecord
+from frontdesk.approvals.extraction import digest
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
 from frontdesk.ids import RandomIds
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, question, session
+from frontdesk.models.approval import ApprovalAnswer, PendingApproval
+from frontdesk.models.delivery import Delivery, InboxItem
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.session import ForkPoint, SessionRecord
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import OTHER, OWNER, keep_session, question, session
 
 
 def yes(approval_id: str = "apr_1") -> ApprovalAnswer:
@@ -143,6 +143,23 @@ async def test_of_twenty_answers_at_once_one_is_taken(desk: TwoQuestions) -> Non
     taken = await asyncio.gather(*(desk.take(yes()) for _ in range(20)), return_exceptions=True)
     assert [type(one) for one in taken].count(list) == 1
     assert [type(one) for one in taken].count(ConflictError) == 19
+
+
+async def test_one_decision_had_an_audit_line_for_every_request_with_the_same_answer(
+    desk: TwoQuestions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = desk.store.approvals.get
+
+    async def get_and_let_others_read(*given: Any) -> PendingApproval | None:
+        found = await get(*given)
+        await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(desk.store.approvals, "get", get_and_let_others_read)
+    await asyncio.gather(*(desk.answers.take(OWNER, [yes("apr_1"), no("apr_2")]) for _ in range(20)))
+    lines = await desk.store.audit.lines()
+    assert sorted((line.subject, line.action) for line in lines) == [("apr_1", "approved"), ("apr_2", "rejected")]
+    assert len(await desk.store.approvals.votes(OWNER, "apr_1")) == 1
 
 
 async def test_the_same_question_twice_in_one_request_is_refused(desk: TwoQuestions) -> None:

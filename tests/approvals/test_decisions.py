@@ -7,11 +7,11 @@ import pytest
 
 from frontdesk import InMemoryStateStore
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.delivery import Delivery
 from frontdesk.errors import StoreError, UnreadableRecordError
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, OTHER, OWNER, delivery, question
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.delivery import Delivery
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW, OTHER, OWNER, delivery, question
 
 
 class Settling:

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.approvals.records import vote_of
-from frontdesk.approvals.voting import Voter, is_decided, seat_of
-from frontdesk.data.approval import ApprovalAnswer, ApprovalVote, ApproverClaim, ApproverTerms
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.testing.store_samples import NOW, question
+from frontdesk.approvals.records import CountedVote, Voter, is_decided, seat_of, vote_of
+from frontdesk.models.approval import ApprovalAnswer, ApprovalVote, ApproverClaim, ApproverTerms, person_key
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk_testing.store_samples import NOW, question
 
 ADA = ChannelIdentity(channel="web", native_id="ada")
 BOB, EVE, KIM = (ChannelIdentity(channel="telegram", native_id=name) for name in ("bob", "eve", "kim"))
@@ -19,13 +18,19 @@ KEYS = {identity.key: key for key, family in FAMILIES.items() for identity in fa
 ASKED = question(owner="key-ada", requester=Caller(identity=ADA))
 
 
-async def find_key(identity: ChannelIdentity) -> str | None:
-    return KEYS.get(identity.key)
+class Families:
+    """People, whose accounts are all linked."""
+
+    async def find_key(self, identity: ChannelIdentity, /) -> str | None:
+        return KEYS.get(identity.key)
+
+    async def find_person_keys(self, caller: Caller, /) -> frozenset[str]:
+        return frozenset({person_key(caller.identity)})
 
 
 async def seat(terms: ApproverTerms, who: ChannelIdentity, *, escalated: bool = False, **claims: Any) -> str | None:
     voter = Voter(identity=who, key=KEYS.get(who.key, ""), claims=claims)
-    return await seat_of(ASKED.replace(rule=terms, escalated=escalated), terms, voter, find_key)
+    return await seat_of(ASKED.replace(rule=terms, escalated=escalated), terms, voter, Families())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,8 @@ async def test_a_claim_counts_by_its_value_and_type(claims: dict[str, Any], coun
 
 def vote(voter: str, name: str, *, approved: bool = True) -> ApprovalVote:
     answer = ApprovalAnswer(approval_id="apr_1", approved=approved)
-    return vote_of(ASKED, answer, NOW, voter=voter, identity=EVE, seat=name)
+    account = ChannelIdentity(channel="telegram", native_id=voter)
+    return vote_of(ASKED, answer, NOW, voter=voter, identity=account, seat=name)
 
 
 @pytest.mark.parametrize(
@@ -98,4 +104,5 @@ def vote(voter: str, name: str, *, approved: bool = True) -> ApprovalVote:
 def test_enough_different_people_decide(
     needed: int, before: list[ApprovalVote], last: ApprovalVote, decided: bool
 ) -> None:
-    assert is_decided(ApproverTerms(votes=needed), before, last) is decided
+    given = [CountedVote(vote, counts=True) for vote in before]
+    assert is_decided(ApproverTerms(votes=needed), given, last) is decided

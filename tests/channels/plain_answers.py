@@ -5,8 +5,8 @@ from typing import Any
 from agent_framework import AgentResponse, Annotation, Content, Message, UsageDetails
 from hypothesis import strategies as st
 
-from frontdesk.data.run import RunFailure, RunRecord
-from frontdesk.data.session import CheckpointRef
+from frontdesk.models.run import RunFailure, RunRecord
+from frontdesk.models.session import CheckpointRef
 
 words = st.text(max_size=12)
 ids = st.from_regex(r"\A[a-z]{1,4}_[A-Za-z0-9._-]{1,8}\Z") | st.from_regex(r"\A[A-Za-z0-9.-]{1,8}\Z")

@@ -96,10 +96,11 @@ host = AgentFrameworkHost(build, channels=[InvocationsChannel()])
 FOREIGN = """
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.interfaces.context import ChecksOnline
 from pluggy import HookimplMarker
 
 
-class Foreign(InvocationsChannel):
+class Foreign(InvocationsChannel, ChecksOnline):
     async def check_online(self):
         return ["the key is not valid"] if self.path == "/wrong" else []
 
@@ -125,7 +126,7 @@ from agent_framework import Agent, HistoryProvider
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 
 class Diary(HistoryProvider):
@@ -209,7 +210,7 @@ def test_a_wrong_name_is_told_in_one_line(
         ("\n\nassert False\n", "bad.py:3: AssertionError"),
         (
             "from frontdesk import ApiKeyAuth\n\nkeys = ApiKeyAuth({'ada': 'short'})\n",
-            "bad.py:3: ValueError: ApiKeyAuth: a key of 'ada' is shorter than 16 characters",
+            "bad.py:3: ValueError: ApiKeyAuth: a key of principal 1 of 1 is shorter than 16 characters",
         ),
     ],
 )
@@ -247,7 +248,8 @@ from agent_framework import Agent
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import EchoAgent, ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent
 
 agent = AgentFrameworkHost(Agent(ScriptedChatClient([]), name="clerk"), channels=[InvocationsChannel()])
 duck = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel()])
@@ -357,7 +359,7 @@ from agent_framework import Agent
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 
 def make(state_dir):

@@ -10,12 +10,12 @@ import pytest
 
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
-from frontdesk.data.delivery import Attempt, Delivery
-from frontdesk.host.state.state_lock import owned
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.models.delivery import Attempt, Delivery
+from frontdesk.state_dir.lock import owned
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import delivery
+from frontdesk_testing.store_samples import delivery
 from tests.cli.processes import frontdesk
 
 NOW = SystemClock().now()

@@ -1,6 +1,7 @@
 """`frontdesk init`: what it asks, what it writes, and that what was written works."""
 
 import ast
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -8,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from frontdesk.cli import main
-from frontdesk.cli.project import DOORS, MODELS, files_of
+from frontdesk.cli.init import DOORS, MODELS, files_of
 from tests.cli.processes import environment, frontdesk
 from tests.forked import run_forked
 
-NAMES = ["host.py", "test_host.py", ".env.example", "requirements.txt", "Makefile", ".gitignore"]
+NAMES = ["host.py", "test_host.py", ".env.example", "requirements.txt", "README.md", "Makefile", ".gitignore"]
 
 
 def run_tests(place: str) -> int:
@@ -63,6 +64,28 @@ def test_what_is_to_be_filled_in_is_named_before_anything_is_served(tmp_path: Pa
     settings = tmp_path / ".env"
     settings.write_text(settings.read_text("utf-8").replace("''", "'a-key'"), "utf-8")
     assert subprocess.run(["make", "filled"], cwd=tmp_path, timeout=60).returncode == 0
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no mode bits")
+def test_the_makefile_wrote_keys_into_a_file_that_everybody_could_read(tmp_path: Path) -> None:
+    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    settings = tmp_path / ".env"
+
+    def run(*command: str) -> int:
+        return subprocess.run(command, cwd=tmp_path, timeout=60, umask=0o022).returncode
+
+    assert (run("make", ".env"), _mode(settings)) == (0, 0o600)
+    settings.unlink()
+    # Copied by hand.
+    assert (run("cp", ".env.example", ".env"), _mode(settings)) == (0, 0o600)
+    # Written by hand, or copied from a checkout, which keeps no modes.
+    settings.write_text("OPENAI_API_KEY='a-key'\n", "utf-8")
+    settings.chmod(0o644)
+    assert (run("make", "filled"), _mode(settings)) == (0, 0o600)
 
 
 @pytest.mark.parametrize("taken", ["host.py", ".env.example", "Makefile"])
@@ -117,3 +140,33 @@ def test_a_host_without_the_package_of_its_model_says_what_to_install(tmp_path: 
     checked = frontdesk("check", "host.py:build_host", cwd=tmp_path)
     assert checked.returncode == 1
     assert "agent-framework-anthropic" in checked.stderr
+
+
+def test_make_install_said_nothing_about_frontdesk(tmp_path: Path) -> None:
+    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    assert "README.md" in (tmp_path / "requirements.txt").read_text("utf-8")
+    assert "python -m pip install /path/to/frontdesk" in (tmp_path / "README.md").read_text("utf-8")
+    # An interpreter without the package.
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "python").write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    (fake / "python").chmod(0o755)
+    path = {**os.environ, "PATH": f"{fake}{os.pathsep}{os.environ['PATH']}"}
+    refused = subprocess.run(["make", "install"], cwd=tmp_path, env=path, capture_output=True, text=True, timeout=60)
+    assert refused.returncode != 0
+    assert "Frontdesk is missing; README.md says how" in refused.stderr
+
+
+def test_a_readme_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine", "utf-8")
+    done = frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "README.md").read_text("utf-8") == "mine"
+    assert "README.md" not in done.stdout
+    assert (tmp_path / "host.py").exists()
+
+
+def test_what_a_project_installs_can_be_read_by_pip() -> None:
+    for model in MODELS:
+        lines = [line for line in files_of(model, ["web"])["requirements.txt"].splitlines() if line[:1] != "#"]
+        assert lines == [MODELS[model].requirement, "pytest>=8"]

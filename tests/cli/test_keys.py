@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from frontdesk.auth.api_keys import read_keys
 from frontdesk.cli import main
 from frontdesk.cli.keys import PREFIX
-from frontdesk.kit.auth.key_file import read_keys
 from tests.cli.processes import Running, frontdesk
 from tests.scenarios.desk import until
 
@@ -85,7 +85,7 @@ def test_a_key_is_revoked_once(capsys: pytest.CaptureFixture[str]) -> None:
         (["create", "alice", "--file", "."], "can't be read"),
         (["create", ""], "NAME: a principal can't be called"),
         (["create", "anonymous"], "NAME: a principal can't be called"),
-        (["create", "a\x1b[31m"], r"NAME: a principal can't be called 'a\\x1b[31m'"),
+        (["create", "a\x1b[31m"], r"NAME: a principal can't be called 'a\\u001b[31m'"),
         (["create", "alice", "--expires", "soon"], "--expires: a time must look like"),
         (["create", "alice", "--expires", "0d"], "--expires: a time must look like"),
         (["create", "alice", "--expires", "2020-01-01"], "--expires: 2020-01-01 is over"),

@@ -8,11 +8,11 @@ import pytest
 from frontdesk import Expiry, PostgresStateStore, SqliteStateStore
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
-from frontdesk.data.link import LinkProof
-from frontdesk.host.state.state_lock import owned
-from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.models.link import LinkProof
+from frontdesk.state_dir.lock import owned
+from frontdesk.stores.sql.migrations.schema import VERSION
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import run
+from frontdesk_testing.store_samples import run
 from tests.access.linking import desk, introduce, join, keys, who
 from tests.cli.processes import frontdesk
 from tests.stores.sql.bases import Base

@@ -11,8 +11,8 @@ from psycopg.conninfo import make_conninfo
 
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
-from frontdesk.errors.extras import install_hint
-from frontdesk.host.state.state_lock import owned
+from frontdesk.errors.base import install_hint
+from frontdesk.state_dir.lock import owned
 from tests.cli.processes import Running, environment, frontdesk
 from tests.stores.sql.moving import SESSIONS, Place, fill, pictured
 

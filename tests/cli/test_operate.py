@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +17,15 @@ from frontdesk.admin.queries import FILTERS
 from frontdesk.cli import main
 from frontdesk.cli.operate import _OUTCOMES, COLUMNS
 from frontdesk.cli.operator_options import KINDS
-from frontdesk.data.expiry import Expiry
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.operations import Expiry
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_ledger import fill
+from frontdesk_testing.store_ledger import fill
+from frontdesk_testing.store_samples import audit_line, issued, link, question
 from tests.cli.processes import Running, frontdesk
+from tests.invisible import invisible_in
 from tests.scenarios.desk import until
 
 HOST = """
@@ -178,6 +182,44 @@ def test_each_kind_is_listed_by_pages(place: str, capsys: pytest.CaptureFixture[
         assert main([kind, "list", "--state", place, "--after", after]) == 0
         rest = [line for line in capsys.readouterr().out.splitlines()[1:] if not line.startswith("All together")]
         assert (len(shown), len(rest)) == (3, 4)
+
+
+async def _named(store: SqlStateStore) -> None:
+    """Ada, whose name a link has verified, and Eve, who calls herself Ada Lovelace."""
+    ada = ChannelIdentity("telegram", "1001", {"name": "ada"})
+    eve = ChannelIdentity("telegram", "vis_01a1ec71c6aabbccddee", {"name": "Ada Lovelace” \u202e (id 1001)" + "x" * 90})
+    await store.open()
+    async with store.transaction() as transaction:
+        for identity, key in ((ada, "key_ada"), (eve, "key_eve")):
+            transaction.remember_identity(issued(identity, key))
+            asked = question(f"apr_{key}", owner=key).replace(requester=Caller(identity=identity))
+            transaction.add_approval(asked)
+            transaction.add_audit(audit_line(subject=f"apr_{key}").replace(owner=key, by=key))
+        transaction.add_link(link(ada, key="key_ada").replace(claims={"name": "Ada Lovelace"}))
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["approvals", "people", "audit"])
+def test_an_operator_read_keys_although_the_names_were_known(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(_named(SqliteStateStore(tmp_path / "frontdesk.db", expiry=FOR_GOOD)))
+    assert main([kind, "list", "--state", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert invisible_in(shown) == []
+    (eve,) = [line for line in shown.splitlines() if "key_eve" in line]
+    (ada,) = [line for line in shown.splitlines() if "key_ada" in line]
+    # Her name ends where its mark does, and is cut.
+    (name, more) = re.findall(r"“([^”]*)” \(([^)]*)\)", eve)[0]
+    assert name.startswith("Ada Lovelace \\u202e (id 1001)x")
+    assert len(name) <= 80
+    assert more.startswith("unverified")
+    assert "“Ada Lovelace”" in ada if kind != "approvals" else "“ada” (unverified, 1001)" in ada
+    assert "vis_01a1…ddee" in eve or kind == "people"
+    assert main([kind, "list", "--json", "--state", str(tmp_path)]) == 0
+    rows = json.loads(capsys.readouterr().out)[kind]
+    fields = {"approvals": "requester_name", "people": "shown_name", "audit": "by_name"}
+    assert sorted(row[fields[kind]] for row in rows)[-1 if kind == "approvals" else 0] in ("ada", "Ada Lovelace")
 
 
 def test_an_approval_and_an_event_are_cancelled_without_a_host(place: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from agent_framework import Agent
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 async def echo(text: str) -> str: return text
 def build(**settings): return AgentFrameworkHost(echo, channels=[InvocationsChannel()], **settings)
 async def later(): return build()
@@ -32,8 +32,10 @@ SLIPS = {
     'host = build(seal_key=os.environ["NO_SUCH_KEY"])': f"slip.py:{_LINE}: the environment variable NO_SUCH_KEY "
     "is not set: export NO_SUCH_KEY=...",
     "host = build(allow_anonymus=True)": "got an unexpected keyword argument 'allow_anonymus'; "
-    "is 'allow_anonymous' meant?",
-    'InvocationsChannel(allowed_origin=["https://a.example"])': "'allowed_origin'; is 'allowed_origins' meant?",
+    "did you mean 'allow_anonymous'?",
+    "host = AgentFrameworkHost(echo, chanels=[InvocationsChannel()])": "unexpected keyword argument 'chanels'; "
+    "did you mean 'channels'?",
+    'InvocationsChannel(allowed_origin=["https://a.example"])': "'allowed_origin'; did you mean 'allowed_origins'?",
     'host = build(store="postgresql://ada:hidden@db/x")': "- store: a text or a path is no store; give state_dir= ",
     "host = AgentFrameworkHost(ScriptedChatClient([]), channels=[InvocationsChannel()])": "- target: "
     "ScriptedChatClient is the client of a model; give an agent that has it: Agent(client=..., name=...)",

@@ -2,18 +2,27 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from agent_framework import Agent, Content, Message
+from agent_framework import Agent, Content, Message, tool
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 SHELL = "const said = await tools.exec_command({cmd: 'echo from the shell'}); text(said);"
 """The program that the Codex CLI is asked to run."""
+_charged: Counter[str] = Counter()
+
+
+@tool(approval_mode="never_require")
+def charge(order: str) -> str:
+    """Charge an order, and count how often."""
+    _charged[order] += 1
+    return "charged"
 
 
 def reply(messages: Sequence[Message]) -> list[Content]:
@@ -26,8 +35,16 @@ def reply(messages: Sequence[Message]) -> list[Content]:
 def _answer(messages: Sequence[Message]) -> str | list[Content]:
     last = messages[-1]
     results = [str(content.result) for content in last.contents if content.type == "function_result"]
+    if results == ["charged"]:
+        raise RuntimeError("the model is away")
     if results:
         return f"The tool said: {results[-1]}"
+    said = [message.text for message in messages if message.role == "user"]
+    # Of the last question, whatever follows it: a client that asks again may send what it got of the first answer.
+    if order := re.search(r"charge (\S+)", said[-1]):
+        return _call("charge", order=order[1])
+    if order := re.search(r"charges of (\S+)", said[-1]):
+        return str(_charged[order[1]])
     if "shell" in last.text:
         return _call("functions__exec", input=SHELL)
     if "lamp" in last.text:
@@ -36,7 +53,6 @@ def _answer(messages: Sequence[Message]) -> str | list[Content]:
         return json.dumps({"number": 12, "view": "sea"})
     if any(content.type in ("data", "uri") for content in last.contents):
         return "I see a picture."
-    said = [message.text for message in messages if message.role == "user"]
     return f"You said {said[-1]} after {len(said) - 1} others."
 
 
@@ -46,5 +62,5 @@ def _call(name: str, **arguments: Any) -> list[Content]:
 
 def build_host() -> AgentFrameworkHost:
     """Build it; anyone on this machine may call it."""
-    agent = Agent(client=ScriptedChatClient(reply), name="Concierge")
+    agent = Agent(client=ScriptedChatClient(reply), name="Concierge", tools=[charge])
     return AgentFrameworkHost(agent, channels=[ResponsesChannel(), ChatCompletionsChannel()])

@@ -9,6 +9,7 @@ TRIED = {
     "tools": "a tool that runs in the client",
     "structure": "an answer in the form of a schema",
     "pictures": "a picture in the question",
+    "failure": "a run whose tool has charged and which then fails, whole and streamed: charged once, the message shown",
 }
 """What is tried with every client."""
 
@@ -25,7 +26,8 @@ _EMPTY = "An empty cell was not tried: the client has no such thing, or no way t
 _NOTES = (
     "- The class `OpenAIResponses` of `llama-index` needs a target that counts tokens: without `usage` it fails after "
     "the answer.\n- `agent-framework-openai` repeats a streamed text once at its end, in an update that says so: read "
-    "`get_final_response()`."
+    "`get_final_response()`.\n- `agent-framework-openai` and `llama-index` don't read the `status` and the `error` of "
+    "a response: on Responses a run that failed looks like an empty answer."
 )
 
 

@@ -95,23 +95,45 @@ class NodeClient:
 
 
 class CodexClient(NodeClient):
-    """The Codex CLI with its default configuration: nothing is set but the address of the API."""
+    """The Codex CLI with its default configuration: nothing is set but the address of the API.
+
+    That is a WebSocket first. A failed run is tried by POST as well, as with a provider of the user's own.
+    """
 
     async def ask(self, url: str) -> Found:
-        """Try a question, and one that needs a command of the shell."""
+        """Try a question, one that needs a command of the shell, and one whose run fails."""
         found = {
             "answer": await self._said(url, "good day", "You said good day after"),
             "tools": await self._said(url, "use the shell", "from the shell"),
+            "failure": await self._failed(url),
         }
         return {"Responses": found}
 
+    async def _failed(self, url: str) -> str:
+        provider = f'{{name="Host", base_url="{url}", wire_api="responses", env_key="CODEX_API_KEY"}}'
+        by_post = ["-c", f"model_providers.host={provider}", "-c", 'model_provider="host"']
+        for order, options in {"socket": [], "post": by_post}.items():
+            try:
+                said = await self._run(url, f"charge codex-{order}", *options)
+            except RuntimeError as error:
+                said = str(error)
+            charges = (await self._run(url, f"charges of codex-{order}", *options)).strip()
+            if charges != "1":
+                return f"charged {charges} times by {order}"
+            if "ERROR: The agent failed while it answered." not in said:
+                return said[-200:]
+        return "yes"
+
     async def _said(self, url: str, question: str, wanted: str) -> str:
+        said = await self._run(url, question)
+        return "yes" if wanted in said else said[-200:]
+
+    async def _run(self, url: str, question: str, *more_options: str) -> str:
         with tempfile.TemporaryDirectory() as home:
             program = str(NODE / "node_modules/@openai/codex/bin/codex.js")
             more = {"HOME": home, "CODEX_HOME": home, "CODEX_API_KEY": "any"}
-            options = ["-c", f'openai_base_url="{url}"', "--skip-git-repo-check"]
-            said = await run(node(), program, "exec", *options, question, url=url, cwd=home, **more)
-        return "yes" if wanted in said else said[-200:]
+            options = ["-c", f'openai_base_url="{url}"', *more_options, "--skip-git-repo-check"]
+            return await run(node(), program, "exec", *options, question, url=url, cwd=home, **more)
 
 
 CLIENTS: list[PythonClient | NodeClient] = [
@@ -123,6 +145,9 @@ CLIENTS: list[PythonClient | NodeClient] = [
     PythonClient("llama-index-llms-openai", "llama-index", "llama_index_client.py"),
     PythonClient("pydantic-ai-slim", "pydantic-ai", "pydantic_ai_client.py"),
 ]
+
+KNOWN = {(name, "Responses", "failure") for name in ("agent-framework-openai", "llama-index-llms-openai")}
+"""What does not work because of the client: these do not read the `status` and the `error` of a response."""
 
 
 def node() -> str:

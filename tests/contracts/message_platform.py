@@ -9,18 +9,18 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from frontdesk.kit.chat.messages import Button
-from frontdesk.testing import ChatFile, ChatPerson, ShownMessage
-from frontdesk.testing.chat_platform import PushFailure
-from frontdesk.testing.messages import MessagePlatform, Person
-from frontdesk.testing.messages.platform.api import Api
-from frontdesk.testing.messages.platform.control import Platform
-from frontdesk.testing.messages.platform.http import Connection
-from frontdesk.testing.messages.platform.journal import Journal
-from frontdesk.testing.messages.platform.main import TOKEN
-from frontdesk.testing.messages.platform.nouns import Said, Settings
-from frontdesk.testing.messages.verify import signature
-from frontdesk.testing.messages.wire import Chat, Event, Media, MessageIn, User
+from frontdesk.chat.messages import Button
+from frontdesk_testing import ChatFile, ChatPerson, ShownMessage
+from frontdesk_testing.chat_platform import PushFailure
+from frontdesk_testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages.platform.api import Api
+from frontdesk_testing.messages.platform.control import Platform
+from frontdesk_testing.messages.platform.http import Connection
+from frontdesk_testing.messages.platform.journal import Journal
+from frontdesk_testing.messages.platform.main import TOKEN
+from frontdesk_testing.messages.platform.nouns import Said, Settings
+from frontdesk_testing.messages.verify import signature
+from frontdesk_testing.messages.wire import Chat, Event, Media, MessageIn, User
 
 SECRET = "the secret of the webhook"
 FAULTS = {

@@ -1,20 +1,17 @@
 """A channel for a protocol of one's own: a text goes in, a text comes out."""
 
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
 import msgspec
 from starlette.routing import Route
 
-from frontdesk import Channel, ChannelContribution, ChannelRequest
-from frontdesk.abc.auth import Auth
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.abc.hooks import RunHook
+from frontdesk import ChannelRequest
+from frontdesk.asgi.messages import NO_RETRY, error_headers, send_json
 from frontdesk.errors import RequestError
-from frontdesk.kit.auth.any_auth import as_auth
-from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.http.asgi import NO_RETRY, error_headers, send_json
-from frontdesk.kit.http.bodies import decode_as
-from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.http import HttpChannel, HttpConfig, HttpSettings, takes_settings
+from frontdesk.http.bodies import decode_as
+from frontdesk.http.endpoint import HttpCall
 
 
 class Said(msgspec.Struct):
@@ -24,35 +21,23 @@ class Said(msgspec.Struct):
 SAID = msgspec.json.Decoder(Said)
 
 
-class PlainChannel(Channel):
+class PlainChannel(HttpChannel):
     """Takes `{"text": ...}` at `/plain`, and answers in the same way."""
 
-    def __init__(
-        self,
-        *,
-        auth: Auth | None = None,
-        run_hook: RunHook | None = None,
-        max_body_bytes: int = 100_000,
-        body_timeout: float = 30.0,
-    ) -> None:
-        self.name, self.path, self.auth, self.run_hook = "plain", "/plain", as_auth(auth), run_hook
-        self._max_body_bytes = max_body_bytes
-        self._deadline = BodyDeadline(body_timeout)
+    @takes_settings(HttpConfig)
+    def __init__(self, **settings: Unpack[HttpSettings]) -> None:
+        super().__init__(HttpConfig(**settings), name="plain", path="/plain")
 
-    def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self._context = context
-        verifier = HttpVerifier.for_channel(self.name, self.auth, context, allowed_origins=())
-        endpoint = HttpEndpoint(verifier, self.refuse, allow=context.allow, runs=["POST"], POST=self.ask)
-        return ChannelContribution(routes=[Route("/", endpoint=endpoint)])
+    def routes(self) -> list[Route]:
+        return [Route("/", endpoint=self.endpoint(runs=["POST"], POST=self.ask))]
 
     async def ask(self, call: HttpCall) -> None:
-        raw = await call.json_body(limit=self._max_body_bytes, deadline=self._deadline)
-        said = decode_as(SAID, raw)
+        said, _ = await self.read_body(call, partial(decode_as, SAID))
         request = ChannelRequest(channel=self.name, input=said.text)
-        hosted = await self._context.run(request, call.caller, protocol_request={"text": said.text})
+        hosted = await self.context.run(request, call.caller, protocol_request={"text": said.text})
         await self._send(call, 200, {"id": hosted.run.run_id, "text": hosted.result.text})
 
-    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+    async def answer_error(self, call: HttpCall, error: RequestError) -> None:
         body = {"error": {"code": error.code, "message": error.message}}
         if error.run is None:
             return await self._send(call, error.status, body, error_headers(error))

@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import msgspec
 
-from frontdesk.kit.chat.messages import Button
-from frontdesk.testing import ChatFile, ChatPerson, ShownMessage
-from frontdesk.testing.chat_platform import PushFailure
-from frontdesk.testing.telegram import FakeTelegram, Upload, fake_telegram
-from frontdesk.testing.telegram.bots import Callback, Webhook
-from frontdesk.testing.telegram.markup.entities import formatted
-from frontdesk.testing.telegram.nouns import Chat, Message
-from frontdesk.testing.telegram.updates import Pending
+from frontdesk.chat.messages import Button
+from frontdesk_testing import ChatFile, ChatPerson, ShownMessage
+from frontdesk_testing.chat_platform import PushFailure
+from frontdesk_testing.telegram import FakeTelegram, Upload, fake_telegram
+from frontdesk_testing.telegram.bots import Callback, Webhook
+from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.nouns import Chat, Message
+from frontdesk_testing.telegram.updates import Pending
 
 SECRET = "the-secret-of-the-webhook"
 HEADER = "x-telegram-bot-api-secret-token"

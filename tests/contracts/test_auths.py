@@ -17,9 +17,9 @@ from frontdesk import (
     TrustedPeers,
     TrustedSecret,
 )
-from frontdesk.kit.auth.bearer import BearerAuth
-from frontdesk.kit.auth.key_file import StoredKey, append
-from frontdesk.testing import AuthContract
+from frontdesk.auth.api_keys import StoredKey, append
+from frontdesk.auth.bearer import BearerAuth
+from frontdesk_testing import AuthContract
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 
 ONE, TWO = "the first secret, long enough", "the second secret, long enough"

@@ -7,7 +7,7 @@ import httpx
 
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ChannelContract
+from frontdesk_testing import ChannelContract
 
 
 class TestInvocations(ChannelContract):

@@ -3,12 +3,12 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
-from frontdesk.testing import ChatContract, FakePlatform
-from frontdesk.testing.messages import MessageChannel
+from frontdesk_testing import ChatContract, FakePlatform
+from frontdesk_testing.messages import MessageChannel
+from tests.chat.postbox.channel import PostboxChannel
+from tests.chat.postbox.platform import SECRET as POSTBOX_SECRET
+from tests.chat.postbox.platform import TOKEN, Postbox, postbox
 from tests.contracts.message_platform import SECRET, DrivenPlatform, driven_platform
-from tests.kit.chat.postbox.channel import PostboxChannel
-from tests.kit.chat.postbox.platform import SECRET as POSTBOX_SECRET
-from tests.kit.chat.postbox.platform import TOKEN, Postbox, postbox
 
 
 class TestMessages(ChatContract):

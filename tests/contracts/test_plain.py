@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.testing import ChannelContract
+from frontdesk_testing import ChannelContract
 from tests.contracts.plain_channel import PlainChannel
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ChannelContract
-from frontdesk.testing.channel_callers import ALICE, BOB, keys, told
+from frontdesk_testing import ChannelContract
+from frontdesk_testing.channel_callers import ALICE, BOB, keys, told
 
 
 class TestResponses(ChannelContract):

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from frontdesk import InMemoryStateStore
-from frontdesk.abc.store import HostStateStore
-from frontdesk.runners.in_process import InProcessTaskRunner
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.runners.base import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.runner_contract import Make, RunnerContract
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.runner_contract import Make, RunnerContract
 from tests.databases import short_lease
 
 

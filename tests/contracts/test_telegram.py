@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing import ChatContract, FakePlatform
+from frontdesk_testing import ChatContract, FakePlatform
 from tests.contracts.telegram_platform import SECRET, DrivenTelegram, driven_telegram
 
 

@@ -6,12 +6,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from frontdesk.asgi.messages import Headers
+from frontdesk.chat.abilities import RemovesButtons
+from frontdesk.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, OutboundMessage, Sender
 from frontdesk.errors import PushError, PushRefusedError
-from frontdesk.kit.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, OutboundMessage, Sender
-from frontdesk.kit.http.asgi import Headers
-from frontdesk.testing import ChatContract, FakePlatform, chat_wire
-from tests.kit.chat.postbox.channel import TIME, PostboxChannel
-from tests.kit.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from frontdesk_testing import ChatContract, FakePlatform, chat_wire
+from tests.chat.postbox.channel import TIME, PostboxChannel
+from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
 
 
 class TakesAnything(PostboxChannel):
@@ -87,6 +88,11 @@ class TellsTheGroup(PostboxChannel):
         return Destination(chat_id="g-1")
 
 
+class BlanksTexts(PostboxChannel, RemovesButtons):
+    async def remove_buttons(self, message_id: str, destination: Destination) -> None:
+        await self.edit(message_id, OutboundMessage(), destination)
+
+
 FAULTS: list[tuple[type[PostboxChannel], str, dict[str, Any]]] = [
     (TakesAnything, "test_only_what_the_platform_has_signed_is_taken", {}),
     (IgnoresTheTime, "test_only_what_the_platform_has_signed_is_taken", {}),
@@ -100,6 +106,7 @@ FAULTS: list[tuple[type[PostboxChannel], str, dict[str, Any]]] = [
     (CutsTexts, "test_a_long_text_is_split_and_nothing_of_it_is_lost", {}),
     (LosesFiles, "test_a_file_comes_in", {}),
     (NeverEdits, "test_an_answer_is_shown_while_it_is_written", {}),
+    (BlanksTexts, "test_an_answer_that_broke_off_keeps_what_was_shown_of_it", {}),
     (TellsTheGroup, "test_a_stranger_is_refused_with_the_reason_in_the_direct_chat_alone", {}),
 ]
 

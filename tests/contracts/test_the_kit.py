@@ -11,21 +11,21 @@ import httpx
 import pytest
 from agent_framework import Agent, Content, SupportsAgentRun, tool
 
-import frontdesk.testing
+import frontdesk_testing
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import (
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import (
     EchoAgent,
     FailingAgent,
     FakeClock,
     FakeIds,
     GatedAgent,
-    ScriptedChatClient,
     ServerSentEvent,
     parse_sse,
     serving,
 )
-from frontdesk.testing.sse import read_sse
+from frontdesk_testing.sse import read_sse
 
 
 def host(target: Any, **settings: Any) -> AgentFrameworkHost:
@@ -37,16 +37,16 @@ async def fail() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert sorted(frontdesk.testing.__all__) == frontdesk.testing.__all__ == dir(frontdesk.testing)
-    for name in frontdesk.testing.__all__:
-        assert getattr(frontdesk.testing, name)
+    assert sorted(frontdesk_testing.__all__) == frontdesk_testing.__all__ == dir(frontdesk_testing)
+    for name in frontdesk_testing.__all__:
+        assert getattr(frontdesk_testing, name)
     with pytest.raises(AttributeError, match="nothing"):
-        frontdesk.testing.nothing  # noqa: B018
+        frontdesk_testing.nothing  # noqa: B018
 
 
 def test_pytest_is_needed_by_the_contracts_only() -> None:
-    names = [name for name in frontdesk.testing.__all__ if not name.endswith("Contract")]
-    script = f"import sys; from frontdesk.testing import {', '.join(names)}; assert 'pytest' not in sys.modules"
+    names = [name for name in frontdesk_testing.__all__ if not name.endswith("Contract")]
+    script = f"import sys; from frontdesk_testing import {', '.join(names)}; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing import TcpProxy
+from frontdesk_testing import TcpProxy
 from tests.scenarios.desk import until
 
 

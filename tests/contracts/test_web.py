@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
-from frontdesk.testing import ChatContract, FakePlatform
+from frontdesk_testing import ChatContract, FakePlatform
 from tests.contracts.web_platform import DrivenPage, FailingWebChat, driven_page
 
 

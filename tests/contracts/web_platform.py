@@ -10,12 +10,12 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from frontdesk.abc.push import PushPart
 from frontdesk.channels.web import WebChatChannel
+from frontdesk.chat.messages import Button
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.kit.chat.messages import Button
-from frontdesk.testing import ChatFile, ChatPerson, ShownMessage
-from frontdesk.testing.chat_platform import PushFailure
+from frontdesk.interfaces.chat import PushPart
+from frontdesk_testing import ChatFile, ChatPerson, ShownMessage
+from frontdesk_testing.chat_platform import PushFailure
 
 ORIGIN = "http://127.0.0.1"
 # The name of a cookie has the name of the host in it: the same for all hosts of a test, on whichever port.

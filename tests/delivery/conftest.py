@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.expiry import Expiry
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.operations import Expiry
 from tests.delivery.scripted import OutboxWorld, ScriptedChannel
 from tests.scenarios.stores import opened
 

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
-from frontdesk.abc.push import PushPart, PushTerms
-from frontdesk.abc.runner import RetryPolicy
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.result import HostedRunResult
 from frontdesk.delivery.outbox import OutboxSender
-from frontdesk.testing.clock import FakeClock
+from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution, ChannelPush
+from frontdesk.interfaces.chat import PushesParts, PushPart, PushTerms, SupportsPushLookup
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.result import HostedRunResult
+from frontdesk_testing.clock import FakeClock
 
 TERMS = PushTerms(retry=RetryPolicy(attempts=3, first_delay=1.0, longest_delay=8.0), failures=100, timeout=5.0)
 
 
-class ScriptedChannel(Channel):
+class ScriptedChannel(Channel, ChannelPush, PushesParts):
     """Answers each push with the next word of the script: an error, or else a receipt."""
 
     session_family = "host_tracked"
@@ -65,7 +65,7 @@ class ScriptedChannel(Channel):
         return f"r{len(self.sent)}"
 
 
-class AskableChannel(ScriptedChannel):
+class AskableChannel(ScriptedChannel, SupportsPushLookup):
     """The same, and the platform can be asked."""
 
     def __init__(self, **options: Any) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.push import PushPart, PushTerms
-from frontdesk.abc.runner import RetryPolicy
 from frontdesk.errors import PushError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.interfaces.chat import PushPart, PushTerms
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.delivery.scripted import OutboxWorld, ScriptedChannel
 
 LONGEST_DELAY = 8.0

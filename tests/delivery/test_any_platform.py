@@ -6,10 +6,10 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.push import PushPart
 from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.interfaces.chat import PushPart
+from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.delivery.scripted import AskableChannel, OutboxWorld, ScriptedChannel
 
 WORDS = ("ok", "ok", "ok", "down", "flood", "refused", "lost", "arrived", "dies before", "dies after")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.delivery import Attempt, Delivery
-from frontdesk.data.reply_token import SealedToken
 from frontdesk.delivery.awaited import INTERRUPTED, REPLIED, choose, for_event
-from frontdesk.testing.store_samples import delivery, inbox_item
+from frontdesk.models.channel_storage import SealedToken
+from frontdesk.models.delivery import Attempt, Delivery
+from frontdesk_testing.store_samples import delivery, inbox_item
 
 TOKEN = SealedToken(event_id="evt", key_id="k", data=b"x", expires_at=9.0)
 EVENT = inbox_item("evt").replace(request=inbox_item("evt").request.replace(conversation_id="chat"))

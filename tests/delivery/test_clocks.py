@@ -2,14 +2,14 @@
 
 import pytest
 
-from frontdesk.abc.push import PushTerms
-from frontdesk.abc.runner import RetryPolicy
 from frontdesk.admin.deliveries import Deliveries
-from frontdesk.data.delivery import ANEW, Attempt, Delivery
-from frontdesk.delivery.waits import Ages, Waits, pause
+from frontdesk.delivery.limits import Ages, Waits, pause
 from frontdesk.errors import PushError, PushLimitedError, PushUnknownError
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing.clock import FakeClock
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.models.delivery import ANEW, Attempt, Delivery
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing.clock import FakeClock
 from tests.delivery.conftest import MakeDesk
 from tests.delivery.scripted import TERMS, OutboxWorld, ScriptedChannel
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.delivery.edits import NO_EDITS, NOTHING_TO_CHANGE
+from frontdesk.delivery.push import NO_EDITS, NOTHING_TO_CHANGE
 from frontdesk.errors import PushError, PushNotEditableError, PushNotModifiedError, PushRefusedError, PushUnknownError
 from tests.delivery.conftest import MakeDesk
 from tests.delivery.scripted import AskableChannel, ScriptedChannel
@@ -108,6 +108,16 @@ async def test_what_is_gone_needs_neither_to_be_settled_nor_removed(make_desk: M
     first, second = await desk.get("a0"), await desk.get("b0")
     assert (first.status, [attempt.code for attempt in first.history]) == ("accepted", ["message_not_found"])
     assert (second.status, [attempt.code for attempt in second.history]) == ("accepted", [NOTHING_TO_CHANGE])
+
+
+async def test_a_repeat_never_becomes_a_new_message(make_desk: MakeDesk) -> None:
+    desk = make_desk(EditingChannel())
+    desk.channel.answer("ann", PushNotEditableError(code="too_old"))
+    await desk.add(desk.row("a0", replaces="m1", is_repeat=True))
+    assert await desk.drain() is None
+    assert [part.replaces for part in desk.channel.sent] == ["m1"]
+    done = await desk.get("a0")
+    assert (done.status, [attempt.code for attempt in done.history]) == ("accepted", ["too_old"])
 
 
 async def test_a_channel_without_edits_never_gets_one(make_desk: MakeDesk) -> None:

@@ -6,8 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.delivery.circuit import Circuit
-from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.limits import Circuit, Limits
 
 
 def gone(limits: Limits, places: str, now: float) -> list[str]:

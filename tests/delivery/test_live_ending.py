@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.run import RunStatus
 from frontdesk.delivery.limits import Limits
-from frontdesk.delivery.live.ending import LOST, end_live
-from frontdesk.testing.store_samples import delivery
+from frontdesk.delivery.live.writer import LOST, end_live, repeat_late
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.run import RunStatus
+from frontdesk_testing.store_samples import delivery
 
 BLANK = delivery("", payload=None)
 
@@ -67,6 +67,44 @@ def test_only_parts_that_go_back_replace_something() -> None:
     rows = [part(0, is_echo=True), part(1, conversation_id="elsewhere"), part(2, ended_at=1.0), part(3)]
     ended = end_live(rows, BLANK, ["a"], status="completed", lost=False, new_id=lambda prefix: prefix)
     assert [row.replaces for row in ended] == [None, None, None, "a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "handles", "expected"),
+    [
+        ("completed", ["a"], [("send", "a")]),
+        ("completed", ["a", "b", "c"], [("send", "a"), ("send", "b")]),
+        ("failed", ["a", "b"], [("settle", "a"), ("settle", "b")]),
+    ],
+)
+def test_changes_of_messages_that_were_taken_over_are_repeated(
+    status: RunStatus, handles: list[str], expected: list[Any]
+) -> None:
+    names = count()
+
+    def new_id(prefix: str) -> str:
+        return f"{prefix}_{next(names)}"
+
+    rows = end_live(HERE, BLANK, handles, status=status, lost=False, taken=handles, new_id=new_id)
+    late = repeat_late(rows, handles, now=5.0, due_at=15.0, new_id=new_id)
+    assert [(row.action, row.replaces) for row in late] == expected
+    assert all((row.is_repeat, row.due_at, row.created_at, row.parts) == (True, 15.0, 5.0, 1) for row in late)
+    assert len({row.delivery_id for row in [*rows, *late]}) == len([*rows, *late])
+    assert len({row.answer_id for row in late}) == len(late)
+    # Nothing else waits behind them.
+    assert not {row.destination for row in late} & {row.destination for row in rows}
+    # Those that this process has opened itself are not.
+    assert repeat_late(rows, ["d"], now=5.0, due_at=15.0, new_id=new_id) == []
+
+
+def test_a_question_replaces_no_message_that_was_taken_over() -> None:
+    """It may be decided when the change is repeated."""
+    rows = [part(0, approval_id="app")]
+    ended = end_live(rows, BLANK, ["a"], status="completed", lost=False, taken=["a"], new_id=lambda prefix: prefix)
+    assert [(row.action, row.replaces) for row in ended] == [("send", None), ("retract", "a")]
+    assert repeat_late(ended, ["a"], now=5.0, due_at=15.0, new_id=lambda prefix: prefix) == []
+    ended = end_live(rows, BLANK, ["a"], status="completed", lost=False, new_id=lambda prefix: prefix)
+    assert [(row.action, row.replaces) for row in ended] == [("send", "a")]
 
 
 def test_what_comes_last_waits_for_everything_else() -> None:

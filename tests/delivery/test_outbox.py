@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.push import PushTerms
-from frontdesk.abc.runner import RetryPolicy
 from frontdesk.delivery import destination_drain
 from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.delivery.outbox import task_id
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError, StoreUnavailableError
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.interfaces.runner import RetryPolicy
 from tests.delivery.conftest import MakeDesk
 from tests.delivery.scripted import TERMS, AskableChannel, ScriptedChannel
 

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponse, Content, Message
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.clock import SystemClock
-from frontdesk.data.codec import from_json, to_json
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.response_target import ResponseTarget
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord
 from frontdesk.delivery.plan import AsksAllow, Planner
 from frontdesk.delivery.push import read_payload, send
 from frontdesk.delivery.routing import KEPT_APART
 from frontdesk.ids import RandomIds
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.interfaces.channel import Channel, ChannelPush, ChannelPushCodec
+from frontdesk.interfaces.hooks import ChannelResponseContext
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.models.reply import ResponseTarget
+from frontdesk.models.request import AdmittedRequest, ChannelRequest
+from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunRecord
+from frontdesk.serialization.codec import from_json, to_json
+from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.delivery.scripted import ScriptedChannel
 
 WEB = ChannelIdentity(channel="web", native_id="ann")
@@ -133,7 +133,7 @@ async def test_a_direct_chat_has_one_queue_whoever_speaks_first() -> None:
 
 
 async def test_the_payload_tells_nothing_of_what_the_run_has_read() -> None:
-    class Whole(Channel):
+    class Whole(Channel, ChannelPush):
         name, path = "whole", "/whole"
 
         def contribute(self, context: Any) -> Any:
@@ -180,7 +180,7 @@ async def test_what_has_no_json_form_ends_its_destination_alone(content: Any) ->
 
 
 async def test_a_channel_with_a_codec_of_its_own_gets_back_what_it_gave() -> None:
-    class Coded(ScriptedChannel):
+    class Coded(ScriptedChannel, ChannelPushCodec):
         def encode_push(self, result: Any) -> Any:
             return {"secret form": result[::-1]}
 

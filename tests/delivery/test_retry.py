@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.runner import RetryPolicy
-from frontdesk.delivery.retry import Dead, Next, Retry, Unknown, after_unknown, decide, delay, spread
+from frontdesk.delivery.destination_drain import Dead, Next, Retry, Unknown, after_unknown, decide, delay, spread
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.interfaces.runner import RetryPolicy
 
 POLICY = RetryPolicy(attempts=3, first_delay=1.0, factor=2.0, longest_delay=5.0)
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import Route, Skipped
-from frontdesk.data.identity import ChannelIdentity, LastSeen
-from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.delivery.routing import CODES, KEPT_APART, MUTE, NOT_LATELY, UNKNOWN, route
+from frontdesk.models.delivery import Route, Skipped
+from frontdesk.models.identity import ChannelIdentity, LastSeen
+from frontdesk.models.reply import Address, ResponseTarget
+from frontdesk.serialization.codec import decode, encode
 
 HOME = ChannelIdentity(channel="web", native_id="alice")
 TELEGRAM = ChannelIdentity(channel="telegram", native_id="42")

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from frontdesk.demo import build_host
-from frontdesk.demo.client import ScriptedClient
-from frontdesk.demo.host import PROMPTS
-from frontdesk.demo.picture import HEIGHT, WIDTH, sea_view
-from frontdesk.testing import serving
+from frontdesk.demo.host import HEIGHT, PROMPTS, WIDTH, ScriptedClient, sea_view
+from frontdesk_testing import serving
 from tests.channels.web.visiting import Visitor, visiting
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.demo import build_host, choose_client
-from frontdesk.demo.client import ScriptedClient
-from frontdesk.demo.hotel import Hotel, calculate, tools_of
+from frontdesk.demo.host import ScriptedClient
+from frontdesk.demo.stories import Hotel, calculate, tools_of
 from frontdesk.host.config import openai_settings
 
 

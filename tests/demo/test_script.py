@@ -3,7 +3,7 @@
 import pytest
 from agent_framework import Content, Message
 
-from frontdesk.demo.script import Step, next_step
+from frontdesk.demo.host import Step, next_step
 
 
 def step(*said: str) -> Step:

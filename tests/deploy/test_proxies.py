@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.asyncio.client import connect
 
-from frontdesk.testing import parse_sse
+from frontdesk_testing import parse_sse
 from tests.cli.processes import Running, frontdesk
 from tests.docs.pages import ROOT, blocks
 
@@ -242,6 +242,21 @@ async def test_a_visitor_of_the_page_has_a_cookie_for_tls_alone(site: Site) -> N
     cookies = [header for answer in (page, me) for header in answer.headers.get_list("set-cookie")]
     assert cookies
     assert all(cookie.startswith("__Host-") and "; Secure" in cookie for cookie in cookies)
+
+
+async def test_the_page_sends_a_message_on_a_port_other_than_443(site: Site) -> None:
+    """The port is one that was free. A page of another port, or without one, is another site."""
+    async with asyncio.timeout(60), site.client() as client:
+        assert (await client.get("/chat")).status_code == 200
+        path, body = "/chat/api/conversations/main/messages", {"client_id": "c1", "text": "hello"}
+        for other in ("https://127.0.0.1", "https://127.0.0.1:1"):
+            refused = await client.post(path, json=body, headers={"origin": other})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_refused")
+        sent = await client.post(path, json=body, headers={"origin": site.url})
+        assert sent.status_code == 200, sent.text
+        answer = await client.post("/v1/responses", json={"input": "hi"}, headers={**KEY, "origin": site.url})
+        assert answer.status_code == 200, answer.text
+    site.host.read_errors_until("origin refused: origin='https://127.0.0.1:1'")
 
 
 def test_hosts_that_share_a_database_are_one_and_one_of_them_may_stop(

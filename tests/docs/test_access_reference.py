@@ -3,8 +3,8 @@
 import inspect
 import re
 
-from frontdesk.access import allowlists, authorize, link_policy
-from frontdesk.access.loaded import LOAD_SECONDS
+from frontdesk.access import allowlists, gate, policy
+from frontdesk.access.allowlists import LOAD_SECONDS
 from frontdesk.access.policy import AuthPolicy
 from tests.docs.pages import ROOT, prose_of, tables
 
@@ -35,11 +35,11 @@ def test_every_allowlist_is_named() -> None:
 
 
 def test_every_policy_is_named() -> None:
-    assert set(first_column("Link policies")) == classes_of(link_policy, "__call__")
+    assert set(first_column("Link policies")) == classes_of(policy, "__call__")
 
 
 def test_every_reason_is_named() -> None:
-    assert set(first_column("Reason codes")) == {*authorize.REASONS, authorize.REFUSED.reason_code}
+    assert set(first_column("Reason codes")) == {*gate.REASONS, gate.REFUSED.reason_code}
 
 
 def test_the_times_are_those_of_the_code() -> None:

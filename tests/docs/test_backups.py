@@ -7,11 +7,11 @@ from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, OWNER, keep_session, said, session, texts
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW, OWNER, keep_session, said, session, texts
 from tests.databases import PostgresServer
 from tests.docs.pages import DATABASE, ROOT, blocks
 

@@ -9,12 +9,12 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.render import CAPTION_LIMIT, TEXT_LIMIT, TOAST_LIMIT
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
-from frontdesk.channels.web.head import LONGEST_TITLE
+from frontdesk.channels.web.mailbox import LONGEST_TITLE
 from frontdesk.channels.web.theme import MOST_LOGO, WebTheme
-from frontdesk.kit.chat.config import ChatConfig
-from frontdesk.kit.chat.media import MediaLimits
-from frontdesk.kit.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
-from frontdesk.kit.framework.request_forms import MOST_CHOICES, MOST_FIELDS
+from frontdesk.chat.config import ChatConfig
+from frontdesk.chat.media import MediaLimits
+from frontdesk.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
+from frontdesk.framework.request_forms import MOST_CHOICES, MOST_FIELDS
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import signature, spans
 

@@ -6,12 +6,12 @@ import msgspec
 from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, errors
-from frontdesk.channels.chat_completions import ChatCompletionsChannel, messages, wire
+from frontdesk.channels.chat_completions import ChatCompletionsChannel, parse, schema
 from frontdesk.channels.chat_completions.config import FORWARDABLE, FORWARDED
 from frontdesk.channels.chat_completions.render import error_out, status_of
-from frontdesk.data.run import RunRecord
-from frontdesk.kit.openai.tool_names import MAX_TOOLS
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.tools import MAX_TOOLS
+from frontdesk_testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
@@ -35,8 +35,16 @@ async def test_every_route_is_documented() -> None:
         documented.setdefault(re.sub(r"\{\w+\}", "{}", path), set()).add(method)
     host = AgentFrameworkHost(EchoAgent(), channels=[ChatCompletionsChannel()])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
-    paths = {base + path for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/chat/completions/{}", "/v1/{}", "/healthz", "/readyz", "/liveness", "/readiness"}
+    paths = {base + path for path in documented for base in ("", "/v1", "/openai/v1")}
+    assert served == paths | {
+        "/chat/completions/{}",
+        "/v1/{}",
+        "/openai/v1/{}",
+        "/healthz",
+        "/readyz",
+        "/liveness",
+        "/readiness",
+    }
     async with serving(host) as client:
         for path, methods in documented.items():
             answer = await client.http.request("TRACE", path.replace("{}", "x"))
@@ -45,8 +53,8 @@ async def test_every_route_is_documented() -> None:
 
 def test_every_field_of_a_body_is_documented() -> None:
     rows = tables(PAGE)["What goes in"]
-    assert [spans(name)[0] for name, _ in rows] == list(wire.CompletionBody.__struct_fields__)
-    assert {role for roles, _ in tables(PAGE)["Messages"] for role in spans(roles)} == set(messages._PARTS)
+    assert [spans(name)[0] for name, _ in rows] == list(schema.CompletionBody.__struct_fields__)
+    assert {role for roles, _ in tables(PAGE)["Messages"] for role in spans(roles)} == set(parse._PARTS)
 
 
 def test_what_reaches_the_target_is_documented() -> None:
@@ -59,9 +67,9 @@ def test_every_field_of_a_completion_is_documented() -> None:
     found = re.search(r"^\{\n.*?^\}", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert found is not None
     drawn = msgspec.json.decode(found.group())
-    assert list(drawn) == list(wire.Completion.__struct_fields__)
-    assert list(drawn["usage"]) == list(wire.Usage.__struct_fields__)
-    assert list(drawn["choices"][0]) == list(wire.Choice.__struct_fields__)
+    assert list(drawn) == list(schema.Completion.__struct_fields__)
+    assert list(drawn["usage"]) == list(schema.Usage.__struct_fields__)
+    assert list(drawn["choices"][0]) == list(schema.Choice.__struct_fields__)
 
 
 def test_every_error_is_documented() -> None:
@@ -84,8 +92,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     channel = signature(ChatCompletionsChannel)
     assert rows["messages"] == f"{channel['max_messages'].default}"
     assert rows["tools"] == f"{MAX_TOOLS}"
-    assert rows["a name of an author"] == f"{messages._LONGEST_AUTHOR} characters"
-    assert rows["the id of a call"] == f"{messages._LONGEST_CALL_ID} characters"
+    assert rows["a name of an author"] == f"{parse._LONGEST_AUTHOR} characters"
+    assert rows["the id of a call"] == f"{parse._LONGEST_CALL_ID} characters"
     assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
     assert rows["values in the body"] == f"{channel['max_body_values'].default}"
     assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontdesk.kit.chat import abilities, live_channel, messages
-from frontdesk.kit.chat.channel import ChatChannel
-from frontdesk.kit.chat.config import ChatConfig
-from frontdesk.kit.chat.media import MediaLimits
+from frontdesk.chat import abilities, live_mixin, messages
+from frontdesk.chat.channel import ChatChannel
+from frontdesk.chat.config import ChatConfig
+from frontdesk.chat.media import MediaLimits
 from tests.docs.pages import ROOT, tables
 
 PAGE = ROOT / "docs/reference/chat-kit.md"
@@ -22,6 +22,7 @@ ATTRIBUTES = (
     "text_unit",
     "has_buttons",
     "webhook_path",
+    "earlier_webhook_paths",
     "signature_headers",
     "signs_bodies",
     "takes_forms",
@@ -56,7 +57,7 @@ def test_every_attribute_is_documented_with_its_default() -> None:
 def test_every_ability_is_documented_with_its_methods() -> None:
     kinds = {
         name: kind
-        for module in (abilities, live_channel)
+        for module in (abilities, live_mixin)
         for name, kind in vars(module).items()
         if inspect.isclass(kind) and kind.__module__ == module.__name__
     }

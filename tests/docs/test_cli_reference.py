@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from frontdesk.admin import queries, socket_server
+from frontdesk.admin import http_api, queries, socket_file
 from frontdesk.admin.queries import IDS
 from frontdesk.cli.operator_options import KINDS, LIMIT
 from frontdesk.cli.options import build_parser
-from frontdesk.stores.sql.chat_steps import OPERATOR_LISTS
+from frontdesk.stores.sql.migrations.chat import FEWER_INDEXES, OPERATOR_LISTS
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import spans
 
@@ -38,11 +38,13 @@ def test_every_option_is_documented() -> None:
     assert documented == (options - filters) | {"--since", "--by"}
 
 
-def test_the_indexes_to_build_before_an_update_are_those_of_the_step() -> None:
+def test_the_indexes_to_build_before_an_update_are_those_of_the_steps() -> None:
     how = (ROOT / "docs/how-to/operate.md").read_text("utf-8")
     shown = [line.replace(" CONCURRENTLY", "").rstrip(";") for line in how.splitlines() if line.startswith("CREATE")]
     assert len(shown) == 7
-    assert set(shown) <= set(OPERATOR_LISTS)
+    assert set(shown) <= {*OPERATOR_LISTS, *FEWER_INDEXES}
+    dropped = {line.removeprefix("DROP INDEX IF EXISTS ") for line in FEWER_INDEXES if line.startswith("DROP")}
+    assert not dropped & {line.split()[5] for line in shown}
 
 
 def test_the_figures_are_those_of_the_code() -> None:
@@ -50,8 +52,8 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert f"{LIMIT} if not given" in told
     assert f"by pages of {queries.MOST}" in told
     assert f"looks at {queries.MOST_SCANNED:,} rows" in told
-    assert f"at most {socket_server.LONGEST_REQUEST // 1024} KiB" in told
-    assert f"for {socket_server.IDLE_SECONDS:.0f} seconds; there are {socket_server.MOST_CONNECTIONS} at most" in told
+    assert f"at most {socket_file.MAX_BODY_BYTES // 1024} KiB" in told
+    assert f"for {http_api.IDLE_SECONDS:.0f} seconds; there are {http_api.MAX_CONNECTIONS} at most" in told
     how = prose_of(ROOT / "docs/how-to/operate.md")
     assert "at most 107 bytes, 103 on macOS" in how
     assert f"{queries.MOST_SCANNED:,} rows at most" in how

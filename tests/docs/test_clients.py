@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.docs.pages import ADDRESS, ROOT, Block, blocks
 from tests.docs.running import example
 

@@ -6,11 +6,12 @@ import msgspec
 from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, errors
-from frontdesk.channels.conversations import ConversationsChannel, wire
-from frontdesk.channels.conversations.render import error_out
-from frontdesk.host.checks.channels import HOST_PATHS
-from frontdesk.kit.openai import items as openai_items
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.channels.conversations import ConversationsChannel
+from frontdesk.channels.conversations import channel as wire
+from frontdesk.channels.conversations.channel import error_out
+from frontdesk.host.validation.channels import HOST_PATHS
+from frontdesk.openai import items as openai_items
+from frontdesk_testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
@@ -31,11 +32,11 @@ async def test_every_route_is_documented() -> None:
         documented.setdefault(re.sub(r"\{\w+\}", "{}", path), set()).add(method)
     host = AgentFrameworkHost(EchoAgent(), channels=[ConversationsChannel(callers_of="conversations")])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
-    paths = {base + path for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/conversations/{}", "/v1/conversations/{}", *HOST_PATHS}
+    paths = {base + path for path in documented for base in ("", "/v1", "/openai/v1")}
+    assert served == paths | {"/conversations/{}", "/v1/conversations/{}", "/openai/v1/conversations/{}", *HOST_PATHS}
     async with serving(host) as client:
         for path, methods in documented.items():
-            for base in ("", "/v1"):
+            for base in ("", "/v1", "/openai/v1"):
                 answer = await client.http.request("TRACE", base + path.replace("{}", "x"))
                 assert set(answer.headers["allow"].split(", ")) == methods, path
 

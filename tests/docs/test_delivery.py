@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from frontdesk import errors
-from frontdesk.abc.push import PushTerms
-from frontdesk.data.delivery import DeliveryStatus
-from frontdesk.data.response_target import ResponseTarget
-from frontdesk.testing import serving
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.models.delivery import DeliveryStatus
+from frontdesk.models.reply import ResponseTarget
+from frontdesk_testing import serving
 from tests.docs.pages import ROOT, blocks
 from tests.docs.running import example
 from tests.docs.test_reference import spans, tables

@@ -7,8 +7,8 @@ import shlex
 
 from frontdesk import loggers
 from frontdesk.cli.options import LOG_LEVELS, build_parser
+from frontdesk.foundry.conventions import HOSTED
 from frontdesk.host import config
-from frontdesk.kit.foundry.settings import HOSTED
 from tests.docs.pages import ROOT, blocks, prose_of, tables
 from tests.docs.test_reference import spans
 

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
-from frontdesk.testing import parse_sse, serving
+from frontdesk_testing import parse_sse, serving
 from tests.channels.web.visiting import visiting
 from tests.docs.pages import DATABASE, EXAMPLES, ROOT
 from tests.docs.running import example
@@ -36,6 +36,8 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "many_machines_postgres": ({"message": "good day"}, {}, "I'll remind you: good day"),
     "hooks": ({"input": {"nights": 3}}, {"x-guest": "Ada"}, "Ada: 360 €"),
     "workflow_host": ({"message": "good day"}, {}, "2 words"),
+    "order_workflow": ({"customer_id": "c-1", "item": "tea"}, {}, "c-1: tea"),
+    "telegram_multicast": ({"message": "good day"}, ALICE, "You said: good day"),
     "oauth_link": ({"message": "good day"}, {}, "message 1"),
     "profile_claim": ({"message": "good day"}, {"x-badge": "badge-of-alice-0001"}, "Welcome."),
     "profile_link": ({"message": "good day"}, {}, "message 1"),
@@ -53,6 +55,8 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
 def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What keeps state keeps it where it is started."""
     monkeypatch.chdir(tmp_path)
+    # Telegram is not reached here: `test_telegram_examples.py` plays on a fake.
+    monkeypatch.setenv("TELEGRAM_API_URL", "http://127.0.0.1:9")
 
 
 @pytest.fixture(autouse=True)

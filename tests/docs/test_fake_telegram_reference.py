@@ -3,9 +3,9 @@
 import re
 from dataclasses import fields
 
-from frontdesk.testing.telegram import FakeTelegram, FloodLimits
-from frontdesk.testing.telegram.api import ELSEWHERE, METHODS
-from frontdesk.testing.telegram.page.routes import PeoplePage
+from frontdesk_testing.telegram import FakeTelegram, FloodLimits
+from frontdesk_testing.telegram.api import ELSEWHERE, METHODS
+from frontdesk_testing.telegram.page.routes import PeoplePage
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/fake-telegram.md").read_text("utf-8")

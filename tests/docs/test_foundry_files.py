@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.testing import serving
-from frontdesk.testing.telegram import fake_telegram
+from frontdesk_testing import serving
+from frontdesk_testing.telegram import fake_telegram
 
 FILES = Path(__file__).parents[2] / "docs/examples/foundry"
 PROTOCOLS = {

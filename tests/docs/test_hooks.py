@@ -7,7 +7,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.docs.pages import ROOT, blocks
 from tests.docs.running import module_of
 from tests.scenarios.cast import call

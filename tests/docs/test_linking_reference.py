@@ -3,10 +3,10 @@
 import re
 
 from frontdesk import OneTimeCodeIdentityLinker
-from frontdesk.abc import linker
 from frontdesk.access.links import MOST_LINKED
 from frontdesk.errors import LinkRefusedError
 from frontdesk.host.links.names import WORDS
+from frontdesk.interfaces import linker
 from tests.docs.pages import ROOT, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 

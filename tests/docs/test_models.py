@@ -2,7 +2,7 @@
 
 import re
 
-from frontdesk.cli.project import DOORS, MODELS, files_of
+from frontdesk.cli.init import DOORS, MODELS, files_of
 from tests.docs.pages import ROOT, blocks, tables
 
 PAGE = ROOT / "docs/how-to/models.md"

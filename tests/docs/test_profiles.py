@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.channels.web.visiting import Visitor, visiting
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example

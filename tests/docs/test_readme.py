@@ -7,8 +7,8 @@ import pytest
 
 import frontdesk
 import frontdesk.channels
-from frontdesk import testing
-from frontdesk.kit.chat import channel as chat_channel
+import frontdesk_testing as testing
+from frontdesk.chat import channel as chat_channel
 from tests.docs.pages import ROOT, links, tables
 
 README = ROOT / "README.md"
@@ -46,7 +46,8 @@ def test_every_kind_of_store_runner_and_linker_is_among_the_features() -> None:
         name
         for name in frontdesk.__all__
         for end in PARTS_WITH_KINDS
-        if name.endswith(end) and name not in ("HostStateStore", "DurableTaskRunner", "IdentityLinker")
+        if name.endswith(end)
+        and name not in ("HostStateStore", "InMemoryHostStateStore", "DurableTaskRunner", "IdentityLinker")
     }
     assert kinds <= NAMES
 
@@ -66,7 +67,7 @@ def test_every_promise_names_a_test() -> None:
 
 def test_every_example_is_listed() -> None:
     listed = {ROOT / "docs" / link for link in links(ROOT / "docs/README.md") if link.startswith("examples/")}
-    assert listed == set((ROOT / "docs/examples").rglob("*.py"))
+    assert listed == {one for one in (ROOT / "docs/examples").rglob("*") if one.suffix in (".py", ".rest")}
 
 
 def _rooms() -> list[str]:

@@ -10,12 +10,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, ServerLimits, testing
+import frontdesk_testing as testing
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
-from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
-from frontdesk.data.run import RunStatus
-from frontdesk.host.checks.design_names import DesignNames
+from frontdesk.channels.invocations.schema import InvocationBody, InvocationOut, Options
+from frontdesk.host.validation.configuration import DesignNames
+from frontdesk.models.run import RunStatus
 from tests.docs.pages import ROOT, prose_of, request_errors, tables
 
 HOST = ROOT / "docs/reference/host.md"

@@ -9,14 +9,14 @@ from openai.types.responses import ResponseStreamEvent
 from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, errors
-from frontdesk.channels.responses import ResponsesChannel, wire
+from frontdesk.channels.responses import ResponsesChannel, schema
 from frontdesk.channels.responses.config import FORWARDABLE, FORWARDED
 from frontdesk.channels.responses.render import error_out, status_of
-from frontdesk.host.checks.channels import HOST_PATHS
-from frontdesk.kit.openai import items as openai_items
-from frontdesk.kit.outbound import media
-from frontdesk.kit.outbound.client import GuardedClient
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.host.validation.channels import HOST_PATHS
+from frontdesk.openai import items as openai_items
+from frontdesk.outbound import media
+from frontdesk.outbound.client import GuardedClient
+from frontdesk_testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
@@ -41,18 +41,18 @@ async def test_every_route_is_documented() -> None:
         documented.setdefault(path, set()).add(method)
     host = AgentFrameworkHost(EchoAgent(), channels=[ResponsesChannel()])
     served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
-    paths = {base + re.sub(r"\{\w+\}", "{}", path) for path in documented for base in ("", "/v1")}
-    assert served == paths | {"/v1/{}", *HOST_PATHS}
+    paths = {base + re.sub(r"\{\w+\}", "{}", path) for path in documented for base in ("", "/v1", "/openai/v1")}
+    assert served == paths | {"/v1/{}", "/openai/v1/{}", *HOST_PATHS}
     async with serving(host) as client:
         for path, methods in documented.items():
-            for base in ("", "/v1"):
+            for base in ("", "/v1", "/openai/v1"):
                 answer = await client.http.request("TRACE", base + re.sub(r"\{\w+\}", "x", path))
                 assert set(answer.headers["allow"].split(", ")) == methods, path
 
 
 def test_every_field_of_a_body_is_documented() -> None:
     rows = tables(PAGE)["What goes in"]
-    assert [spans(name)[0] for name, _ in rows] == list(wire.CreateBody.__struct_fields__)
+    assert [spans(name)[0] for name, _ in rows] == list(schema.CreateBody.__struct_fields__)
     assert all(done for _, done in rows)
 
 
@@ -67,14 +67,14 @@ def test_every_kind_of_item_is_documented() -> None:
     # References and compactions are put in their places before the others are read.
     assert taken == {*openai_items._READERS, "compaction", "item_reference"}
     made = {spans(kind)[0] for kind, _ in tables(PAGE)["What comes out"]}
-    kinds = [one for one in vars(wire).values() if isinstance(one, type) and one.__name__.endswith("Item")]
+    kinds = [one for one in vars(schema).values() if isinstance(one, type) and one.__name__.endswith("Item")]
     assert made == {kind.__struct_fields__ and msgspec.structs.fields(kind)[0].default for kind in kinds}
 
 
 def test_every_field_of_a_response_is_documented() -> None:
     found = re.search(r"^\{\n.*?^\}", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert found is not None
-    assert list(msgspec.json.decode(found.group())) == list(wire.ResponseOut.__struct_fields__)
+    assert list(msgspec.json.decode(found.group())) == list(schema.ResponseOut.__struct_fields__)
 
 
 def test_every_event_is_documented() -> None:
@@ -122,11 +122,13 @@ def test_the_limits_are_those_of_the_code() -> None:
     at_once = [client[f"max_connections{rest}"].default for rest in ("", "_per_caller")]
     assert rows["fetched at once"] == f"{at_once[0]}, and {at_once[1]} for one caller"
     assert rows["URLs in a request"] == f"{media._MOST}, if they are fetched"
-    text, name, call_id = (msgspec.json.schema(one)["maxLength"] for one in (wire.Text, wire.ToolName, wire.CallId))
+    text, name, call_id = (
+        msgspec.json.schema(one)["maxLength"] for one in (schema.Text, schema.ToolName, schema.CallId)
+    )
     assert rows["the input as one text, and `instructions`"] == f"{text} characters"
     assert rows["the name of a function"] == f"{name} characters"
     assert rows["a `call_id`"] == f"{call_id} characters"
-    metadata = msgspec.json.schema(wire.Metadata)
+    metadata = msgspec.json.schema(schema.Metadata)
     key, value = metadata["propertyNames"]["maxLength"], metadata["additionalProperties"]["maxLength"]
     assert rows["entries of `metadata`"] == f"{metadata['maxProperties']}, of {key} and {value} characters"
     runs = [host[f"max_background_runs{rest}"].default for rest in ("", "_per_caller")]

@@ -2,10 +2,11 @@
 
 from typing import Any, get_args
 
+import pytest
 from openai.types.responses.service_tier import ServiceTier
 
 from frontdesk.channels.conversations import ConversationsChannel
-from frontdesk.testing import EchoAgent, FailingAgent
+from frontdesk_testing import EchoAgent, FailingAgent
 from tests.docs.pages import tables
 from tests.docs.test_reference import spans
 from tests.docs.test_responses_reference import PAGE
@@ -50,16 +51,14 @@ class _Unopened(EchoAgent):
         raise ValueError("a secret")
 
 
-async def test_the_id_of_a_run_is_in_brackets_in_an_error_of_a_websocket_and_nowhere_else() -> None:
-    async with open_desk(_Unopened()) as desk, dial(desk) as line:
+@pytest.mark.parametrize("target", [_Unopened, FailingAgent])
+async def test_a_failed_run_is_a_response_on_a_websocket_and_no_error(target: type[Any]) -> None:
+    async with open_desk(target()) as desk, dial(desk) as line:
         answer = (await desk.post({"input": "hello"})).json()
-        assert (answer["status"], "(" in answer["error"]["message"]) == ("failed", False)
-        error = await line.error("hello")
-        (unshown,) = {run.run_id for run in desk.runs()} - {answer["id"]}
-        assert error["message"].endswith(f" ({unshown})")
-    async with open_desk(FailingAgent()) as desk, dial(desk) as line:
+        assert answer["status"] == "failed"
         last = await line.ask("hello")
-        assert (last["type"], "(" in last["response"]["error"]["message"]) == ("response.failed", False)
+        assert (last["type"], last["response"]["error"]) == ("response.failed", answer["error"])
+        assert {run.run_id for run in desk.runs()} == {answer["id"], last["response"]["id"]}
 
 
 async def test_a_call_of_the_hosts_in_a_history_is_not_told() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from frontdesk import AgentFrameworkHost, OperatorClient
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting
 from tests.cli.processes import environment
 from tests.docs.pages import ROOT, blocks

@@ -10,11 +10,11 @@ import pytest
 from starlette.routing import Route
 
 from frontdesk import BearerAuth, Entra, GitHub, Google, OAuthIdentityLinker, Oidc, ProviderHttp
-from frontdesk.kit.auth.provider import LARGEST_ANSWER
-from frontdesk.kit.auth.tokens import LONGEST_TOKEN
+from frontdesk.auth.bearer import LONGEST_TOKEN
+from frontdesk.auth.oidc import LARGEST_ANSWER
 from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS
-from frontdesk.testing import serving, serving_app
-from frontdesk.testing.issuer import PORT, Issuer
+from frontdesk_testing import serving, serving_app
+from frontdesk_testing.issuer import PORT, Issuer
 from tests.channels.web.visiting import Visitor, visiting
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
@@ -148,5 +148,5 @@ async def test_the_stand_in_of_the_example_signs_people_in(
 def test_the_example_names_the_stand_in_that_there_is() -> None:
     text = (ROOT / "docs/examples/oauth_link.py").read_text("utf-8")
     assert f"http://127.0.0.1:{PORT}" in text
-    assert "python -m frontdesk.testing.issuer" in text
-    assert "python -m frontdesk.testing.issuer" in LINKS.read_text("utf-8")
+    assert "python -m frontdesk_testing.issuer" in text
+    assert "python -m frontdesk_testing.issuer" in LINKS.read_text("utf-8")

@@ -5,9 +5,10 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from frontdesk.channels.responses import SocketLimits, memory, wire
-from frontdesk.kit.http import lanes, sockets
-from frontdesk.testing import serving
+from frontdesk.channels.responses import SocketLimits, schema, socket
+from frontdesk.http import sockets
+from frontdesk.http import sockets as message_queues
+from frontdesk_testing import serving
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_examples import direct, named
@@ -27,9 +28,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert rows["WebSockets"] == f"{limits.max_open}, and {limits.max_open_per_caller} for one caller"
     assert rows["a message on one"] == f"{limits.max_message_bytes // 2**20} MiB"
     assert rows["messages on one"] == f"{limits.messages_per_minute} a minute"
-    assert rows["lanes of one"].split()[0] == f"{lanes.MOST_LANES}"
-    assert rows["messages that wait on one"].split(",")[0] == f"{lanes.MOST_WAITING}"
-    assert rows["responses that only a connection remembers"].split(",")[0] == f"{memory.MOST_KEPT}"
+    assert rows["lanes of one"].split()[0] == f"{message_queues.MOST_LANES}"
+    assert rows["messages that wait on one"].split(",")[0] == f"{message_queues.MOST_WAITING}"
+    assert rows["responses that only a connection remembers"].split(",")[0] == f"{socket.MOST_KEPT}"
 
 
 def test_every_message_and_every_close_code_is_documented() -> None:
@@ -46,7 +47,7 @@ def test_every_message_and_every_close_code_is_documented() -> None:
 def test_every_field_of_compact_is_documented() -> None:
     text = PAGE.read_text("utf-8").partition("\n## Compact\n")[2].partition("\n## ")[0]
     # Which model writes the summary, and how it caches, is the operator's.
-    named = set(wire.CompactBody.__struct_fields__) - {"model", "prompt_cache_key"}
+    named = set(schema.CompactBody.__struct_fields__) - {"model", "prompt_cache_key"}
     assert named <= set(spans(text))
 
 

@@ -3,13 +3,15 @@
 import pytest
 
 from frontdesk import Expiry, FileLimits, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
-from frontdesk.abc.store import HostStateStore
 from frontdesk.cli.options import build_parser
-from frontdesk.kit.aio.pauses import LEFT_ALONE
-from frontdesk.stores.sql import steps, sweep, upkeep
-from frontdesk.stores.sql.histories import BYTES_KEPT
-from frontdesk.stores.sql.migrations import NewerStoreError
-from frontdesk.stores.sql.move_endpoints import MoveError
+from frontdesk.concurrency.timeouts import LEFT_ALONE
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.stores.sql import store as schema_watch
+from frontdesk.stores.sql import sweeper
+from frontdesk.stores.sql.migrations import steps
+from frontdesk.stores.sql.migrations.schema import NewerStoreError
+from frontdesk.stores.sql.move.endpoints import MoveError
+from frontdesk.stores.sql.sessions import BYTES_KEPT
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
@@ -38,9 +40,9 @@ def test_every_error_is_one() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    assert f"at most {sweep.AT_ONCE} records" in prose_of(PAGE)
-    assert f"reads the next {sweep.PAGE:,}" in prose_of(PAGE)
-    assert sweep.EVERY == 60.0
+    assert f"at most {sweeper.AT_ONCE} records" in prose_of(PAGE)
+    assert f"reads the next {sweeper.PAGE:,}" in prose_of(PAGE)
+    assert sweeper.EVERY == 60.0
     for page in ("sqlite", "postgres"):
         assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/how-to/{page}.md")
 
@@ -48,7 +50,7 @@ def test_the_figures_are_those_of_the_code() -> None:
 def test_the_figures_of_an_update_are_those_of_the_code() -> None:
     told = prose_of(UPDATE)
     assert f"{steps.BATCH} in a transaction" in told
-    assert ("within ten seconds" in told, upkeep.EVERY) == (True, 10.0)
+    assert ("within ten seconds" in told, schema_watch.EVERY) == (True, 10.0)
     assert f"again after {LEFT_ALONE:.0f} seconds" in told
     error = errors.UnreadableRecordError()
     assert f"`{error.status}`, `{error.code}`, and `Retry-After: {error.retry_after:.0f}`" in told

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from frontdesk.channels.telegram import TelegramChannel, errors
+from frontdesk.channels.telegram import TelegramChannel, client
 from frontdesk.channels.telegram.config import TelegramConfig
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES
-from frontdesk.kit.chat.config import ChatConfig
+from frontdesk.chat.config import ChatConfig
 from tests.docs.pages import ROOT, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
@@ -30,8 +30,8 @@ def test_the_updates_of_a_webhook_of_ones_own_are_named() -> None:
 
 def test_every_code_of_an_error_is_documented() -> None:
     documented = {code for _, codes, _ in tables(PAGE)["Errors"] for code in spans(codes)}
-    own = {errors.UNAUTHORIZED, errors.CONFLICT, errors.WEBHOOK_ACTIVE, errors.ChatMigratedError.code}
+    own = {client.UNAUTHORIZED, client.CONFLICT, client.WEBHOOK_ACTIVE, client.ChatMigratedError.code}
     assert own <= documented
-    unusual = {"is_bot", errors.REPLY_NOT_FOUND, "too_large", errors.MEDIA_REFUSED, "button_invalid"}
-    assert set(errors._REFUSED) - unusual <= documented
-    assert set(errors._NOT_EDITABLE) <= documented
+    unusual = {"is_bot", client.REPLY_NOT_FOUND, "too_large", client.MEDIA_REFUSED, "button_invalid"}
+    assert set(client._REFUSED) - unusual <= documented
+    assert set(client._NOT_EDITABLE) <= documented

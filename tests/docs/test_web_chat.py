@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.channels.web.visiting import visiting
 from tests.docs.pages import ROOT
 from tests.docs.running import example

@@ -3,7 +3,7 @@
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs/how-to/write-a-channel.md"
-CHANNEL = ROOT / "tests/kit/chat/postbox/channel.py"
+CHANNEL = ROOT / "tests/chat/postbox/channel.py"
 
 
 def test_the_page_shows_the_channel_that_is_tested() -> None:

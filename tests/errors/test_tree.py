@@ -4,7 +4,10 @@ import re
 from types import ModuleType
 
 from frontdesk import errors
-from frontdesk.errors import FrontdeskError, RequestError, base, phrase, push, requests, service, store
+from frontdesk.errors import FrontdeskError, RequestError, base, requests, service
+from frontdesk.errors import base as phrase
+from frontdesk.errors import service as push
+from frontdesk.errors import service as store
 
 _LINE = re.compile(r"^    ([│├└─ ]*)(\w+Error)(?: +(\d{3})$|$| )", re.MULTILINE)
 MODULES: tuple[ModuleType, ...] = (base, phrase, push, requests, service, store)

@@ -6,7 +6,7 @@ from typing import Any
 from agent_framework import ContextProvider, WorkflowAgent
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Till

@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, ApprovalOptions, ApproverRule
-from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
-from frontdesk.abc.push import PushPart
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.approval import PendingApproval, QuestionView
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.result import HostedRunResult
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.interfaces.chat import AsksApprovers, PushesParts, PushPart
+from frontdesk.models.approval import PendingApproval, QuestionView
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.result import HostedRunResult
+from frontdesk.scripted import ScriptedChatClient
 from tests.databases import short_lease
 from tests.scenarios.cast import call
 
@@ -28,7 +28,7 @@ def person(name: str) -> ChannelIdentity:
     return ChannelIdentity(channel="pager", native_id=name)
 
 
-class Pager(Channel):
+class Pager(Channel, PushesParts, AsksApprovers):
     """Shows questions to nobody, and takes the votes of approvers over HTTP."""
 
     name = "pager"
@@ -42,7 +42,7 @@ class Pager(Channel):
     async def _vote(self, request: Request) -> JSONResponse:
         given = request.path_params
         caller = Caller(identity=person(given["who"]))
-        decision = await self._context.decide(caller, given["approval_id"], given["word"] == "yes")
+        decision = await self._context.approvals.decide(caller, given["approval_id"], given["word"] == "yes")
         return JSONResponse({"outcome": decision.outcome})
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.messages import MessageChannel
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.messages import MessageChannel
 
 
 class Voice(EchoAgent):

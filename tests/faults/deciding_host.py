@@ -13,11 +13,11 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing.crash import CrashPlan, _watch_commits
-from frontdesk.testing.internals import parts_of, store_of
+from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing.crash import CrashPlan, _watch_commits
+from frontdesk_testing.internals import parts_of, store_of
 from tests.faults.paying_host import die, target_of
 from tests.faults.sweeping import stop_sweep
 
@@ -57,7 +57,7 @@ class Deciding(InvocationsChannel):
             parts.decisions._settling.rows = _die
         if self.moment == "decided":
             parts.events.intake.wake = _die
-        decision = await self._deciding.decide(question.requester, approval_id, True)
+        decision = await self._deciding.approvals.decide(question.requester, approval_id, True)
         return JSONResponse({"outcome": decision.outcome, "run_id": decision.run_id})
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from frontdesk.errors import PushError, PushRefusedError, PushUnknownError
-from frontdesk.kit.outbound.platform import PlatformResponse
-from frontdesk.testing.messages import MessageChannel
-from frontdesk.testing.messages.client import failure
-from frontdesk.testing.messages.platform.bot import Bot
-from frontdesk.testing.messages.platform.journal import Journal
-from frontdesk.testing.messages.platform.nouns import RefusedError, Said, Settings
-from frontdesk.testing.messages.platform.world import World
-from frontdesk.testing.messages.wire import AnswerClick, Event, Me, Refusal
+from frontdesk.outbound.platform import PlatformResponse
+from frontdesk_testing.messages import MessageChannel
+from frontdesk_testing.messages.client import failure
+from frontdesk_testing.messages.platform.bot import Bot
+from frontdesk_testing.messages.platform.journal import Journal
+from frontdesk_testing.messages.platform.nouns import RefusedError, Said, Settings
+from frontdesk_testing.messages.platform.world import World
+from frontdesk_testing.messages.wire import AnswerClick, Event, Me, Refusal
 
 _WAIT = 60.0
 

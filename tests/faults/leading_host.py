@@ -5,9 +5,9 @@ import sys
 from typing import Any
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelContribution
-from frontdesk.abc.channel import ChannelContext
 from frontdesk.errors import LeadershipLostError
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
 
 class ImpatientStore(PostgresStateStore):
@@ -35,7 +35,7 @@ class Poller(Channel):
     async def _poll(self) -> None:
         while True:
             try:
-                async with self._context.leadership("poll") as led:
+                async with self._context.storage.leadership("poll") as led:
                     print("leads", led.fence, flush=True)
                     await asyncio.Event().wait()
             except LeadershipLostError:

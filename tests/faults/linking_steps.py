@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from random import Random
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.crash import CrashPlan, _watch_commits
+from frontdesk_testing.crash import CrashPlan, _watch_commits
 from tests.access.linking import NAMES, Model, Step, desk, play, play_for_real
 
 STEPS = 12

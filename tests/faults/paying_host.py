@@ -1,7 +1,8 @@
 """A host in a process of its own that asks before it pays, and ends itself at a moment of the answer.
 
-Its settings are JSON with `root`, `kind` and `moment`: with a `port` it serves Invocations, with a `platform` it
-answers a chat. What was paid is in the file `paid` of its root.
+Its settings are JSON with `root`, `kind` and `moment`: with a `port` it serves Invocations and Responses, with a
+`platform` it answers a chat, and with a `bot_api` one on Telegram. With a `dsn` its state is in Postgres. What was paid
+is in the file `paid` of its root.
 """
 
 import asyncio
@@ -14,15 +15,22 @@ from typing import Any
 from agent_framework import Agent, ContextProvider, WorkflowAgent, tool
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.approvals.answers import Answering
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ScriptedChatClient
-from frontdesk.testing.internals import parts_of
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.telegram import TelegramChannel
+from frontdesk.delivery import destination_drain
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing.internals import parts_of
+from frontdesk_testing.messages import MessageChannel
+from tests.databases import short_lease
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Till
 
-MOMENTS = ("decided", "entered", "begun")
-"""When it can die: with the decision committed, with the agent at work and no tool begun, or in the tool."""
+MOMENTS = ("decided", "entered", "written", "begun")
+"""When it can die: with the decision committed, with the agent at work and no tool begun, with the beginning of the
+tool committed and nothing done by it, or in the tool."""
 
 
 def die() -> None:
@@ -86,11 +94,22 @@ def main(settings: str) -> None:
     """Serve until the process is killed."""
     given: dict[str, Any] = json.loads(settings)
     root, moment = Path(given["root"]), given["moment"]
-    channels: list[Any] = [InvocationsChannel()]
+    channels: list[Any] = [InvocationsChannel(), ResponsesChannel()]
     if "platform" in given:
         channels = [MessageChannel(platform_url=given["platform"], token=given["token"], intake="polling")]
+    elif "bot_api" in given:
+        channels = [TelegramChannel(bot_token=given["token"], api_url=given["bot_api"], transport="polling")]
     target, policy = target_of(given["kind"], root, moment), given.get("on_interrupt", "fail")
-    host = AgentFrameworkHost(target, channels=channels, state_dir=root, on_interrupt=policy)
+    place: dict[str, Any] = {"state_dir": root}
+    if "dsn" in given:
+        # What was being sent when a process ended is sent again after the time that a push may take.
+        destination_drain._MARGIN = 0.5
+        for channel in channels:
+            channel.push_terms = PushTerms(timeout=2.0)
+        place = {"store": short_lease(given["dsn"], 1.0)}
+    host = AgentFrameworkHost(target, channels=channels, on_interrupt=policy, **place)
+    if moment == "written":
+        _die_when_begun()
     answers: Any = parts_of(host).answers
     plain = answers.take
 
@@ -101,10 +120,21 @@ def main(settings: str) -> None:
         return attempt
 
     answers.take = take
-    if "platform" in given:
+    if "platform" in given or "bot_api" in given:
         asyncio.run(_chat(host))
     else:
         host.serve(port=given["port"], log_level="critical")
+
+
+def _die_when_begun() -> None:
+    """End the process when it has written that a tool begins."""
+    plain = Answering.begin
+
+    async def begin(self: Any, *given: Any) -> None:
+        await plain(self, *given)
+        die()
+
+    setattr(Answering, "begin", begin)  # noqa: B010
 
 
 async def _chat(host: AgentFrameworkHost) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.testing.internals import store_of
+from frontdesk_testing.internals import store_of
 
 
 async def stop_sweep(host: AgentFrameworkHost) -> None:

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.live import LiveTerms
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk_testing import EchoAgent
 
 
 class Dictated(EchoAgent):

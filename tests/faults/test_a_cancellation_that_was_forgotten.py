@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.messages.connections import Connections
+from frontdesk_testing.messages.connections import Connections
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(), None], ids=["refused", "connected"])

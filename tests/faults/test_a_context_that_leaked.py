@@ -11,20 +11,19 @@ import pytest
 from agent_framework import tool
 
 from frontdesk import AgentFrameworkHost, InMemoryStateStore, NativeIdAllowlist, get_current_isolation_keys
-from frontdesk.abc.runner import DurableTaskRunner
-from frontdesk.abc.store import HostStateStore
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.clock import SystemClock
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.request import ChannelRequest
-from frontdesk.kit.aio.current import current_turn
-from frontdesk.runners.in_process import InProcessTaskRunner
+from frontdesk.concurrency.current import current_turn
+from frontdesk.interfaces.runner import DurableTaskRunner
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import ChannelIdentity, IsolationKeys
+from frontdesk.models.request import ChannelRequest
+from frontdesk.runners.base import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import serving
-from frontdesk.testing.internals import parts_of
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import serving
+from frontdesk_testing.internals import parts_of
 from tests.databases import short_lease
 from tests.host.link_door import Loud
 from tests.scenarios.cast import call, scripted
@@ -150,7 +149,7 @@ class Story:
         for text, stream in (("background", False), ("background stream", True)):
             await context.submit(ChannelRequest(channel="chat", input=text, stream=stream), alice)
         await self.noted("background", "background stream")
-        await context.accept(event(self.chat, "event"))
+        await context.events.accept(event(self.chat, "event"))
         await self.noted("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
         await parts_of(host).notifier.tell(self.chat.by("bob").identity, "a notification")
@@ -158,7 +157,7 @@ class Story:
             # With the answer to the event.
             await self.chat.hears("bob", 3)
         run = await context.submit(ChannelRequest(channel="chat", input="cancelled"), alice)
-        await context.cancel_run(alice, run.run_id)
+        await context.runs.cancel(alice, run.run_id)
         MARK.set("")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from tests.databases import postgres_server
 from tests.scenarios.desk import open_desk
 from tests.scenarios.test_background_streams import follow

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.testing import CRASH_POINTS
+from frontdesk_testing import CRASH_POINTS
 from tests.faults.crash.processes import HostProcess, HostProcesses, Kind
 from tests.faults.crash.server import RECALL, TOLD
 

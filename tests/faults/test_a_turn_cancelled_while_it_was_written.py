@@ -13,8 +13,8 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.active import ActiveRun
 from frontdesk.sessions.leases import LeaseKeeper
-from frontdesk.testing import serving
-from frontdesk.testing.internals import active_runs, parts_of
+from frontdesk_testing import serving
+from frontdesk_testing.internals import active_runs, parts_of
 from tests.faults.test_hang_ups_during_a_commit import Gate, heard
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import MINE

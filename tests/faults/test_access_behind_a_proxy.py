@@ -10,16 +10,16 @@ import pytest
 import uvicorn
 
 from frontdesk import AgentFrameworkHost, Channel, PlatformAuth
+from frontdesk.auth.local_callers import FORWARDED, FORWARDED_PREFIXES
+from frontdesk.auth.platform_auth import TrustedPeers
+from frontdesk.auth.verifier import HttpVerifier
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.cli.server import listen, serve
+from frontdesk.cli.serve import listen, serve
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.host.server.server import Server
-from frontdesk.kit.auth.local_callers import FORWARDED, FORWARDED_PREFIXES
-from frontdesk.kit.auth.platform_auth import TrustedPeers
-from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.server.uvicorn_server import Server
+from frontdesk_testing import EchoAgent, serving
 
 CALLS = {"/invocations": {"message": "x"}, "/v1/responses": {"input": "x"}, "/v1/conversations": {}}
 HERE = "127.0.0.1:8000"
@@ -200,7 +200,7 @@ def _served_by(how: str, host: AgentFrameworkHost, monkeypatch: pytest.MonkeyPat
 
 def _leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of this process is the tests' own."""
-    for module in ("frontdesk.host.server.server", "frontdesk.cli.server"):
+    for module in ("frontdesk.server.uvicorn_server", "frontdesk.cli.serve"):
         monkeypatch.setattr(f"{module}.install", lambda: None)
     monkeypatch.setattr(logging, "basicConfig", lambda **_: None)
     for name in ("frontdesk", "uvicorn", "uvicorn.error"):

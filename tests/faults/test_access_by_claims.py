@@ -6,11 +6,11 @@ from typing import Any
 
 from frontdesk import AgentFrameworkHost, AuthPolicy, BearerAuth, OAuthIdentityLinker, Oidc
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkProof
-from frontdesk.testing import HostClient, serving
-from frontdesk.testing.internals import parts_of, store_of
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkProof
+from frontdesk_testing import HostClient, serving
+from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.messages import MessageChannel
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 from tests.scenarios.cast import PlainAgent
 

@@ -10,7 +10,7 @@ from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 
 PAGES = {
     "another origin": {"origin": "https://evil.example"},

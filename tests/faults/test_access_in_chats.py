@@ -8,11 +8,11 @@ import pytest
 
 from frontdesk import ChannelIdentity, LinkChallenge, NativeIdAllowlist, OneTimeCodeIdentityLinker
 from frontdesk.errors import TooManyRequestsError
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages import Person
-from frontdesk.testing.messages.wire import Chat as Place
-from frontdesk.testing.messages.wire import Event, MessageIn, User
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.messages import Person
+from frontdesk_testing.messages.wire import Chat as Place
+from frontdesk_testing.messages.wire import Event, MessageIn, User
 from tests.scenarios.messages.chat import MessagesHost, open_chat, post
 
 DENIED = "You can't use this assistant."

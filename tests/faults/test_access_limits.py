@@ -13,7 +13,7 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError,
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, GatedAgent, HostClient, serving
+from frontdesk_testing import EchoAgent, GatedAgent, HostClient, serving
 from tests.docs.test_examples import direct
 from tests.scenarios.desk import until
 

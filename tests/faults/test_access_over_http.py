@@ -14,10 +14,10 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, AuthPolicy, BearerAuth, Ch
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ForbiddenError
-from frontdesk.testing import EchoAgent, FakeClock, HostClient, serving
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing import EchoAgent, FakeClock, HostClient, serving
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.pausing import Inn

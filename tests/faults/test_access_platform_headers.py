@@ -21,7 +21,7 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import HostClient, serving
+from frontdesk_testing import HostClient, serving
 
 KEY = "a-key-that-is-long-enough"
 SECRET = "what the platform and we know"

@@ -12,7 +12,7 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, HmacAuth
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, HostClient, serving
+from frontdesk_testing import EchoAgent, HostClient, serving
 
 SECRET = "a secret that both sides know"
 KEY = "a-key-for-everyone-else"

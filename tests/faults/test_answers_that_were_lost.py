@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from agent_framework import Content, tool
 
-from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import ConflictError, RequestError
-from frontdesk.testing.internals import parts_of
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk_testing.internals import parts_of
 from tests.faults.answer_steps import KINDS, Decided, Doorway, Payer, code, yes
 from tests.faults.test_questions_and_unlinking import asked, link, say_yes
 from tests.host.link_door import Loud, opened

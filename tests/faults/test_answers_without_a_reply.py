@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.writes import Do
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
@@ -40,6 +40,11 @@ def _lose_reply(store: PostgresStateStore) -> None:
     engine._finish = unheard
 
 
+async def _takes_writes(desk: InvocationsHost) -> bool:
+    """Return True once a write has succeeded: turns are refused before."""
+    return (await desk.client.get("/readyz")).status_code == 200
+
+
 async def _is_all_sent(store: PostgresStateStore) -> bool:
     return set(await store.outbox.counts()) == {"accepted"}
 
@@ -59,6 +64,7 @@ async def test_the_reply_to_a_decision_was_lost_and_the_answer_with_it(store: Po
         answers.take = take
         assert code(await desk.post(yes(run))) == (503, "store_unavailable")
         assert bank.paid == []
+        await until(lambda: _takes_writes(desk))
         assert (await desk.post(yes(run))).json()["text"] == "done"
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
         assert bank.paid == [5]
@@ -80,6 +86,7 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_answer_with_it(
         door.open.set()
         assert "store_unavailable" in (await request).text
         assert bank.paid == []
+        await until(lambda: _takes_writes(desk))
         assert (await desk.post(yes(run))).json()["text"] == "done"
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
         assert bank.paid == [5]

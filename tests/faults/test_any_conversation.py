@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.live import LiveTerms
-from frontdesk.data.approval import PendingApproval
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.interfaces.chat import LiveTerms
+from frontdesk.models.approval import PendingApproval
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk.sessions.record import INTERRUPTION
+from frontdesk.stores.memory.store import InMemoryStateStore
+from tests.cards import outcome_in
 from tests.examples import examples
 from tests.faults.in_process_platform import InProcessPlatform, channel_on
 from tests.faults.test_any_interruption import MOST_CRASHES, REPLIES, Mortal, wrong
@@ -121,7 +123,8 @@ class Conversation:
     async def heard(self) -> list[str]:
         """Return which messages and commands were answered, in the order in which the answers were written."""
         rows = sorted(await self.shared.outbox.find(limit=1000), key=lambda row: row.number)
-        texts = [row.payload.get("text", "") for row in rows if row.action == "send" and row.payload]
+        sent = [row for row in rows if row.action == "send" and not row.is_repeat]
+        texts = [row.payload.get("text", "") for row in sent if row.payload]
         replies = {text for texts in REPLIES.values() for text in texts}
         return [name for text in texts if (name := _answers(text)) in self.said or name in replies]
 
@@ -152,11 +155,14 @@ def wrong_in_chat(story: Conversation, heard: Sequence[str]) -> list[str]:
     if texts["heard "] > len([name for name in messages if name not in heard]):
         found.append("a message was left where it could have been changed")
     found += [f"{text!r} was not said by any turn" for text in texts if _is_foreign(text, story)]
+    # A run whose tool has begun is not repeated after a crash.
+    if texts[INTERRUPTION.message] > sum(one.status == "approved" and one.begun for one in story.approvals()):
+        found.append("a run was interrupted whose tool had not begun")
     return found + _wrong_payments(story)
 
 
 def _is_foreign(text: str, story: Conversation) -> bool:
-    own = {f"heard {name}" for name in story.said} | {"heard ", "done"}
+    own = {f"heard {name}" for name in story.said} | {"heard ", "done", INTERRUPTION.message}
     replies = {reply for replies in REPLIES.values() for reply in replies}
     return text not in own | replies and not text.startswith(("May I use pay?", "pay: "))
 
@@ -176,7 +182,8 @@ def _wrong_payments(story: Conversation) -> list[str]:
             found.append(f"{amount} can be answered in {len(shown)} places")
     statuses = {approval.status for approval in story.approvals()}
     for text in story.platform.world.clicks.values():
-        if text.startswith("pay: ") and text.removeprefix("pay: ").removesuffix(" by Ann") not in statuses:
+        outcome = outcome_in(text)
+        if outcome.startswith("pay: ") and outcome.removeprefix("pay: ").removesuffix(" by “Ann”") not in statuses:
             found.append(f"{text!r} was shown, and not decided")
     return found
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.sse import read_sse
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.sse import read_sse
 from tests.examples import examples
 from tests.scenarios.desk import serving, until
 from tests.scenarios.responses.sequence import LAST, wrong_sequence

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, Caller, ChannelIdentity, ChannelRequest
-from frontdesk.abc.channel import ChannelContext, ChannelContribution
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.session import SessionName
+from frontdesk.chat.session_commands import session_commands
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.kit.chat.session_commands import session_commands
-from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.session import SessionName
+from frontdesk.stores.memory.store import InMemoryStateStore, MemoryTransaction
+from frontdesk_testing import EchoAgent
 from tests.examples import examples
 from tests.scenarios.delivery.chats import OWNER, SpokenChat
 from tests.scenarios.delivery.house import person
@@ -117,7 +117,7 @@ class Talk(SpokenChat):
             identity=identity,
             conversation_id="ann's",
         )
-        await self.context.accept(
+        await self.context.events.accept(
             InboxItem(
                 channel=self.name,
                 event_id=str(number),

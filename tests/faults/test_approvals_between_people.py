@@ -7,12 +7,12 @@ from typing import Any
 
 from frontdesk import ApprovalOptions, AuthPolicy
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import ConflictError
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing.internals import parts_of, store_of
-from frontdesk.testing.telegram import fake_telegram
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import until
@@ -69,11 +69,11 @@ async def test_made_up_and_foreign_answers_run_nothing_on_either_host(postgres: 
             context = host.host._context_of("telegram")
             for stranger in (team.eve, team.ada):
                 caller = Caller(identity=on_telegram(stranger))
-                assert (await context.decide(caller, questions[0]["id"], True)).outcome == "not_yours"
+                assert (await context.approvals.decide(caller, questions[0]["id"], True)).outcome == "not_yours"
         # A name is no id: the same person on another channel is somebody else.
         namesake = Caller(identity=ChannelIdentity(channel="invocations", native_id=str(team.bob.id)))
         assert (
-            await second.host._context_of("invocations").decide(namesake, questions[0]["id"], True)
+            await second.host._context_of("invocations").approvals.decide(namesake, questions[0]["id"], True)
         ).approval is None
         # Through the webhook, and without its secret.
         body = {"update_id": 1, "callback_query": {"id": "1", "from": team.bob.as_json(), "data": "ok:x"}}
@@ -105,15 +105,15 @@ async def test_two_questions_of_one_turn_are_both_asked_and_both_count_after_eac
         bob, kim = (Caller(identity=on_telegram(person)) for person in (team.bob, team.kim))
         # On both hosts at once, one decides; the id is the same on both.
         outcomes = await asyncio.gather(
-            *(context.decide(person, one["id"], True) for context in contexts for person in (bob, kim))
+            *(context.approvals.decide(person, one["id"], True) for context in contexts for person in (bob, kim))
         )
         assert sorted(decision.outcome for decision in outcomes) == ["late", "late", "late", "recorded"]
         # A yes to one call is none to the other, with the same tool; the framework begins them together.
         assert team.bank.paid == []
-        assert (await contexts[1].get_approval(bob, other["id"])).status == "pending"
-        digest = (await contexts[0].get_approval(bob, one["id"])).digest
-        assert (await contexts[0].decide(bob, other["id"], True, digest=digest)).outcome == "changed"
-        assert (await contexts[0].decide(kim, other["id"], True)).outcome == "recorded"
+        assert (await contexts[1].approvals.get(bob, other["id"])).status == "pending"
+        digest = (await contexts[0].approvals.get(bob, one["id"])).digest
+        assert (await contexts[0].approvals.decide(bob, other["id"], True, digest=digest)).outcome == "changed"
+        assert (await contexts[0].approvals.decide(kim, other["id"], True)).outcome == "recorded"
         await paid(team, 5, 7)
         # The session goes on, on either host.
         for host in (first, second):
@@ -131,7 +131,7 @@ async def test_of_votes_at_the_same_moment_none_is_lost(postgres: str) -> None:
         for question in questions:
             decisions = await asyncio.gather(
                 *(
-                    context.decide(person, question["id"], True)
+                    context.approvals.decide(person, question["id"], True)
                     for context, person in zip(contexts, people, strict=True)
                 )
             )
@@ -168,7 +168,7 @@ async def test_of_answers_on_the_wires_of_both_hosts_one_counts(postgres: str) -
 async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) -> str:
     context = host.host._context_of("telegram")
     try:
-        hosted = await context.run(await context.approval_request(caller, [answer]), caller)
+        hosted = await context.run(await context.approvals.build_request(caller, [answer]), caller)
     except ConflictError as error:
         return error.code
     return hosted.run.details["decisions"][0]["outcome"]
@@ -204,7 +204,7 @@ async def test_a_click_after_a_restart_of_both_hosts_counts(postgres: str) -> No
     team.fake.url = ""
     async with replicas(team, postgres) as (_, second):
         for left in (1, 0):
-            assert "approved by Bob" in await pressed(second, team.bob, "Approve")
+            assert "approved by “Bob”" in await pressed(second, team.bob, "Approve")
             await second.until(lambda left=left: _asking(team) == left)
         await paid(team, 5, 7)
 

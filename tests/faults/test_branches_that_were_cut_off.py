@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from agent_framework import ChatMiddleware
 
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.session import SessionName
+from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.models.run import BackgroundRun
+from frontdesk.models.session import SessionName
+from frontdesk.stores.memory.store import InMemoryStateStore, MemoryTransaction
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.cast import scripted
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until

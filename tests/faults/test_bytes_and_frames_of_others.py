@@ -13,13 +13,13 @@ from websockets.exceptions import InvalidStatus
 from websockets.frames import Frame, Opcode
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits
+from frontdesk.asgi.messages import BodyBudget, BodyHold
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.errors import RequestError
-from frontdesk.kit.http.body_budget import BodyBudget, BodyHold
-from frontdesk.testing import EchoAgent, GatedAgent, HostClient, serving
+from frontdesk_testing import EchoAgent, GatedAgent, HostClient, serving
 from tests.faults.test_request_heads import served
 from tests.scenarios.desk import until
 

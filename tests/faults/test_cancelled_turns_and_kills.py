@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.messages import message_platform
+from frontdesk_testing.messages import message_platform
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
@@ -73,7 +73,7 @@ async def test_a_kill_between_the_claim_and_the_record_of_a_bundle(
         ann = await platform.user("Ann")
         for text in ("die x", "two"):
             await platform.say(ann, text)
-        async with Desks(kind, place, platform, tmp_path / "ledger", lease=2.0, gather=2.0) as desks:
+        async with Desks(kind, place, platform, tmp_path / "ledger", lease=2.0, gather=0.5, claims_wait_for=2) as desks:
             assert await (await desks.host()).ended() == -signal.SIGKILL
             (tmp_path / "x\ntwo.dead").touch()
             await desks.host()

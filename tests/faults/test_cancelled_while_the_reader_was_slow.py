@@ -21,7 +21,7 @@ from websockets.asyncio.client import connect
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import parse_sse
+from frontdesk_testing import parse_sse
 from tests.scenarios.desk import DEADLINE, serving
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.sockets import LAST

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from frontdesk.testing.messages import MessagePlatform
+from frontdesk_testing.messages import MessagePlatform
 from tests.testing.messages.starting import new_platform
 
 HERE = Path(__file__)

@@ -8,7 +8,8 @@ from typing import LiteralString
 import psycopg
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform
+from frontdesk_testing.messages import MessagePlatform
+from tests.cards import outcome_in
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
@@ -54,7 +55,7 @@ async def test_a_kill_around_each_commit_up_to_the_decision(passes: int, point: 
             await desks.host()
             assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
             await platform.until(lambda: _is_settled(platform, ann.chat_id))
-            assert _shown(platform) == ["pay: approved by Ann"]
+            assert [*map(outcome_in, _shown(platform))] == ["pay: approved by “Ann”"]
             assert (tmp_path / "paid").read_text().split() == ["5"]
 
 
@@ -82,7 +83,7 @@ async def test_another_host_takes_a_click_over(point: str, postgres: str, tmp_pa
             await desks.host()
             assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
             await platform.until(lambda: _is_settled(platform, ann.chat_id))
-            assert _shown(platform) == ["pay: approved by Ann"]
+            assert [*map(outcome_in, _shown(platform))] == ["pay: approved by “Ann”"]
             assert (tmp_path / "paid").read_text().split() == ["5"]
 
 

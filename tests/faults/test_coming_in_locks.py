@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from frontdesk import InboxItem, InMemoryStateStore
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import ChannelRequest
-from frontdesk.stores.memory_inbox import MemoryInbox
-from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import ChannelRequest
+from frontdesk.stores.memory.delivery import MemoryInbox
+from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.databases import short_lease
 from tests.faults.inbox.desk import answering, heard, texts, undone
 from tests.scenarios.desk import until

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from frontdesk import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import EchoAgent, GatedAgent
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import EchoAgent, GatedAgent
 from tests.faults.inbox.desk import answering, heard, texts, undone
 from tests.testing.messages.starting import forked_platform
 

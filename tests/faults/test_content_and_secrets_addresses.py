@@ -9,9 +9,9 @@ import pytest
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, HostClient, serving
-from tests.kit.outbound.origin import Internet, Origin, moved, ok
-from tests.kit.outbound.origin import serving as originating
+from frontdesk_testing import EchoAgent, HostClient, serving
+from tests.outbound.origin import Internet, Origin, moved, ok
+from tests.outbound.origin import serving as originating
 
 PICTURE = "the-keys-of-the-kingdom"
 

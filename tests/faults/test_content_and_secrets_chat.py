@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agent_framework import tool
 
-from frontdesk.testing import FailingAgent
+from frontdesk_testing import FailingAgent
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.messages.chat import SECRET, new_platform, open_chat
 

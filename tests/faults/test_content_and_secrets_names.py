@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from starlette.types import Message
 
 from frontdesk import AgentFrameworkHost, HttpAuth
-from frontdesk.abc.auth import Principal
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.interfaces.auth import Principal
+from frontdesk_testing import EchoAgent, serving
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.pausing import Inn
 

@@ -12,9 +12,9 @@ from agent_framework import tool
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import FailingAgent, serving
-from tests.kit.outbound.origin import ok
-from tests.kit.outbound.origin import serving as originating
+from frontdesk_testing import FailingAgent, serving
+from tests.outbound.origin import ok
+from tests.outbound.origin import serving as originating
 from tests.scenarios.cast import call, scripted
 
 PROMPT = "SYSTEM-PROMPT: never mention the basement"
@@ -84,7 +84,7 @@ async def test_a_key_was_in_an_error_a_repr_or_a_log(caplog: pytest.LogCaptureFi
 TOKEN = "4711471147:AAplantedTokenOfTheBot-xyz0123456789"
 CALLS = """
 import asyncio, logging, sys, httpx
-from frontdesk.kit.auth.redaction import install
+from frontdesk.telemetry.redaction import install
 logging.basicConfig(level=logging.DEBUG)
 install()
 async def main(base, token):

@@ -13,7 +13,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing.proxy import TcpProxy
+from frontdesk_testing.proxy import TcpProxy
 from tests.scenarios.cast import spell
 from tests.scenarios.desk import serving
 

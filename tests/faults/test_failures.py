@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import StoreError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.faults.test_bad_bodies import assert_refused
 from tests.scenarios.cast import PlainAgent, ScriptedClient, echo, scripted, spell
 from tests.scenarios.desk import InvocationsHost, open_desk

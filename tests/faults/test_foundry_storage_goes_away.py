@@ -15,7 +15,8 @@ from frontdesk import (
     foundry_response_id,
 )
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import HostClient, ScriptedChatClient, serving
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import HostClient, serving
 from tests.foundry.fake import FakeStorage, HttpStorage
 
 ADA = {"x-agent-user-id": "ada", "x-agent-foundry-call-id": "call-ada"}

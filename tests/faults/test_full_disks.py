@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.writes import Do
-from frontdesk.testing.store_samples import run, said
+from frontdesk_testing.store_samples import run, said
 from tests.faults.ports import free_port, is_ready
 from tests.faults.traffic import Traffic, ask_both, histories, is_unavailable, served
 from tests.scenarios.desk import until
@@ -49,6 +49,7 @@ async def test_a_full_disk_is_an_error_of_each_channel_and_passes(
             assert "database or disk is full" not in response.text
         assert "the state store can't be written: database or disk is full" in caplog.text
         await pages(store, 10**6)
+        await until(lambda: is_ready(client.http))
         for response in await ask_both(client, LARGE):
             assert response.status_code == 200
         assert (await ask_both(client, "after"))[0].json()["text"] == "you said after"

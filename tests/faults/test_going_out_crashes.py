@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from frontdesk import ChannelIdentity
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until

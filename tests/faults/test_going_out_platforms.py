@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.push import PushTerms
-from frontdesk.abc.runner import RetryPolicy
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.kit.chat.text import split_text
-from frontdesk.testing.messages import LookupMessageChannel
-from frontdesk.testing.messages.platform.faults import FaultKind
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.markdown.plain_text import split_text
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk_testing.messages import LookupMessageChannel
+from frontdesk_testing.messages.platform.faults import FaultKind
 from tests.scenarios.delivery.house import QUICK, ChatHost, open_house
 from tests.scenarios.desk import until
 

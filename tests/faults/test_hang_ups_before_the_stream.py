@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.kit.aio.detached_runs import _AHEAD, DetachedRuns
-from frontdesk.testing.internals import active_runs
+from frontdesk.http.detached_runs import _AHEAD, DetachedRuns
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.conversations.desk import open_desk
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import ResponsesHost

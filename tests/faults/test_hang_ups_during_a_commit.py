@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import serving
-from frontdesk.testing.internals import store_of
+from frontdesk_testing import serving
+from frontdesk_testing.internals import store_of
 
 STEPS = 20
 """How many requests are answered before a turn that could have gone ahead has done so."""

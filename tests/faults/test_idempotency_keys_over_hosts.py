@@ -11,9 +11,9 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import serving
-from frontdesk.testing.internals import parts_of
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import serving
+from frontdesk_testing.internals import parts_of
 from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.scenarios.desk import until
 
@@ -96,7 +96,7 @@ async def test_a_run_whose_host_was_killed_was_run_again(house: HostProcesses, s
     assert "interrupted" in answers[0].text
     # What it was asked is kept, once, and says how it ended.
     found = (await second.client.get("/v1/responses/" + _run_id(answers[0]))).json()
-    assert (found["status"], found["error"]["code"]) == ("failed", "server_error")
+    assert (found["status"], found["error"]["code"]) == ("failed", "invalid_prompt")
 
 
 def _run_id(answer: httpx.Response) -> str:

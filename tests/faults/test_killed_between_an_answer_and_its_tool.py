@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform
+from frontdesk_testing.messages import MessagePlatform
 from tests.faults.answer_steps import code, yes
 from tests.faults.ports import free_port, is_ready
 from tests.forked import ForkedProcess, fork

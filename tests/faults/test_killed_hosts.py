@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, InMemoryStateStore
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import CRASH_POINTS, CrashPlan, EchoAgent, crashing
+from frontdesk_testing import CRASH_POINTS, CrashPlan, EchoAgent, crashing
 from tests.faults.crash.books import Book, Question, Said, Tally, judge_payments
 from tests.faults.crash.clients import CutOffError, Named
 from tests.faults.crash.processes import HostProcesses

@@ -8,10 +8,10 @@ import pytest
 from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.channels.telegram import channel, client
-from frontdesk.kit.aio.large import LARGE
-from frontdesk.kit.chat import media
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.telegram import Upload
+from frontdesk.chat import media
+from frontdesk.concurrency.offload import LARGE
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.telegram import Upload
 from tests.faults.test_large_work_of_others import note_threads
 from tests.scenarios.telegram.bot import SECRET, open_bot
 

@@ -11,21 +11,20 @@ import pytest
 from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.channels.responses import channel, render
-from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.data.text_update import encode_update
 from frontdesk.errors import InvalidRequestError
-from frontdesk.host.background import followers
-from frontdesk.host.background.followers import PAGE, Followers
-from frontdesk.host.background.signals import RunSignals
-from frontdesk.host.conversations import history
+from frontdesk.host.conversations import editor
 from frontdesk.host.conversations.editor import ConversationEditor
 from frontdesk.ids import RandomIds
+from frontdesk.models.conversation import Conversation, ConversationItem
+from frontdesk.models.run import RunEvent, RunRecord
+from frontdesk.runs.background import followers
+from frontdesk.runs.background.followers import PAGE, Followers, RunSignals
+from frontdesk.sessions.job import encode_update
 from frontdesk.sessions.turns import Turns
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql import records
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, OWNER, run
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW, OWNER, run
 from tests.scenarios.conversations.desk import AsyncGuest, heard, open_desk
 from tests.scenarios.responses.cast import parrot
 from tests.stores.sql.bases import Base
@@ -57,7 +56,7 @@ async def test_a_small_turn_in_a_wide_conversation_stopped_everybody(
     async with open_desk(target, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[wide(parts)])
-        told = note_threads(monkeypatch, history, "to_messages")
+        told = note_threads(monkeypatch, editor, "to_messages")
         answer = await guest.ask("short", made.id, store=store)
         assert answer.output_text == "you said short"
         assert heard(target) == ["x" * parts, "short"]
@@ -87,7 +86,7 @@ async def test_an_added_call_read_a_long_conversation_without_a_pause() -> None:
     async with store.transaction() as transaction:
         transaction.save_conversation(conversation)
         transaction.add_items(OWNER, [item(number) for number in range(pages * 500)])
-    rebuild = partial(history.rebuild_history, store)
+    rebuild = partial(editor.rebuild_history, store)
     turns = Turns(store, ids, session_wait=10, cancel_grace=1, rebuild_history=rebuild)
     conversations = ConversationEditor(store, turns, ids, FakeClock(NOW))
     call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}", "id": "fc_1"}

@@ -2,13 +2,15 @@
 
 import asyncio
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform, Person, message_platform
+from frontdesk_testing.messages import MessagePlatform, Person, message_platform
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 
@@ -128,6 +130,35 @@ async def test_a_kill_while_an_answer_that_is_shown_is_cancelled(passes: int, po
             await assert_goes_on(platform, ann, "heard ", "I have stopped.")
 
 
+async def test_an_answer_that_was_stopped_before_its_next_try_stayed_being_written(tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        people = {name: await platform.user(name) for name in ("Ann", "Bob")}
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True) as desks:
+            host = await desks.host()
+            for name, who in people.items():
+                await platform.say(who, f"hold {name}")
+                await assert_said(platform, who, "heard ")
+            await until(lambda: _live_states(tmp_path) == ["open", "open"])
+            await host.kill()
+            await desks.host()
+            # The other one waits for the end of its quarantine.
+            await until(lambda: len(desks.asked()) == len(people) + 1)
+            tried = desks.asked()[-1].removeprefix("hold ")
+            (waiting,) = people.keys() - {tried}
+            await platform.say(people[waiting], "/cancel")
+            await until(lambda: _live_states(tmp_path) == ["closed", "open"])
+            await assert_said(platform, people[waiting], "heard ", "I have stopped.")
+            (tmp_path / f"{tried}.go").touch()
+            await assert_said(platform, people[tried], f"heard hold {tried}")
+            await assert_goes_on(platform, people[waiting], "heard ", "I have stopped.")
+
+
+def _live_states(directory: Path) -> list[str]:
+    (place,) = directory.glob("state/**/*.db")
+    with closing(sqlite3.connect(place)) as connection:
+        return sorted(state for (state,) in connection.execute("SELECT state FROM live"))
+
+
 @pytest.mark.parametrize(
     ("point", "passes"), [("before_live", 1), ("after_live", 1), ("before_commit", 1), ("after_commit", 1)]
 )
@@ -175,3 +206,77 @@ async def test_a_host_that_stood_still_changes_nothing_afterwards(postgres: str,
             await assert_goes_on(platform, ann, WHOLE)
             late = [entry.text for entry in platform.log_on_disk()[edits:] if entry.method == "edit"]
             assert set(late) <= {WHOLE, "heard after"}
+
+
+async def kill_in_an_edit(platform: MessagePlatform, who: Person, host: DeskProcess, go: Path, whole: str) -> None:
+    """Kill a host while the platform holds an edit of it, which it makes only after the edit by another host."""
+    await platform.fail("reorder", method="edit", times=1, seconds=60.0, behind=whole)
+    await platform.say(who, "hold one")
+    go.touch()  # noqa: ASYNC240 - an empty file
+
+    async def is_held() -> bool:
+        return (await platform.state()).struck == (1,)
+
+    await platform.until(is_held)
+    await host.kill()
+
+
+def edits_of(platform: MessagePlatform) -> list[str]:
+    return [entry.text for entry in platform.log_on_disk() if entry.method == "edit"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_an_edit_of_a_killed_host_overwrote_the_answer_for_good(
+    kind: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    place = request.getfixturevalue("postgres") if kind == "postgres" else str(tmp_path / "state")
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks(kind, place, platform, tmp_path / "ledger", live=True, pause=0.2) as desks:
+            await kill_in_an_edit(platform, ann, await desks.host(), tmp_path / "one.go", WHOLE)
+            await desks.host()
+
+            async def is_repeated() -> bool:
+                return edits_of(platform).count(WHOLE) == 2
+
+            await platform.until(is_repeated)
+            # The late one came between the two.
+            assert edits_of(platform)[-3:] == [WHOLE, "heard hold ", WHOLE]
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+
+
+async def test_the_repeat_of_an_edit_survives_kills(tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        place = str(tmp_path / "state")
+        async with Desks("sqlite", place, platform, tmp_path / "ledger", live=True, pause=0.2) as desks:
+            await kill_in_an_edit(platform, ann, await desks.host(), tmp_path / "one.go", WHOLE)
+            second = await desks.host()
+            await platform.until(lambda: _is_last(platform, "heard hold "))
+            await second.kill()
+            await assert_said(platform, ann, "heard hold ")
+            third = await desks.host()
+            await third.arm("before_push", 1)
+            assert await third.ended() == -signal.SIGKILL
+            fourth = await desks.host()
+            await platform.until(lambda: _is_last(platform, WHOLE))
+            await assert_goes_on(platform, ann, WHOLE)
+            found: dict[str, tuple[str, int]] = (await fourth.http.get("/deliveries")).json()
+            assert [status for status, _ in found.values()] == ["accepted"] * 3
+
+
+async def test_an_ordinary_answer_is_not_edited_once_more(tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True) as desks:
+            host = await desks.host()
+            (tmp_path / "one.go").touch()
+            await platform.say(ann, "hold one")
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+            assert len((await host.http.get("/deliveries")).json()) == 2
+
+
+async def _is_last(platform: MessagePlatform, text: str) -> bool:
+    return edits_of(platform)[-1:] == [text]

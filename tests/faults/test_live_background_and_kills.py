@@ -7,10 +7,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk.delivery.proactive import WORK_GOES_ON
+from frontdesk_testing.messages import MessagePlatform, Person
 from tests.faults.inbox.processes import DeskProcess, Desks
-from tests.faults.test_live_answers_and_kills import WHOLE, assert_goes_on, assert_said, spoken
+from tests.faults.test_live_answers_and_kills import (
+    WHOLE,
+    assert_goes_on,
+    assert_said,
+    edits_of,
+    kill_in_an_edit,
+    spoken,
+)
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import forked_platform
 
@@ -48,6 +55,22 @@ async def test_a_run_that_begins_again_goes_on_in_the_same_message(point: str, p
             await desks.host()
             await assert_said(platform, ann, NOTICE, WHOLE)
             await assert_goes_on(platform, ann, NOTICE, WHOLE)
+
+
+async def test_an_edit_of_a_killed_host_overwrote_the_answer_for_good(tmp_path: Path) -> None:
+    settings = {"live": True, "on_interrupt": "restart", "pause": 0.2}
+    async with forked_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", **settings) as desks:
+            await kill_in_an_edit(platform, ann, await desks.host(), tmp_path / "one.go", WHOLE)
+            await desks.host()
+
+            async def is_repeated() -> bool:
+                return edits_of(platform).count(WHOLE) == 2
+
+            await platform.until(is_repeated)
+            assert edits_of(platform)[-1] == WHOLE
+            await assert_said(platform, ann, NOTICE, WHOLE)
 
 
 async def test_another_host_takes_over(postgres: str, tmp_path: Path) -> None:

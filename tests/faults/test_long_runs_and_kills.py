@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.testing.sse import read_sse
+from frontdesk_testing.sse import read_sse
 from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.faults.crash.storyteller import told
 from tests.scenarios.desk import until
@@ -82,7 +82,7 @@ async def test_the_host_was_killed_in_mid_stream_and_the_reader_went_on_at_the_n
     second = await house.start()
     await reader.go_on(second)
     response = reader.judge()
-    assert (response["status"], response["error"]["code"]) == ("failed", "server_error")
+    assert (response["status"], response["error"]["code"]) == ("failed", "invalid_prompt")
     assert reader.text == told(21)
     kept = (await second.client.get(f"/v1/responses/{reader.run_id}")).json()
     assert kept["status"] == "failed"

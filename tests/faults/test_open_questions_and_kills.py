@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.messages import message_platform
+from frontdesk_testing.messages import message_platform
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 

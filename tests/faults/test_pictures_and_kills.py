@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing.messages import message_platform
-from frontdesk.testing.messages.wire import Media
-from frontdesk.testing.store_samples import data_uri
+from frontdesk_testing.messages import message_platform
+from frontdesk_testing.messages.wire import Media
+from frontdesk_testing.store_samples import data_uri
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
 

@@ -11,9 +11,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import FakeClock, TcpProxy
-from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import FakeClock, HostClient, TcpProxy
+from frontdesk_testing.store_samples import NOW, OWNER, keep_session, run, said, session
 from tests.databases import postgres_server
 from tests.faults.traffic import Traffic, ask_both, is_unavailable, served
 from tests.scenarios.desk import until
@@ -43,7 +43,13 @@ async def test_both_doors_say_that_it_is_away_and_stream_it_too() -> None:
                 for response in await ask_both(client, "during", stream=stream):
                     assert is_unavailable(response) or "confirmed is lost" in response.text.split("\n\n")[-2]
             await asyncio.to_thread(server.start)
+            # After failed writes, turns are refused until a probe is committed.
+            await until(lambda: _is_ready(client))
             assert [one.status_code for one in await ask_both(client, "after")] == [200, 200]
+
+
+async def _is_ready(client: HostClient) -> bool:
+    return (await client.http.get("/readyz")).status_code == 200
 
 
 @asynccontextmanager

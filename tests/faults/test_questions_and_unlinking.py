@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkProof
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ConflictError, NotFoundError, RequestError, UnlinkedError
-from frontdesk.testing.internals import parts_of, store_of
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkProof
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing.internals import parts_of, store_of
 from tests.host.link_door import Loud, opened
 from tests.scenarios.asking import Clerk
 
@@ -30,7 +30,7 @@ async def say_yes(channel: Loud, name: str) -> Any:
     store: Any = store_of(channel.context)
     asked = [approval_id for (_, approval_id), _ in store.approvals.records.items()]
     answer = ApprovalAnswer(approval_id=asked[0] if asked else "apr_none", approved=True)
-    request = await channel.context.approval_request(channel.by(name), [answer])
+    request = await channel.context.approvals.build_request(channel.by(name), [answer])
     return await channel.context.run(request, channel.by(name))
 
 
@@ -49,7 +49,7 @@ async def test_neither_side_answers_a_question_of_the_other_after_an_unlink(aske
         channel, name = sides[leaver]
         assert str(await channel.says(name, "/unlink")).startswith("This account is no longer linked.")
         for channel, name in sides.values():
-            assert list(await channel.context.pending_approvals(channel.by(name))) == []
+            assert list(await channel.context.approvals.pending(channel.by(name))) == []
             with pytest.raises((NotFoundError, ConflictError)):
                 await say_yes(channel, name)
         assert clerk.paid == []
@@ -70,7 +70,7 @@ async def test_a_turn_that_asks_after_an_unlink_leaves_no_question_to_the_other(
         with pytest.raises(UnlinkedError):
             await turn
         for channel, name in ((red, "ann"), (blue, "ann2")):
-            assert list(await channel.context.pending_approvals(channel.by(name))) == []
+            assert list(await channel.context.approvals.pending(channel.by(name))) == []
             with pytest.raises(RequestError):
                 await say_yes(channel, name)
         assert clerk.paid == []
@@ -87,7 +87,7 @@ async def test_who_keeps_the_conversation_is_asked_and_answers_whoever_leaves_me
         await blue.says("ann2", "/unlink")
         clerk.go_on.set()
         await turn
-        assert [one.target_id for one in await red.context.pending_approvals(red.by("ann"))] == ["q"]
+        assert [one.target_id for one in await red.context.approvals.pending(red.by("ann"))] == ["q"]
         await say_yes(red, "ann")
         assert clerk.paid == [5]
         with pytest.raises(NotFoundError):
@@ -113,4 +113,4 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
         with pytest.raises(UnlinkedError):
             await asked(blue, "ann2", "pay 5")
         assert len(seen) == 1
-        assert list(await red.context.pending_approvals(red.by("ann"))) == []
+        assert list(await red.context.approvals.pending(red.by("ann"))) == []

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
@@ -13,12 +14,12 @@ import uvicorn
 
 from frontdesk import AgentFrameworkHost, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.run import RunRecord
-from frontdesk.host.server.server import Server
-from frontdesk.host.server.unread import UnreadWatch, bytes_taken
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing.internals import active_runs
+from frontdesk.channels.responses import ResponsesChannel, SocketLimits
+from frontdesk.models.run import RunRecord
+from frontdesk.server.unread import MAX_UNREAD_PIECES, UnreadWatch, bytes_taken
+from frontdesk.server.uvicorn_server import Server
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.desk import DEADLINE, open_desk, until
 from tests.scenarios.ledger import Ledger
 
@@ -195,6 +196,79 @@ async def test_little_was_kept_for_each_of_many_readers_that_never_read() -> Non
     assert most < 64 * 1024 + 2 * len(PIECE)
     # With what the system has taken on both sides.
     assert fountain.made * len(PIECE) / READERS < MIB
+
+
+class Trickle:
+    """Pours small words, as many as anybody takes or a number of them."""
+
+    def __init__(self, words: int | None = None) -> None:
+        self.made = 0
+        self._words = words
+
+    async def talk(self, text: str) -> AsyncIterator[str]:
+        while self._words is None or self.made < self._words:
+            self.made += 1
+            yield "w "
+
+
+def ask_with_small_window(place: Place, request: bytes) -> socket.socket:
+    """Send a request on a connection whose system takes no more than a few kilobytes."""
+    line = place.stack.enter_context(socket.socket())
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    line.connect(("127.0.0.1", place.port))
+    line.sendall(request)
+    return line
+
+
+def post(path: str, body: Any) -> bytes:
+    payload = json.dumps(body).encode()
+    return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(payload)}\r\n\r\n".encode() + payload
+
+
+SMALL_WINDOW_PIECES = 256
+"""The number of the smallest events that fit into the least buffer that a system gives a client."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a client has acknowledged")
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/invocations", {"message": "it", "stream": True}), ("/responses", {"input": "it", "stream": True})],
+)
+async def test_thousands_of_small_updates_were_taken_for_a_reader_that_never_read(path: str, body: Any) -> None:
+    agent = Trickle()
+    async with served(agent.talk) as place:
+        ask_with_small_window(place, post(path, body))
+        await until(lambda: place.active)
+        # The run ends by `send_seconds`: until then everything was taken that is ever taken for this reader.
+        await until(lambda: not place.active)
+        assert agent.made <= MAX_UNREAD_PIECES + SMALL_WINDOW_PIECES
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a client has acknowledged")
+async def test_thousands_of_small_updates_were_taken_for_a_websocket_that_never_read() -> None:
+    agent = Trickle()
+    async with served(agent.talk, sockets=SocketLimits(send_seconds=SHORT)) as place:
+        handshake = (
+            b"GET /responses HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+            b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        line = ask_with_small_window(place, handshake)
+        line.setblocking(False)
+        accepted = await asyncio.get_running_loop().sock_recv(line, 4096)
+        assert b" 101 " in accepted
+        message = json.dumps({"type": "response.create", "input": "it"}).encode()
+        # A masked text frame whose mask changes nothing.
+        line.sendall(bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message)
+        await until(lambda: place.active)
+        await until(lambda: not place.active)
+        assert agent.made <= MAX_UNREAD_PIECES + SMALL_WINDOW_PIECES
+
+
+async def test_a_reader_of_many_small_updates_received_all_of_them() -> None:
+    count = 20 * MAX_UNREAD_PIECES
+    async with served(Trickle(count).talk, send_seconds=60.0) as place:
+        answer = await place.ask("/invocations", {"message": "it", "stream": True})
+        assert answer.text.count('"w "') == count
 
 
 async def test_a_reader_that_read_slowly_was_not_cut() -> None:

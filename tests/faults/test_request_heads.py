@@ -16,8 +16,8 @@ from websockets.exceptions import InvalidStatus
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.host.server.server import Server
-from frontdesk.kit.http.server_limits import allowed_connections
+from frontdesk.http.server_limits import allowed_connections
+from frontdesk.server.uvicorn_server import Server
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import DEADLINE, until
 
@@ -410,6 +410,29 @@ class TestWebSockets:
             with pytest.raises(InvalidStatus) as caught:
                 await connect(f"ws://127.0.0.1:{found.port}{path}", additional_headers=headers, proxy=None)
             assert caught.value.response.status_code == status
+
+    @pytest.mark.parametrize("pause", [False, True])
+    async def test_a_request_before_a_handshake_was_never_told_that_its_client_had_left(self, pause: bool) -> None:
+        began, told = asyncio.Event(), asyncio.Event()
+
+        async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                began.set()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                told.set()
+
+        handshake = (
+            GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+            b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        async with served(app=waits) as found, found.wire(GET + b"\r\n" + (b"" if pause else handshake)) as wire:
+            await began.wait()
+            if pause:
+                await wire.send(handshake)
+            assert await wire.rest() == b""
+            async with asyncio.timeout(DEADLINE):
+                await told.wait()
 
     @pytest.mark.parametrize(
         "header",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from frontdesk.sessions.job import RECENT
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_background_streams import follow
 from tests.scenarios.test_cancel import MINE, Slow

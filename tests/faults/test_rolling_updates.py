@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard, listen
 from tests.faults.inbox.newer import ERA, WORD
 from tests.faults.inbox.processes import DeskProcess, Desks

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 from agent_framework import tool
 
@@ -12,9 +13,19 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
+from tests.scenarios.chat_completions.desk import open_desk as open_chat_desk
 from tests.scenarios.responses.cast import answering, call
 from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.sockets import LAST, dial
+
+FAILED = {
+    "code": "invalid_prompt",
+    "message": "The agent failed while it answered.",
+    "type": "server_error",
+    "param": None,
+}
+"""The error of every failed run, which real clients neither repeat nor fail to read."""
 
 
 class Shop:
@@ -43,7 +54,7 @@ async def test_one_call_of_the_openai_client_charged_three_times() -> None:
         client = desk.client().with_options(max_retries=2)
         made = await client.conversations.create()
         failed = await client.responses.create(model="any", input="charge 5", conversation=made.id)
-        assert (failed.status, failed.error and failed.error.code) == ("failed", "server_error")
+        assert (failed.status, failed.error and failed.error.to_dict()) == ("failed", FAILED)
         assert (shop.charged, len(desk.runs())) == ([5], 1)
         items = [item.to_dict() async for item in client.conversations.items.list(made.id)]
         assert [item["type"] for item in items] == ["message"]
@@ -54,8 +65,43 @@ async def test_one_streamed_call_of_the_openai_client_charges_once() -> None:
     async with open_desk(shop.agent()) as desk:
         client = desk.client().with_options(max_retries=2)
         events = [event async for event in await client.responses.create(model="any", input="go", stream=True)]
-        assert events[-1].type == "response.failed"
+        last: Any = events[-1]
+        assert (last.type, last.response.error.to_dict()) == ("response.failed", FAILED)
         assert (shop.charged, len(desk.runs())) == ([5], 1)
+
+
+async def test_the_codex_cli_repeated_a_failed_run_for_the_code_of_its_error() -> None:
+    """`make clients` asks the CLI itself: it repeated the run five times on a WebSocket, and then five by POST."""
+    async with open_desk(Shop().agent()) as desk:
+        whole = (await desk.post({"input": "charge 5"})).json()
+        streamed = _last(await desk.post({"input": "charge 5", "stream": True}))
+        background = _last(await desk.post({"input": "charge 5", "stream": True, "background": True}))
+        path = f"/v1/responses/{background['response']['id']}"
+        followed = _last(await desk.http.get(path, params={"stream": "true"}))
+        kept = (await desk.http.get(path)).json()
+        async with dial(desk) as line:
+            told = await line.ask("charge 5")
+        for event in (streamed, background, followed, told):
+            assert (event["type"], event["response"]["status"]) == ("response.failed", "failed")
+            assert event["response"]["error"] == FAILED
+        assert (whole["error"], kept["error"]) == (FAILED, FAILED)
+
+
+def _last(streamed: httpx.Response) -> dict[str, Any]:
+    return json.loads(streamed.text.rpartition("data: ")[2])
+
+
+async def test_the_ai_sdk_repeated_a_chat_stream_for_the_type_of_its_error() -> None:
+    shop = Shop()
+    async with open_chat_desk(shop.agent()) as desk:
+        body = {"model": "any", "messages": [{"role": "user", "content": "charge 5"}]}
+        whole = await desk.post(body)
+        streamed = await desk.post({**body, "stream": True})
+        assert (whole.status_code, whole.headers["x-should-retry"]) == (424, "false")
+        for error in (whole.json()["error"], _last(streamed)["error"]):
+            assert error.pop("message").startswith("The agent failed while it answered. (chatcmpl_")
+            assert error == {"type": "invalid_request_error", "param": None, "code": "target_failed"}
+        assert shop.charged == [5, 5]
 
 
 class FailsAtOnce:
@@ -82,6 +128,15 @@ async def test_a_stream_that_failed_before_its_first_event_was_asked_for_again()
         events = [event async for event in await client.responses.create(model="any", input="go", stream=True)]
         assert (events[0].type, events[-1].type) == ("response.created", "response.failed")
         assert target.called == 1
+
+
+async def test_a_socket_refused_a_run_that_had_failed_before_its_first_event() -> None:
+    target = FailsAtOnce()
+    async with open_desk(target) as desk, dial(desk) as line:
+        await line.create("go")
+        events = await line.until(*LAST)
+        assert [events[0]["type"], events[-1]["type"]] == ["response.created", "response.failed"]
+        assert (events[-1]["response"]["error"], target.called) == (FAILED, 1)
 
 
 class AwayAtTheEnd(InMemoryStateStore):

@@ -11,8 +11,8 @@ from agent_framework import Message
 
 from frontdesk import AgentFrameworkHost, InMemoryStateStore
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import serving
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import serving
 from tests.scenarios.desk import until
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, HostClient, serving
-from tests.kit.outbound.origin import Origin, ok
-from tests.kit.outbound.origin import serving as originating
+from frontdesk_testing import EchoAgent, HostClient, serving
+from tests.outbound.origin import Origin, ok
+from tests.outbound.origin import serving as originating
 from tests.scenarios.desk import until
 
 MALLORY, BOB = {"x-api-key": "the key of mallory, long enough"}, {"x-api-key": "the key of bob, long enough"}

@@ -15,10 +15,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from frontdesk.errors import FrontdeskError, StoreError, StoreUnavailableError
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import OWNER, run
+from frontdesk_testing.store_samples import OWNER, run
 from tests.databases import PostgresServer, postgres_server
 from tests.faults.ports import free_port
 from tests.faults.traffic import served
@@ -86,7 +86,7 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None
     other.commit()
     other.close()
     before = path.read_bytes()
-    assert "sessions already exists" in await refused(SqliteStateStore(path))
+    assert "tables of another program (sessions), and none of Frontdesk's" in await refused(SqliteStateStore(path))
     assert path.read_bytes() == before
 
 
@@ -94,8 +94,8 @@ READ_ONLY = """
 import asyncio, os, sys
 from frontdesk import AgentFrameworkHost, FrontdeskError
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import serving
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import serving
 from tests.scenarios.cast import echo
 
 what, path = sys.argv[1:]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform
+from frontdesk_testing.messages import MessagePlatform
 from tests.faults.inbox.desk import heard, listen
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until

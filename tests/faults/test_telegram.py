@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from frontdesk import PostgresStateStore
-from frontdesk.abc.push import PushTerms
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.telegram import Upload, fake_telegram
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.telegram import Upload, fake_telegram
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import SECRET, TelegramHost, open_bot
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.responses.parse import MAX_TOOLS
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.scenarios.cast import parrot
 
 

@@ -8,7 +8,8 @@ from agent_framework import Agent, InMemoryHistoryProvider
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import EchoAgent, ScriptedChatClient, serving
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent, serving
 
 TURNS = ("yes", "yes", "no", "yes")
 """Two of them are the same on purpose: a memory that drops what it has seen would lose one."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages import MessagePlatform, Person
+from tests.cards import outcome_in
 from tests.faults.inbox.processes import Desks
 from tests.faults.test_clicks_and_kills import _read, _status
 from tests.scenarios.desk import until
@@ -51,7 +52,7 @@ async def test_a_kill_around_an_unlink(point: str, tmp_path: Path) -> None:
 
             async def is_settled() -> bool:
                 shown = (await platform.answers(eve.chat_id))[3]
-                return (shown.text, shown.buttons, shown.edits) == (
+                return (outcome_in(shown.text), shown.buttons, shown.edits) == (
                     "pay: An account that shared this conversation was unlinked.",
                     (),
                     1,

@@ -11,15 +11,15 @@ from agent_framework import Message
 from websockets.asyncio.client import connect
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits, NativeIdAllowlist
+from frontdesk.auth.verifier import HttpVerifier
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.kit.aio.current import current_caller
-from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.http.endpoint import HttpCall, HttpEndpoint
-from frontdesk.testing import EchoAgent, GatedAgent, serving
+from frontdesk.concurrency.current import current_caller
+from frontdesk.http.endpoint import HttpCall, HttpEndpoint
+from frontdesk_testing import EchoAgent, GatedAgent, serving
+from tests.asgi.test_messages import GONE
 from tests.faults.test_request_heads import served
-from tests.kit.http.test_asgi import GONE
 from tests.scenarios.desk import until
 
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.telemetry import SpanKind
-from frontdesk.testing.messages import MessageChannel
-from frontdesk.testing.telemetry import RecordedSpan
+from frontdesk.interfaces.telemetry import SpanKind
+from frontdesk_testing.messages import MessageChannel
+from frontdesk_testing.telemetry import RecordedSpan
 from tests.faults.chat_host import Voice
 
 

@@ -12,7 +12,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing import HostClient, serving
+from frontdesk_testing import HostClient, serving
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import until
 
@@ -97,7 +97,7 @@ def is_unavailable(response: httpx.Response) -> bool:
         return False
     else:
         assert response.headers["x-should-retry"] == "false"
-        assert error["code"] in ("store_unavailable", "server_error")
+        assert error["code"] in ("store_unavailable", "invalid_prompt")
     assert "confirmed is lost" in error["message"]
     return True
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Inn, Till
 

@@ -1,6 +1,8 @@
 """`FoundryHostedAgentHistoryProvider` against the strict fake, behind a host and alone."""
 
 import asyncio
+import base64
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,10 @@ from frontdesk import (
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import UnavailableError
-from frontdesk.history.foundry.local import directory_of
-from frontdesk.kit.foundry.ids import foundry_response_id, is_response_id
-from frontdesk.testing import HostClient, ScriptedChatClient, serving
+from frontdesk.foundry.conventions import foundry_response_id, is_response_id
+from frontdesk.history.foundry.provider import directory_of
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import HostClient, serving
 from tests.foundry.fake import FakeStorage, HttpStorage
 
 ADA = IsolationKeys(user_key="ada", call_id="call-ada")
@@ -375,6 +378,66 @@ def test_no_key_leads_out_of_the_root_or_to_another_person(tmp_path: Path) -> No
         assert place.resolve().parent.parent == tmp_path.resolve()
 
 
+@pytest.fixture
+def _disk_that_ignores_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lstat = os.lstat
+
+    def lstat_in_any_case(path: Any, **options: Any) -> os.stat_result:
+        found = tmp_path
+        for name in Path(path).relative_to(tmp_path).parts if Path(path).is_relative_to(tmp_path) else ():
+            same = [entry for entry in found.iterdir() if entry.name.lower() == name.lower()]
+            found = same[0] if same else found / name
+        return lstat(found if Path(path).is_relative_to(tmp_path) else path, **options)
+
+    monkeypatch.setattr(os, "lstat", lstat_in_any_case)
+
+
+def _names(root: Path, *keys: str) -> list[str]:
+    """Create the directories of people, and return their names."""
+    found: list[str] = []
+    for key in keys:
+        place = directory_of(root, IsolationKeys(user_key=key, chat_key=key))
+        place.mkdir(parents=True, exist_ok=True)
+        found.append(place.parent.name)
+    return found
+
+
+@pytest.mark.usefixtures("_disk_that_ignores_case")
+@pytest.mark.parametrize("keys", [("Alice", "alice"), ("alice", "Alice"), ("ALICE", "alice", "aLICE", "Alice")])
+def test_people_whose_keys_differ_in_case_had_one_directory(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    names = _names(tmp_path, *keys)
+    assert len({name.lower() for name in names}) == len(keys)
+    assert _names(tmp_path, *keys) == names
+
+
+# Their encodings differ in case only.
+@pytest.mark.parametrize("keys", [("//a", "//G"), ("A" * 300, "a" * 300)])
+def test_no_two_names_differ_in_case_only(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    names = _names(tmp_path, *keys, *(f"{letter}:{number}" for letter in "aAbB" for number in range(50)))
+    assert len({name.lower() for name in names}) == len(names)
+    assert max(len(name) for name in names) <= 255
+
+
+@pytest.mark.usefixtures("_disk_that_ignores_case")
+@pytest.mark.parametrize("key", ["Alice", "alice", "a@example.com", "ALICE"])
+def test_directories_of_earlier_versions_are_found(tmp_path: Path, key: str) -> None:
+    encoded = base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
+    earlier = f"~iso-{encoded}" if "@" in key else key
+    (tmp_path / earlier / earlier).mkdir(parents=True)
+    assert _names(tmp_path, key) == [earlier]
+    others = _names(tmp_path, *{"Alice", "alice", "ALICE"} - {key})
+    assert earlier.lower() not in {name.lower() for name in others}
+    assert _names(tmp_path, key) == [earlier]
+
+
+def test_directories_that_differ_in_case_are_found_where_a_disk_has_both(tmp_path: Path) -> None:
+    for name in ("alice", "Alice"):
+        (tmp_path / name / name).mkdir(parents=True)
+    if len(list(tmp_path.iterdir())) == 1:
+        pytest.skip("this disk ignores case")
+    assert _names(tmp_path, "Alice", "alice") == ["Alice", "alice"]
+
+
 def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -387,13 +450,13 @@ def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.history.foundry.opening._has_sdk", lambda: False)
+    monkeypatch.setattr("frontdesk.history.foundry.provider._has_sdk", lambda: False)
     with pytest.raises(ChannelConfigurationError, match=r"install \"\.\[foundry\]\""):
         FoundryHostedAgentHistoryProvider()
 
 
 def test_files_are_no_history_in_foundry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("frontdesk.history.foundry.opening._has_sdk", lambda: False)
+    monkeypatch.setattr("frontdesk.history.foundry.provider._has_sdk", lambda: False)
     monkeypatch.setenv("FOUNDRY_HOSTING_ENVIRONMENT", "test")
     with pytest.raises(ChannelConfigurationError, match="the SDK is missing"):
         _host(_local(tmp_path), allow_in_process_runner=True)

@@ -23,9 +23,10 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.foundry.conventions import error_source
 from frontdesk.host.config import bind_address
-from frontdesk.kit.foundry.answers import error_source
-from frontdesk.testing import EchoAgent, HostClient, RecordingTelemetry, ScriptedChatClient, serving
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent, HostClient, RecordingTelemetry, serving
 from tests.foundry.fake import FakeStorage, HttpStorage
 
 HOSTED = "FOUNDRY_HOSTING_ENVIRONMENT"
@@ -358,3 +359,29 @@ async def test_sigterm_lets_a_turn_end(tmp_path: Path) -> None:
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+# What clients and services name.
+
+
+@pytest.mark.usefixtures("hosted")
+@pytest.mark.parametrize("named", ["nonsense", "resp_1", "caresp_short", f"resp_{'a' * 50}", f"caresp_{'-' * 50}"])
+async def test_a_malformed_previous_response_id_began_a_new_session(named: str) -> None:
+    async with serving(_host()) as client:
+        asked = {"input": "hi", "previous_response_id": named}
+        answer = await client.http.post("/responses", json=asked, headers=ADA)
+        assert answer.status_code == 400, answer.text
+        error = answer.json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_parameters", "previous_response_id")
+        assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.usefixtures("hosted")
+async def test_an_own_id_in_another_form_is_not_malformed() -> None:
+    auth = PlatformAuth(trusted=TrustedEnvironment())
+    agent = Agent(ScriptedChatClient(_said), name="Echo")
+    host = AgentFrameworkHost(agent, channels=[ResponsesChannel(auth=auth)], allow_in_process_runner=True)
+    async with serving(host) as client:
+        one = await _ask(client, "one")
+        assert one["id"].startswith("resp_")
+        assert _text(await _ask(client, "two", previous_response_id=one["id"])) == "one | two"

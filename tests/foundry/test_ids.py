@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from frontdesk.kit.foundry.ids import ITEM_PREFIXES, foundry_response_id, is_response_id, item_id, partition_of
+from frontdesk.foundry.conventions import ITEM_PREFIXES, foundry_response_id, is_response_id, item_id, partition_of
 
 _OLDER = "resp_" + "a" * 32 + "0123456789abcdef"
 

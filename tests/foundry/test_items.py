@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from agent_framework import Content, Message
 
+from frontdesk.foundry.conventions import foundry_response_id
 from frontdesk.history.foundry.reading import _READERS, read
 from frontdesk.history.foundry.writing import written
-from frontdesk.kit.foundry.ids import foundry_response_id
-from frontdesk.kit.openai.tool_items import TOOL_KINDS
+from frontdesk.openai.tools import TOOL_KINDS
 
 RESPONSE = foundry_response_id()
+CITATION: Any = {"type": "citation", "title": "A guide", "url": "https://a.example/guide", "file_id": "f"}
 
 
 def _call(name: str = "look", call_id: str = "call_1") -> Content:
@@ -72,6 +73,28 @@ TURNS: dict[str, list[Message]] = {
             additional_properties={"hosting": {"channel": "web", "at": [1, None]}},
         )
     ],
+    "citations and properties": [
+        Message(
+            "user",
+            [
+                Content.from_text("see", additional_properties={"lang": "en"}),
+                Content.from_uri(
+                    "https://a.example/b.png",
+                    media_type="image/png",
+                    additional_properties={"detail": "high", "alt": "a map"},
+                ),
+            ],
+        ),
+        Message(
+            "assistant",
+            [
+                "plain, ",
+                Content.from_text("cited", annotations=[CITATION], additional_properties={"core": {"x": [1]}}),
+                Content.from_function_call("c", "look", arguments="{}", additional_properties={"fc_id": "fc_1"}),
+                "again",
+            ],
+        ),
+    ],
 }
 
 
@@ -88,10 +111,30 @@ def test_a_turn_is_read_back_as_it_was(name: str) -> None:
             assert after.message_id == before.message_id
 
 
+def test_audit_53_citations_and_properties_were_lost() -> None:
+    """The parts say what they can, and our key the rest; a part that others have changed has their text."""
+    given, output = written(TURNS["citations and properties"], RESPONSE)
+    assert [item["content"] for item in given] == [
+        [
+            {"type": "input_text", "text": "see"},
+            {"type": "input_image", "image_url": "https://a.example/b.png", "detail": "high"},
+        ]
+    ]
+    before, cited, call, _ = read([*given, *output])[1].contents
+    assert (before.annotations, before.additional_properties) == (None, {})
+    assert cited.annotations == [CITATION]
+    assert cited.additional_properties == {"core": {"x": [1]}}
+    assert call.additional_properties == {"fc_id": "fc_1"}
+    output[0]["content"][1]["text"] = "changed"
+    assert read(output)[0].contents[1].text == "changed"
+    # What others have taken away or broken is read without it.
+    for broken in (None, "x", [], [{"annotations": 1, "additional_properties": 2}, None], [1, 2]):
+        output[0]["agent_framework"]["extras"] = broken
+        assert [content.text for content in read(output)[0].contents[:2]] == ["plain, ", "changed"]
+
+
 def _told(content: Content) -> dict[str, Any]:
-    told = content.to_dict()
-    told["additional_properties"] = {}
-    return told
+    return {"additional_properties": {}, **content.to_dict()}
 
 
 def test_questions_and_answers_name_each_other_in_later_turns_too() -> None:

@@ -35,9 +35,12 @@ from frontdesk import (
     TrustedEnvironment,
     foundry_response_id,
 )
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
+from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.kit.foundry.ids import ITEM_PREFIXES, item_id, partition_of
-from frontdesk.testing import ScriptedChatClient, serving
+from frontdesk.foundry.conventions import ITEM_PREFIXES, item_id, partition_of
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import serving
 from tests.faults.ports import free_port
 from tests.foundry.fake import TOKEN, FakeStorage
 from tests.foundry.how_to import FILES, answer, commands, output, started
@@ -318,3 +321,36 @@ async def test_the_commands_of_the_image_work(tmp_path: Path) -> None:
     }
     async with started(shlex.join(command), tmp_path, tmp_path / "app", hosted) as base:
         await output(shlex.join(check), tmp_path, {"PORT": base.rpartition(":")[2]})
+
+
+@pytest.mark.parametrize("named", ["nonsense", "caresp_short", f"resp_{'a' * 50}"])
+async def test_a_malformed_id_is_answered_as_the_sdk_answers_it(world: tuple[FakeStorage, str], named: str) -> None:
+    _, base = world
+    asked = {"input": "hi", "model": "m", "previous_response_id": named}
+    errors: list[tuple[int, str, str]] = []
+    async with _served(_theirs(base)) as url, httpx.AsyncClient(base_url=url) as http:
+        theirs = await http.post("/responses", json=asked, headers=ADA)
+        errors.append((theirs.status_code, *(theirs.json()["error"][name] for name in ("code", "param"))))
+    async with serving(_ours(FoundryHostedAgentHistoryProvider(credential=Credential()))) as client:
+        ours = await client.http.post("/responses", json=asked, headers=ADA)
+        errors.append((ours.status_code, *(ours.json()["error"][name] for name in ("code", "param"))))
+    assert errors[0] == errors[1]
+
+
+async def test_the_client_of_a_project_found_no_host() -> None:
+    """`azure-ai-projects` appends `/openai/v1` to the address of a project."""
+    projects: Any = import_module("azure.ai.projects.aio")
+    agent = Agent(ScriptedChatClient(_said), name="Ours")
+    channels = [ResponsesChannel(), ConversationsChannel(), ChatCompletionsChannel()]
+    async with serving(AgentFrameworkHost(agent, channels=channels)) as client:
+        project = projects.AIProjectClient(endpoint=client.base_url, credential=Credential())
+        async with project, project.get_openai_client() as openai:
+            talk = await openai.conversations.create()
+            first = await openai.responses.create(model="Ours", input="one", conversation=talk.id)
+            assert first.output_text == "one"
+            assert (await openai.responses.retrieve(first.id)).output_text == "one"
+            async with openai.responses.stream(model="Ours", input="two", conversation=talk.id) as stream:
+                assert (await stream.get_final_response()).output_text == "one | two"
+            said: Any = [{"role": "user", "content": "three"}]
+            completion = await openai.chat.completions.create(model="Ours", messages=said)
+            assert completion.choices[0].message.content == "three"

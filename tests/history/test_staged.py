@@ -17,11 +17,12 @@ from agent_framework import (
     executor,
 )
 
-from frontdesk.data.delivery import Route
-from frontdesk.data.run import RunRecord
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.history.staged import HostedHistory, install_history
-from frontdesk.testing import EchoAgent, ScriptedChatClient
+from frontdesk.models.delivery import Route
+from frontdesk.models.run import RunRecord
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent
 from tests.sessions.admitted import Room
 from tests.targets.turns import turn_of
 

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.reply import Reply, as_reply
-from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution, ChannelPush
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
-from frontdesk.testing import EchoAgent
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.reply import Reply, as_reply
+from frontdesk.models.request import ChannelRequest, ChannelSession
+from frontdesk_testing import EchoAgent
 from tests.scenarios.stores import new_store
 
 
@@ -75,7 +75,7 @@ class Mute(Channel):
         return (await self.context.run(request, self.by(native_id))).run.run_id
 
 
-class Loud(Mute):
+class Loud(Mute, ChannelPush):
     """One that can."""
 
     broken: Exception | None = None

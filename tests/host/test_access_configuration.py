@@ -21,13 +21,13 @@ from frontdesk import (
     NativeIdAllowlist,
     SameConfidentialityTierOnly,
 )
-from frontdesk.abc.allowlist import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
 from frontdesk.access.policy import rules_of
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.identity import Caller
-from frontdesk.testing.internals import store_of
+from frontdesk.interfaces.access import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
+from frontdesk.models.identity import Caller
+from frontdesk_testing.internals import store_of
 from tests.access.door import FixedLinker, link
 from tests.scenarios.cast import echo
 
@@ -233,10 +233,30 @@ class TestAuthorize:
         host = AgentFrameworkHost(echo, channels=channels, default_allowlist=NativeIdAllowlist([]))
         assert isinstance(await host.authorize(ALICE), Allowed)
         assert isinstance(await host.authorize(Caller(identity=ALICE)), Allowed)
-        for other in (ALICE.replace(native_id="bob"), ALICE.replace(channel="invocations"), ALICE.replace(channel="x")):
+        for other in (ALICE.replace(native_id="bob"), ALICE.replace(channel="invocations")):
             decision = await host.authorize(other)
             assert isinstance(decision, Denied)
             assert decision.reason_code == "allowlist_denied_pre_link"
+
+    @pytest.mark.parametrize(
+        "rule",
+        [
+            {},
+            {"require_link": False},
+            {"allowlist": AllowAll()},
+            {"allowlist": AuthPolicy.open()},
+            {"verified_claims": {"tid": "ours"}},
+        ],
+    )
+    @pytest.mark.parametrize("default", [None, AllowAll(), NativeIdAllowlist(["alice"])])
+    async def test_audit_281_an_identity_on_a_channel_that_the_host_does_not_have_was_allowed(
+        self, default: Any, rule: dict[str, Any]
+    ) -> None:
+        host = AgentFrameworkHost(echo, channels=[web()], default_allowlist=default)
+        for channel in ("wbe", "Web", "", "web "):
+            decision = await host.authorize(ALICE.replace(channel=channel), **rule)
+            assert isinstance(decision, Denied), channel
+            assert decision.reason_code == "unknown_channel"
 
     async def test_it_can_ask_another_rule(self) -> None:
         host = AgentFrameworkHost(echo, channels=[web()], linker=FixedLinker())

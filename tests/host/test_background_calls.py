@@ -12,9 +12,9 @@ from frontdesk import (
     ContinuationToken,
 )
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.testing import GatedAgent
+from frontdesk.models.run import FINAL, RunRecord
+from frontdesk_testing import GatedAgent
 
 ADA = ChannelIdentity(channel="invocations", native_id="ada")
 BOB = ChannelIdentity(channel="invocations", native_id="bob")

@@ -7,11 +7,11 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelIdentity, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import GatedAgent
-from frontdesk.testing.internals import active_runs, parts_of
+from frontdesk.models.run import FINAL, RunRecord
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import GatedAgent
+from frontdesk_testing.internals import active_runs, parts_of
 from tests.scenarios.cast import spell
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_background_streams import follow

@@ -7,6 +7,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, Channel, ChannelCommand, ChannelContribution, CommandLocale
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.interfaces.channel import ChannelPush
 from tests.scenarios.cast import echo
 from tests.scenarios.messages.chat import open_chat
 
@@ -33,7 +34,7 @@ class Async(Mine):
         return ChannelContribution()
 
 
-class Deaf(Mine):
+class Deaf(Mine, ChannelPush):
     async def push(self, identity: Any) -> None: ...
 
 

@@ -19,7 +19,8 @@ from agent_framework import (
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent
 from tests.scenarios.cast import Upper, echo, two_voices, voices
 from tests.scenarios.desk import open_desk, serving
 from tests.scenarios.kinds_of_targets.kinds import Mind, WithoutSession
@@ -58,7 +59,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         "cancel_grace_seconds",
         "active_window_seconds",
         "max_background_runs",
-        "'not a channel' is not a Channel",
+        "channels: str is not a Channel",
         "2 channels are called 'a'",
         "2 channels have the path '/x'",
         "name must not be empty",

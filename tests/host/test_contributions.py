@@ -9,7 +9,8 @@ from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, HostContribution, OneTimeCodeIdentityLinker
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.host import ContributesToHost
+from frontdesk_testing import EchoAgent
 
 
 def page(text: str) -> Route:
@@ -37,7 +38,7 @@ class Diary:
 async def test_a_contribution_has_routes_and_callbacks() -> None:
     diary = Diary()
 
-    class Linker(OneTimeCodeIdentityLinker):
+    class Linker(OneTimeCodeIdentityLinker, ContributesToHost):
         def contribute_to_host(self) -> HostContribution:
             return diary.contribution("proofs")
 

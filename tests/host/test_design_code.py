@@ -20,8 +20,8 @@ from frontdesk import (
     ResponseTarget,
 )
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import serving
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import serving
 from tests.scenarios.cast import echo
 
 

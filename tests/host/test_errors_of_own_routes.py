@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelContribution
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.scenarios.cast import echo
 
 

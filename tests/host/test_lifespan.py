@@ -10,8 +10,8 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing.internals import active_runs, parts_of
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing.internals import active_runs, parts_of
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import open_desk, serving, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -178,14 +178,38 @@ async def test_background_runs_that_take_too_long_are_left_to_the_next_start() -
         assert (await desk.ended("waiting"))["status"] == "completed"
 
 
-async def test_a_request_that_is_still_running_is_cancelled_and_recorded() -> None:
+async def test_a_request_that_is_still_running_when_the_host_stops_was_recorded_as_cancelled() -> None:
     slow = Slow()
     async with open_desk(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
-        await parts_of(desk.host).active.cancel_all()
-        assert (await asked).json()["status"] == "cancelled"
-    assert desk.run("mine").status == "cancelled"
+        await parts_of(desk.host).active.stop_all()
+        answer = (await asked).json()
+        assert (answer["status"], answer["error"]["code"]) == ("failed", "interrupted")
+    assert desk.run("mine").status == "failed"
+
+
+async def test_a_request_that_its_caller_has_cancelled_stays_cancelled_when_the_host_stops() -> None:
+    left, go_on = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(text: str) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+            await go_on.wait()
+        return text
+
+    async with open_desk(stubborn) as desk:
+        asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
+        await until(lambda: bool(desk.active))
+        cancelling = asyncio.create_task(desk.cancel("mine"))
+        await left.wait()
+        stopping = asyncio.create_task(parts_of(desk.host).active.stop_all())
+        await asyncio.sleep(0)
+        go_on.set()
+        await stopping
+        assert (await asked).json()["status"] == (await cancelling).json()["status"] == "cancelled"
 
 
 async def test_a_host_starts_again_after_it_has_stopped() -> None:

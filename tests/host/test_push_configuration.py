@@ -7,12 +7,13 @@ import pytest
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelConfigurationError, ChannelContribution, RetryPolicy
-from frontdesk.abc.push import PushTerms
-from frontdesk.data.codec import register_dataclass
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.interfaces.channel import ChannelPush, ChannelPushCodec
+from frontdesk.interfaces.chat import PushesParts, PushTerms
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.serialization.codec import register_dataclass
 
 
-class Pager(Channel):
+class Pager(Channel, ChannelPush):
     name, path, takes_http = "pager", "/pager", False
 
     def __init__(self, terms: PushTerms | None = None) -> None:
@@ -25,7 +26,7 @@ class Pager(Channel):
         return None
 
 
-class CodedPager(Pager):
+class CodedPager(Pager, ChannelPushCodec):
     def encode_push(self, result: Any) -> Any:
         return str(result)
 
@@ -33,7 +34,7 @@ class CodedPager(Pager):
         return payload
 
 
-class CuttingPager(Pager):
+class CuttingPager(Pager, PushesParts):
     def parts(self, result: Any) -> list[str]:
         return ["one"]
 
@@ -69,7 +70,7 @@ def test_a_result_that_cannot_be_kept_until_it_is_sent_is_found_at_build() -> No
         AgentFrameworkHost(target=putting_out(Order), channels=[Pager()])
     (finding,) = caught.value.findings
     assert finding.startswith("channel 'pager': what the target puts out can't be kept until it is sent: ")
-    assert "Order has no JSON form; give it one with frontdesk.data.codec.register_dataclass" in finding
+    assert "Order has no JSON form; give it one with frontdesk.serialization.codec.register_dataclass" in finding
 
 
 @pytest.mark.parametrize("channel", [CodedPager, CuttingPager])

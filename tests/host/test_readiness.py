@@ -17,9 +17,9 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import FrontdeskError, StoreUnavailableError
-from frontdesk.host.readiness import Readiness
-from frontdesk.testing import EchoAgent, serving, serving_app
-from frontdesk.testing.internals import store_of
+from frontdesk.host.app import Readiness
+from frontdesk_testing import EchoAgent, serving, serving_app
+from frontdesk_testing.internals import store_of
 
 
 def _host(**options: Any) -> AgentFrameworkHost:
@@ -100,7 +100,7 @@ class _Store:
 
 @pytest.mark.parametrize("error", [StoreUnavailableError(), OSError("gone"), TimeoutError()])
 async def test_a_host_is_not_ready_while_its_store_is_down(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.host.readiness._MAX_AGE", 0.0)
+    monkeypatch.setattr("frontdesk.host.app._MAX_AGE", 0.0)
     store = _Store()
     readiness = Readiness(store.ask)
     assert not await readiness.is_ready()

@@ -7,9 +7,9 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore, InProcessTaskRunner
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.internals import parts_of
-from frontdesk.testing.runner_contract import Notes, ended
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.internals import parts_of
+from frontdesk_testing.runner_contract import Notes, ended
 
 
 async def echo(text: str) -> str:

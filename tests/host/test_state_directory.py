@@ -11,10 +11,10 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, HostStatePa
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
-from frontdesk.host.state.state_lock import LOCK, owned
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import serving
+from frontdesk.state_dir.lock import LOCK, owned
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import serving
 from tests.scenarios.cast import echo, parrot, scripted, two_voices
 
 

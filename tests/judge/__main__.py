@@ -1,21 +1,34 @@
-"""`python -m tests.judge`: campaigns over all layouts, until so many operations are done."""
+"""`python -m tests.judge`: campaigns over all layouts, until so many operations are done.
+
+Each round judges each layout once: SQLite, Postgres 16, Postgres 18, Postgres with Procrastinate, and state that moves
+between them. Each round has the next seed. What a campaign takes is the sum of its waits far more than of its work, so
+that several can run at once: `--parallel 2` on two cores.
+
+A series of 100,000 operations and 500 faults on two cores:
+`python -m tests.judge --rounds 2 --operations 10000 --seconds 1500 --gap 190 --parallel 4`.
+"""
 
 import argparse
-import asyncio
+import multiprocessing
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
 
-from tests.judge.run import LAYOUTS, Plan, Report, campaign
+from tests.judge.run import LAYOUTS, Plan, run_plan
 
 
 def main() -> int:
     """Run the campaigns; the exit code is 1 if a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.judge", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="the first seed; each campaign has the next")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.judge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the first seed; each round has the next")
     parser.add_argument("--layout", choices=LAYOUTS, action="append", help="all of them, if not given")
     parser.add_argument("--operations", type=int, default=5000, help="how many a campaign does")
     parser.add_argument("--seconds", type=float, default=300.0, help="how long a campaign takes at most")
     parser.add_argument("--gap", type=int, default=40, help="how many operations there are between two faults")
     parser.add_argument("--rounds", type=int, default=1, help="how often each layout is judged")
+    parser.add_argument("--parallel", type=int, default=1, help="how many campaigns run at once")
     parser.add_argument("--fault", action="append", default=[], help="only faults of this name")
     parser.add_argument("--actor", action="append", default=[], help="only actors of this name")
     given = parser.parse_args()
@@ -24,18 +37,17 @@ def main() -> int:
         for number in range(given.rounds)
         for layout in given.layout or LAYOUTS
     ]
-    reports = [_run(plan) for plan in plans]
-    operations = sum(one.court.operations for one in reports)
-    faults = sum(sum(one.court.faults.values()) for one in reports)
-    broken = sum(len(one.verdicts) for one in reports)
-    print(f"{operations} operations, {faults} faults, {broken} promises broken")
+    began = time.monotonic()
+    operations = faults = broken = 0
+    with ProcessPoolExecutor(given.parallel, mp_context=multiprocessing.get_context("spawn")) as processes:
+        for result in processes.map(run_plan, plans):
+            print(result.report, flush=True)
+            operations += result.operations
+            faults += result.faults
+            broken += result.broken
+    took = (time.monotonic() - began) / 60
+    print(f"{operations} operations, {faults} faults, {broken} promises broken, in {took:.1f} minutes")
     return 1 if broken else 0
-
-
-def _run(plan: Plan) -> Report:
-    report = asyncio.run(campaign(plan))
-    print(report, flush=True)
-    return report
 
 
 if __name__ == "__main__":

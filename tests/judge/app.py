@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, OneTimeCodeIdentityLinker, RetryPolicy
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.expiry import Expiry
-from frontdesk.runners.in_process import InProcessTaskRunner
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk.models.operations import Expiry
+from frontdesk.runners.base import InProcessTaskRunner
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.messages import MessageChannel
 from tests.judge.listener import agent
 
+PAGE = "/page"
+"""Where the page is."""
 PRINCIPALS = 8
+LIVE_TIMEOUT = 2.0
+"""For how many seconds a call may last that shows more of an answer."""
 _SECRET = "a secret of the judge's own platform"
 _SEND_LIMITS = ("send_seconds", "send_timeout", "write_timeout")
 """The names under which a channel may bound how long a reader takes; those that it does not know are left out."""
@@ -60,6 +65,7 @@ def make() -> AgentFrameworkHost:
         ConversationsChannel(auth=auth),
     ]
     channels += [_chat(**chat) for chat in given.get("chats", ())]
+    channels += [WebChatChannel(path=PAGE)] if given.get("web") else []
     expiry = Expiry(**given.get("expiry", {}))
     return AgentFrameworkHost(
         agent(directory),
@@ -79,7 +85,7 @@ def _state(given: dict[str, Any], expiry: Expiry, clock: FileClock) -> dict[str,
     if given["kind"] == "sqlite":
         return {"store": SqliteStateStore(given["place"], expiry=expiry, clock=clock)}
     from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-    from frontdesk.stores.sql.postgres import PostgresStateStore
+    from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 
     store = PostgresStateStore(
         given["place"],
@@ -93,7 +99,9 @@ def _state(given: dict[str, Any], expiry: Expiry, clock: FileClock) -> dict[str,
     return {"store": store, "runner": kind(store, clock=clock)}
 
 
-def _chat(name: str, url: str, token: str, *, idempotent: bool = True, longest_delay: float = 0.2) -> MessageChannel:
+def _chat(
+    name: str, url: str, token: str, *, idempotent: bool = True, longest_delay: float = 0.2, live: bool = False
+) -> MessageChannel:
     channel = MessageChannel(
         name=name,
         path=f"/{name}",
@@ -104,7 +112,9 @@ def _chat(name: str, url: str, token: str, *, idempotent: bool = True, longest_d
         poll_seconds=1.0,
         call_timeout=2.0,
         idempotent=idempotent,
+        live="always" if live else "off",
     )
+    channel.live_terms = LiveTerms(interval=0.1, timeout=LIVE_TIMEOUT)
     retry = RetryPolicy(attempts=1_000_000, first_delay=0.02, longest_delay=longest_delay)
     channel.push_terms = PushTerms(at_once=50, timeout=2.0, retry=retry, failures=1_000_000)
     return channel

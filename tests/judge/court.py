@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from random import Random
 
+from frontdesk_testing.messages import Person
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.site import Process, Site
 from tests.judge.wire import Answer, CutError
@@ -16,6 +17,8 @@ RETRIES = 400
 AFTERMATH = 5.0
 """How many seconds after a disturbance a run may still suffer from it: longer than a lease."""
 _PAUSE = 0.1
+SETTLE_PAUSE = 1.0
+"""The seconds between two looks at whether all is answered. Each of them reads the answers of everybody."""
 BUSY = ("session_busy", "store_unavailable", "unavailable", "too_many_requests", "rate_limit_exceeded")
 """What a client may hear at any time, and comes again for."""
 
@@ -35,6 +38,10 @@ class Court:
         """Answers that no promise forbids, and nobody would like to see."""
         self.starved = 0
         """How often a host was late with nothing to do, and no fault to blame."""
+        self.cut_off: list[tuple[str, Person, str]] = []
+        """The keys of tools that were cut off, with their requesters and the messages that asked them."""
+        self.culprits: list[Person] = []
+        """Those who said something that ends whoever answers it."""
         self._disturbing = 0
         self._quiet_at = 0.0
         self._words = count(1)
@@ -89,6 +96,15 @@ class Court:
         """Count an answer that is no success."""
         if not answer.ok and answer.code not in BUSY:
             self.unexpected[f"{actor}: {answer.status} {answer.code}"] += 1
+
+    async def until_quiet(self, missing: Callable[[], Awaitable[int]], seconds: float) -> None:
+        """Wait until nothing is missing, or no host has done anything about it for so long."""
+        left, progress, quiet = -1, (-1,), 0.0
+        while left and quiet < seconds:
+            before = (left, progress)
+            left, progress = await missing(), self.site.progress()
+            quiet = quiet + SETTLE_PAUSE if (left, progress) == before else 0.0
+            await asyncio.sleep(SETTLE_PAUSE)
 
     async def insist(self, host: Process, path: str, body: object, *, by: int = 0) -> Answer:
         """Ask again until somebody answers; for what must be known when the faults are over."""

@@ -4,6 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+WENT_WRONG = "Something went wrong"
+"""The beginning of the answer to a message that nobody will answer any more."""
+MOST_AGAIN = 2
+PAUSES_FOR_ONE = 10
+FEW_POLLS = 20
+POLLS_PER_SECOND = 10
 FINAL = ("completed", "failed", "cancelled", "incomplete")
 
 
@@ -69,6 +75,12 @@ class Message:
     acknowledged: bool = False
     answers: list[tuple[str, ...]] = field(default_factory=list)
     """What each answer says that was heard."""
+    crashes: bool = False
+    """Whether whoever answers it ends at once."""
+    live: bool = False
+    """Whether its answer is shown while it is written."""
+    answered_at: float | None = None
+    """When the platform took the whole answer, on the machine's clock."""
     excuse: str = ""
     """The text that says in the chat why there is no answer, or the delivery that an operator sees as unknown."""
 
@@ -93,6 +105,16 @@ class Ledger:
         self.messages: dict[str, Message] = {}
         self.ids: dict[str, list[str]] = defaultdict(list)
         """The words that were acknowledged under an id of the caller's choice."""
+        self.heard_at: dict[str, list[float]] = {}
+        """When the agent was asked with each word, on the machine's clock."""
+        self.pauses = 0
+        """How often a process stood still for longer than its leases."""
+        self.cut_tools: list[tuple[str, bool]] = []
+        """The keys of tools that a kill has cut off, and whether their requesters were told what became of them."""
+        self.unfinished: list[str] = []
+        """What is shown as being written when nobody writes it any more."""
+        self.polls: list[tuple[str, int, float]] = []
+        """A page, how many of its polls brought nothing, and for how many seconds it polled."""
         self.grown: list[tuple[str, int, int]] = []
         """What should have been dropped: its name, how many there were to drop, and how many were left."""
 
@@ -120,7 +142,8 @@ class Ledger:
         """Everything that is wrong."""
         found = [*lines(self.turns, self.said), *chains(self.turns), *approvals(self.approvals.values(), self.effects)]
         found += [*runs(self.runs.values()), *chats(self.messages.values()), *ids(self.ids)]
-        return found + list(growth(self.grown))
+        found += [*again(self.messages.values(), self.heard_at, self.pauses), *told(self.cut_tools)]
+        return [*found, *shown(self.unfinished), *polled(self.polls), *growth(self.grown)]
 
     @property
     def acknowledged(self) -> int:
@@ -243,6 +266,49 @@ def chats(messages: Iterable[Message]) -> Iterator[Verdict]:
             yield Verdict("An acknowledged message is answered.", f"{story} was acknowledged and has no answer")
         if len(one.answers) > 1:
             yield Verdict("A message is answered once.", f"{story} has {len(one.answers)} answers")
+        if one.acknowledged and not one.answers and not one.crashes and one.excuse.startswith(WENT_WRONG):
+            yield Verdict("A message that crashes nothing is answered.", f"{story} has the answer {one.excuse}")
+
+
+def again(messages: Iterable[Message], heard_at: dict[str, list[float]], pauses: int) -> Iterator[Verdict]:
+    """Judge repetitions: what is answered is not asked again.
+
+    A process may stand still between its last look at a claim and the agent, which nobody can prevent: a few of them
+    are let pass, as many as such moments are long.
+    """
+    late = [
+        f"{one.chat}: {one.word} was answered, and the agent was asked again {max(times) - one.answered_at:.1f} s later"
+        for one in messages
+        if one.answered_at is not None and not one.live
+        for times in [heard_at.get(one.word, [0.0])]
+        if max(times) > one.answered_at
+    ]
+    if len(late) > MOST_AGAIN + pauses // PAUSES_FOR_ONE:
+        yield Verdict("An answered message is not run again.", f"{len(late)} times over {pauses} pauses; {late[0]}")
+
+
+def told(cut_tools: Iterable[tuple[str, bool]]) -> Iterator[Verdict]:
+    """Judge tools that a kill has cut off: who asked for one is told."""
+    for key, is_told in cut_tools:
+        if not is_told:
+            yield Verdict(
+                "Who approved their own tool is told what became of it.", f"{key} was cut off, and nothing was said"
+            )
+
+
+def shown(unfinished: Iterable[str]) -> Iterator[Verdict]:
+    """Judge live messages: each comes to its end."""
+    for story in unfinished:
+        yield Verdict("A live message ends as the whole answer, or is taken away.", story)
+
+
+def polled(polls: Iterable[tuple[str, int, float]]) -> Iterator[Verdict]:
+    """Judge pages that poll: they ask at the pace at which there can be something new."""
+    for page, idle, seconds in polls:
+        if idle > FEW_POLLS + POLLS_PER_SECOND * seconds:
+            yield Verdict(
+                "A page does not ask without end.", f"{page}: {idle} polls in {seconds:.1f} s brought nothing"
+            )
 
 
 def ids(acknowledged: dict[str, list[str]]) -> Iterator[Verdict]:

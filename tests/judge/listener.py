@@ -1,12 +1,16 @@
 """The agent under judgement: its answer lists every word that it has heard, so that loss and doubling can be seen.
 
-A message is a word, and perhaps what to do with it: `w7`, `w7 hold:gate` (wait for a file), `w7 say:20` (twenty pieces
-first), `w7 pour:64` (so many pieces of 64 KiB), `w7 act:key` (call a tool that needs approval).
+A message is a word, and perhaps what to do with it: `w7`, `w7 wait:gate` (wait for a file), `w7 say:20` (twenty pieces
+first), `w7 hold:gate` (wait behind them), `w7 pour:64` (so many pieces of 64 KiB), `w7 drip:9000` (so many pieces of a
+word), `w7 act:key` (call a tool that needs approval), `w7 crash:always` (end the process at once, as a fault in a
+library does). A tool whose key begins with `slow` waits for a gate of that name.
 """
 
 import asyncio
 import json
 import os
+import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,8 @@ from agent_framework import (
 )
 
 PIECE = 64 * 1024
+SLOW = "slow"
+"""The beginning of the keys with which the tool takes its time."""
 _LOOK = 0.004
 _PAUSE = 0.01
 
@@ -39,7 +45,7 @@ class Journal:
         """Write one line, whole and at once."""
         place = os.open(self._directory / "effects", os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         try:
-            os.write(place, f"{kind} {word} {os.getpid()}\n".encode())
+            os.write(place, f"{kind} {word} {os.getpid()} {time.time()!r}\n".encode())
         finally:
             os.close(place)
 
@@ -92,10 +98,14 @@ class Listener(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
             yield Content.from_text(json.dumps({"heard": words, "did": results}))
             return
         self._journal.note("heard", own[0])
+        if "crash" in asked:
+            os.kill(os.getpid(), signal.SIGKILL)
         if "act" in asked:
             arguments = json.dumps({"key": asked["act"]})
             yield Content.from_function_call(f"call-{asked['act']}", "act", arguments=arguments)
             return
+        if "wait" in asked:
+            await self._journal.gate(asked["wait"], own[0])
         for number in range(int(asked.get("say", "0"))):
             yield Content.from_text(f"p{number} ")
             await asyncio.sleep(_PAUSE)
@@ -104,6 +114,9 @@ class Listener(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
         for _ in range(int(asked.get("pour", "0"))):
             self._journal.note("poured", own[0])
             yield Content.from_text("x" * PIECE)
+        for _ in range(int(asked.get("drip", "0"))):
+            self._journal.note("poured", own[0])
+            yield Content.from_text("w ")
         yield Content.from_text(json.dumps({"heard": words}))
 
 
@@ -114,6 +127,8 @@ def agent(directory: Path) -> Agent:
     @tool(approval_mode="always_require")
     async def act(key: str) -> str:
         """Do something that must be done once."""
+        if key.startswith(SLOW):
+            await journal.gate(key, key)
         journal.note("did", key)
         return key
 

@@ -8,17 +8,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.databases import postgres_server
+from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, need_postgres, postgres_server
 from tests.judge.actors.approvals import Approvals
 from tests.judge.actors.background import Background
 from tests.judge.actors.base import Actor
 from tests.judge.actors.chains import Chains, Conversations, Sockets
-from tests.judge.actors.chats import Buttons, Chats, Links, PlainChats
+from tests.judge.actors.chats import Buttons, Chats, Links, LiveChats, PlainChats
+from tests.judge.actors.pages import Pages
 from tests.judge.actors.sessions import Announced, ChosenIds, Sessions
 from tests.judge.court import Court
-from tests.judge.faults import clocks, databases, platforms, processes
+from tests.judge.faults import clocks, databases, platforms, processes, turns
 from tests.judge.ledger import Ledger, Verdict
 from tests.judge.pulse import watched
 from tests.judge.site import Site, site
@@ -27,16 +28,23 @@ Fault = Callable[[Court, Random], Awaitable[None]]
 
 ACTORS: tuple[type[Actor], ...] = (
     *(Sessions, Announced, ChosenIds, Chains, Conversations, Sockets),
-    *(Background, Approvals, Chats, PlainChats, Buttons, Links),
+    *(Background, Approvals, Chats, PlainChats, LiveChats, Pages, Buttons, Links),
 )
-EVERYWHERE: tuple[Fault, ...] = (processes.kill, processes.stop, clocks.jump, platforms.trouble)
+EVERYWHERE: tuple[Fault, ...] = (
+    *(processes.kill, processes.stop, clocks.jump, platforms.trouble),
+    *(turns.crash, turns.kill_in_tool, turns.kill_in_edit),
+)
 ON_SQLITE: tuple[Fault, ...] = (databases.lock, databases.lock)
 ON_POSTGRES: tuple[Fault, ...] = (
     *(databases.cut_commit, databases.cut_commit, databases.cut_commit),
     *(databases.hold_commit, databases.stall, databases.cut_all, databases.restart),
 )
-LAYOUTS = ("sqlite", "postgres", "procrastinate", "move")
+LAYOUTS = ("sqlite", "postgres16", "postgres", "procrastinate", "move")
+"""All but the first have two hosts and a worker; the last one moves between the first and them."""
+CHATS = ("chat", "plain", "live")
 STORIES = 4
+SHOWN = 12
+"""How many deliveries and messages of chats are shown that verdicts are about."""
 _RUN_ID = re.compile(r"\b[a-z]+_[0-9a-f]{32}\b")
 _PAUSE = 0.05
 
@@ -63,6 +71,10 @@ class Report:
     plan: Plan
     court: Court
     verdicts: list[Verdict] = field(default_factory=list)
+    seconds: float = 0.0
+    """How long the operations took."""
+    settling: float = 0.0
+    """How long it took until all was quiet after them."""
     logged: list[str] = field(default_factory=list)
     """What the hosts have logged about the runs of the verdicts."""
 
@@ -71,7 +83,8 @@ class Report:
         lines = [
             f"{plan.layout}, seed {plan.seed}: {court.operations} operations, "
             f"{court.ledger.acknowledged} acknowledged, {sum(court.faults.values())} faults, "
-            f"{len(self.verdicts)} verdicts",
+            f"{len(self.verdicts)} verdicts; {self.seconds:.0f} s and {self.settling:.0f} s to settle, "
+            f"{court.operations / max(self.seconds, 1e-9):.0f} operations a second",
             f"    operations: {dict(court.done)}",
             f"    faults: {dict(court.faults)}",
         ]
@@ -90,11 +103,26 @@ class Report:
         return shown + [f"({len(each)} times: {promise})" for promise, each in by_promise.items()]
 
 
+class Result(NamedTuple):
+    """What came of a campaign, as far as other processes need to know."""
+
+    report: str
+    operations: int
+    faults: int
+    broken: int
+
+
+def run_plan(plan: Plan) -> Result:
+    """Run one campaign in a process of its own. A new process can import this function, and none of `__main__`."""
+    report = asyncio.run(campaign(plan))
+    return Result(str(report), report.court.operations, sum(report.court.faults.values()), len(report.verdicts))
+
+
 async def campaign(plan: Plan) -> Report:
     """Run one campaign."""
     runner = "procrastinate" if plan.layout in ("procrastinate", "move") else "in_process"
     # A clock that jumps must not take away what the judge has yet to look at.
-    settings = {"runner": runner, "chats": ("chat", "plain"), "expiry": {"continuations": None}}
+    settings = {"runner": runner, "chats": CHATS, "web": True, "expiry": {"continuations": None}}
     if plan.layout == "move":
         with postgres_server(on_disk=True) as server, server.database() as one, server.database() as other:
             async with site("sqlite", server=server, **settings) as place:
@@ -102,7 +130,8 @@ async def campaign(plan: Plan) -> Report:
     if plan.layout == "sqlite":
         async with site("sqlite", **settings) as place:
             return await _judged(plan, place, [])
-    async with site("postgres", hosts=2, workers=1, **settings) as place:
+    version = BEFORE_TRANSACTION_TIMEOUT if plan.layout == "postgres16" else NEWEST
+    async with site("postgres", hosts=2, workers=1, version=need_postgres(version), **settings) as place:
         return await _judged(plan, place, [])
 
 
@@ -114,7 +143,8 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
     for actor in actors:
         await actor.prepare()
     rng = Random(f"{plan.seed} faults")
-    ends = time.monotonic() + plan.seconds
+    began = time.monotonic()
+    ends = began + plan.seconds
     for number in range(len(moves) + 1):
         part = (number + 1) / (len(moves) + 1)
         until = ends - (1 - part) * plan.seconds
@@ -125,13 +155,19 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
             # What still runs in the background is interrupted when its host stops.
             with court.disturbing():
                 await place.move(kind, where, hosts=2 if kind == "postgres" else 1, workers=int(kind == "postgres"))
-    await asyncio.gather(*(actor.settle() for actor in actors))
+    worked = time.monotonic() - began
+    async with place.supervised():
+        await turns.until_crashes_end(court)
+        await asyncio.gather(*(actor.settle() for actor in actors))
+        await turns.settle(court)
     ledger.effects = place.effects("did")
+    ledger.heard_at = place.times("heard")
     left = await _shown(court)
     verdicts = ledger.verdicts()
     ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
-    logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))]
-    return Report(plan, court, verdicts, [*logged, *_deliveries_of(verdicts, left), *_chats_of(verdicts, ledger)])
+    logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))][: 4 * SHOWN]
+    logged += [*_deliveries_of(verdicts, left)[:SHOWN], *_chats_of(verdicts, ledger)[:SHOWN]]
+    return Report(plan, court, verdicts, worked, time.monotonic() - began - worked, logged)
 
 
 def _fresh(place: Site) -> Path:
@@ -157,10 +193,14 @@ async def _phase(court: Court, actors: Sequence[Actor], rng: Random, plan: Plan,
     faults = asyncio.create_task(_faults(court, rng, plan, going))
     clients = [client(actor) for actor in actors for _ in range(actor.clients)]
     try:
-        async with watched(court):
-            await asyncio.gather(*clients)
+        async with court.site.supervised():
+            try:
+                async with watched(court):
+                    await asyncio.gather(*clients)
+            finally:
+                # Hosts are started again until the last fault is over.
+                await faults
     finally:
-        await faults
         await _right(court)
 
 
@@ -186,8 +226,9 @@ async def _right(court: Court) -> None:
     for process in court.site.processes:
         if process.proxy is not None:
             process.proxy.flow()
-        if not process.alive:
-            await process.start()
+        async with process.changing:
+            if not process.alive:
+                await process.start()
 
 
 async def _shown(court: Court) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from frontdesk.testing.messages import MessagePlatform, message_platform
-from tests.databases import PostgresServer, postgres_server
+from frontdesk_testing.messages import MessagePlatform, message_platform
+from tests.databases import NEWEST, PostgresServer, postgres_server
 from tests.faults.ports import free_port
 from tests.judge.app import key_of
 from tests.judge.proxy import PostgresProxy
@@ -38,6 +38,11 @@ class Process:
         self.proxy = proxy
         self.port = free_port()
         self.stopped = False
+        self.starts = 0
+        self.is_wanted = False
+        """Whether the process is to run; one that has ended by itself is started again then."""
+        self.changing = asyncio.Lock()
+        """Held by whoever ends the process and starts it again."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -52,7 +57,9 @@ class Process:
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Start the process, and wait until it serves."""
+        """Start the process, and wait until it serves, or has ended again."""
+        self.is_wanted = True
+        self.starts += 1
         command = ["-m", "frontdesk.cli", "worker" if self.worker else "serve", "tests.judge.app:make"]
         command += ["--log-level", "warning"] + ([] if self.worker else ["--port", str(self.port)])
         log = (self._site.directory / f"log-{self.number}").open("ab")
@@ -75,7 +82,7 @@ class Process:
 
     async def _ready(self) -> None:
         async with asyncio.timeout(START_SECONDS):
-            while True:
+            while self.alive:
                 with suppress(CutError):
                     if (await ask(self.port, "GET", "/readyz")).status == 200:
                         return
@@ -94,6 +101,7 @@ class Process:
 
     async def stop(self) -> None:
         """End it as an operator would."""
+        self.is_wanted = False
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         try:
@@ -138,6 +146,8 @@ class Site:
         self.server: PostgresServer | None = None
         self.stack: AsyncExitStack
         self.keep_idle_limit = True
+        self._effects: list[tuple[str, str, int, float]] = []
+        self._read_to = 0
 
     @property
     def hosts(self) -> list[Process]:
@@ -193,6 +203,26 @@ class Site:
         for process in self.processes:
             await process.start()
 
+    @asynccontextmanager
+    async def supervised(self) -> AsyncIterator[None]:
+        """Start processes again that end by themselves, as every supervisor does."""
+        task = asyncio.create_task(self._supervise())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _supervise(self) -> None:
+        while True:
+            for process in self.processes:
+                if process.is_wanted and not process.alive and not process.changing.locked():
+                    # Without its database a host does not start; then it is started once more.
+                    async with process.changing:
+                        with suppress(RuntimeError, TimeoutError):
+                            await process.start()
+            await asyncio.sleep(_LOOK)
+
     def environment(self, proxy: PostgresProxy | None) -> dict[str, str]:
         """What a process is told."""
         place = self.place
@@ -201,11 +231,40 @@ class Site:
         given = {"directory": str(self.directory), "kind": self.kind, "place": place, **self.settings}
         return {**os.environ, "JUDGE": json.dumps(given)}
 
-    def effects(self, kind: str) -> list[str]:
-        """What the agent noted, in order."""
+    def _noted(self) -> list[tuple[str, str, int, float]]:
+        """Return what the agent noted, in order; only what is new of it is read."""
         path = self.directory / "effects"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line.split()[1] for line in lines if line.startswith(f"{kind} ")]
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            file.seek(self._read_to)
+            new = file.read()
+            # The last line may be half written.
+            whole = new[: new.rfind(b"\n") + 1]
+            self._read_to += len(whole)
+            for line in whole.decode().splitlines():
+                kind, word, pid, at = line.split()
+                self._effects.append((kind, word, int(pid), float(at)))
+        return self._effects
+
+    def progress(self) -> tuple[int, ...]:
+        """Return what changes when the agent is asked something, or a process is started."""
+        return (len(self._noted()), *(one.starts for one in self.processes))
+
+    def effects(self, kind: str) -> list[str]:
+        """Return the words of what the agent noted, in order."""
+        return [word for one, word, _, _ in self._noted() if one == kind]
+
+    def times(self, kind: str) -> dict[str, list[float]]:
+        """Return when the agent noted something, for each word, on the machine's clock."""
+        found: dict[str, list[float]] = {}
+        for one, word, _, at in self._noted():
+            if one == kind:
+                found.setdefault(word, []).append(at)
+        return found
+
+    def process_of(self, kind: str, word: str) -> "Process | None":
+        """Return the process in which the agent noted something last, if it is still there."""
+        pids = [pid for one, noted, pid, _ in self._noted() if (one, noted) == (kind, word)]
+        return next((one for one in self.processes if pids and one.alive and one.pid == pids[-1]), None)
 
     async def noted(self, kind: str, word: str, *, within: float = START_SECONDS) -> bool:
         """Wait until the agent notes something; tell whether it did."""
@@ -264,15 +323,17 @@ async def site(
     chats: tuple[str, ...] = (),
     keep_idle_limit: bool = True,
     server: PostgresServer | None = None,
+    version: int = NEWEST,
     **settings: Any,
 ) -> AsyncIterator[Site]:
-    """Start hosts and workers on a new database; `chats` are names of channels, `plain...` without idempotency keys."""
+    """Start hosts and workers on a new database; `chats` are names of channels, `plain...` without idempotency keys,
+    and `live...` with answers that are shown while they are written. With `web` there is a page too."""
     directory = Path(tempfile.mkdtemp(prefix="fd-judge-"))
     async with AsyncExitStack() as stack:
         stack.callback(rmtree, directory, ignore_errors=True)
         place = str(directory / "state.db")
         if kind == "postgres":
-            server = server or stack.enter_context(postgres_server(on_disk=True))
+            server = server or stack.enter_context(postgres_server(version, on_disk=True))
             place = stack.enter_context(server.database())
         found = Site(directory, kind, place, settings)
         found.server = server
@@ -291,12 +352,13 @@ async def _platform(stack: AsyncExitStack, place: Site, name: str, longest_delay
     options = ["--no-fsync", *(["--no-dedupe"] if plain else [])]
     platform = await stack.enter_async_context(message_platform(place.directory / f"{name}.log", *options))
     place.platforms[name] = platform
-    more = {"idempotent": not plain, "longest_delay": longest_delay}
+    more = {"idempotent": not plain, "longest_delay": longest_delay, "live": name.startswith("live")}
     return {"name": name, "url": platform.url, "token": platform.token, **more}
 
 
 async def _end(place: Site) -> None:
     for process in place.processes:
+        process.is_wanted = False
         if process.alive:
             process.send(signal.SIGCONT)
             await process.kill()

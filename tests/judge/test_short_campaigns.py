@@ -1,10 +1,13 @@
 """Short campaigns, with one process and with several; `make judge` runs those of all layouts, and long ones."""
 
+import asyncio
 import os
+import sys
 
 import pytest
 
 from tests.judge.run import LAYOUTS, Plan, campaign
+from tests.judge.site import ROOT
 
 
 @pytest.mark.timeout(300)
@@ -15,3 +18,15 @@ async def test_nothing_that_was_acknowledged_is_lost(layout: str) -> None:
     assert report.court.ledger.acknowledged, "nothing was acknowledged, so that nothing was judged"
     assert sum(report.court.faults.values()), "there was no fault"
     assert not report.verdicts, str(report)
+
+
+async def test_campaigns_run_from_the_command_line() -> None:
+    """Each runs in a new process, which could not find a function of `__main__`."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.judge", "--layout", "sqlite", "--operations", "1", "--seconds", "1"),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await process.communicate()
+    assert process.returncode == 0
+    assert " faults, 0 promises broken, in " in printed.decode()

@@ -52,6 +52,8 @@ class Exchange:
         self._writer = writer
         self._chunked = False
         self._length: int | None = None
+        self.cookie = ""
+        """What the answer sets, as it is to be sent back."""
 
     @classmethod
     async def connect(cls, port: int) -> Self:
@@ -100,6 +102,16 @@ class Exchange:
         except ValueError:
             raise CutError("half an answer") from None
 
+    async def status(self, seconds: float = TIMEOUT) -> int:
+        """Read the beginning of the answer, and hang up."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._head()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError) as error:
+            raise CutError(f"{type(error).__name__}: {error}") from None
+        finally:
+            self.cut()
+
     async def events(self, seconds: float = TIMEOUT) -> AsyncIterator[Event]:
         """Read the events; an answer that is no stream is one event with the name `error`."""
         rest = b""
@@ -118,7 +130,10 @@ class Exchange:
                 yield Event("error", str(status), json.loads(rest))
 
     async def _head(self) -> int:
-        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        whole = await self._reader.readuntil(b"\r\n\r\n")
+        head = whole.lower()
+        if (start := head.find(b"\r\nset-cookie: ")) >= 0:
+            self.cookie = whole[start + 14 :].split(b";", 1)[0].decode()
         self._chunked = b"transfer-encoding: chunked" in head
         self._length = next(
             (int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None

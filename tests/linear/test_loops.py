@@ -21,40 +21,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frontdesk
+from frontdesk import identifiers
+from frontdesk.asgi import messages as http
+from frontdesk.auth import hmac_auth, local_callers
 from frontdesk.channels.chat_completions import parse as completions
-from frontdesk.channels.chat_completions.messages import read_messages
+from frontdesk.channels.chat_completions.parse import read_messages
 from frontdesk.channels.invocations import parse as invocations
-from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk.channels.invocations.schema import InvocationBody
 from frontdesk.channels.responses import parse as responses
 from frontdesk.channels.telegram import parse as telegram
 from frontdesk.channels.web import files as page_files
 from frontdesk.channels.web import parse as page
 from frontdesk.channels.web.wire import SendBody
+from frontdesk.chat import inbound, questions
+from frontdesk.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, Quote, Sender
+from frontdesk.chat.rendering import Renderer
 from frontdesk.cli import terminal
-from frontdesk.cli.door import read_events
-from frontdesk.data import codec, json_tree
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.demo.script import next_step
+from frontdesk.cli.chat import read_events
+from frontdesk.demo.host import next_step
 from frontdesk.errors import FrontdeskError
-from frontdesk.kit import names
-from frontdesk.kit.auth import hmac_auth, local_callers
-from frontdesk.kit.auth.redaction import Redacting
-from frontdesk.kit.auth.secrets import Secret, redact, shorten
-from frontdesk.kit.chat import inbound, questions
-from frontdesk.kit.chat.markdown import Mrkdwn
-from frontdesk.kit.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, Quote, Sender
-from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.kit.chat.text import split_text, text_length
-from frontdesk.kit.framework import json_schema
-from frontdesk.kit.framework.transcript import transcript
-from frontdesk.kit.http import asgi as http
-from frontdesk.kit.http import bodies, sse
-from frontdesk.kit.openai import items as openai_items
-from frontdesk.kit.openai import tool_names
-from frontdesk.kit.openai.custom_tools import input_arguments, input_of
-from frontdesk.kit.outbound import network
-from frontdesk.linkers import codes
-from frontdesk.testing.sse import parse_sse, read_sse
+from frontdesk.framework import types
+from frontdesk.framework.contents import transcript
+from frontdesk.http import bodies, sse
+from frontdesk.linkers import one_time_code
+from frontdesk.markdown import Mrkdwn
+from frontdesk.markdown.plain_text import split_text, text_length
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.openai import items as openai_items
+from frontdesk.openai import tools
+from frontdesk.openai.tools import input_arguments, input_of
+from frontdesk.outbound import network
+from frontdesk.secret import Secret, redact, shorten
+from frontdesk.serialization import codec, json_tree
+from frontdesk.telemetry.redaction import Redacting
+from frontdesk_testing.sse import parse_sse, read_sse
 from tests.examples import examples
 
 SOURCE = str(Path(frontdesk.__file__).parent)
@@ -199,13 +199,13 @@ READERS: dict[str, Reads] = {
     "data_of": lambda text, units: sse.data_of(text.encode("utf-8", "replace")),
     "read_rest": lambda text, units: asyncio.run(_body(text)),
     "resumed_after": lambda text, units: http.resumed_after(text.encode("utf-8", "replace")),
-    "plain_id": lambda text, units: names.plain_id(text, "id"),
+    "plain_id": lambda text, units: identifiers.plain_id(text, "id"),
     "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
     "a completion": lambda text, units: completions.decode(json.dumps({"messages": [{text: text}], text: 1}).encode()),
     "tools of a response": lambda text, units: responses.client_tools(
-        [], tool_names.merged([{"type": "function", "name": f"f{place}"} for place in range(units)])
+        [], tools.merged([{"type": "function", "name": f"f{place}"} for place in range(units)])
     ),
     "the text of a custom tool": lambda text, units: input_of(input_arguments(text)) + input_of(text),
     "messages of a completion": lambda text, units: read_messages(chat(text, units // 8), (), "append"),
@@ -213,7 +213,7 @@ READERS: dict[str, Reads] = {
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
     "an allowed host": lambda text, units: network.plain_host(text),
     "a target": lambda text, units: hmac_auth._target({"raw_path": text.encode("latin-1", "replace"), "path": text}),
-    "a code": lambda text, units: codes.read(text, 8),
+    "a code": lambda text, units: one_time_code.read(text, 8),
     "printable": lambda text, units: terminal.printable(text),
     "visible": lambda text, units: terminal.visible(text),
     "an update": updated,
@@ -226,7 +226,7 @@ READERS: dict[str, Reads] = {
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
     "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
     "a tree": lambda text, units: json_tree.write([{text: [place]} for place in range(units)], 0),
-    "a schema": lambda text, units: json_schema.need_schema(
+    "a schema": lambda text, units: types.need_schema(
         {"properties": {f"{text}{place}": {"type": "string"} for place in range(units)}, "items": deep(text)}, "a"
     ),
 } | {
@@ -305,6 +305,6 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
-    rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
+    rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/channel.py")}
     assert rooms == {"chat_completions", "conversations", "invocations", "responses", "telegram", "web"}
     assert InvocationBody.__struct_fields__

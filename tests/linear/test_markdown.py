@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from frontdesk.kit.chat.markdown import Document, Entities, Mrkdwn, Plain, pack, parse, render, split, to_blocks
-from frontdesk.kit.chat.markdown.partial import close_open
+from frontdesk.chat.rendering import Renderer
+from frontdesk.markdown import Document, Entities, Mrkdwn, Plain, pack, parse, render, split, to_blocks
+from frontdesk.markdown.parse import close_open
 from tests.linear import test_loops
 from tests.linear.test_loops import lines_of
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 UNITS = [
     *("a", " ", "\n", "a. ", "a\n", "字", "\u0301", "\u200d", "🇩", "\x00", "&amp;", "\\"),
-    *("*", "**a ", "*a_ ", "a**b", "~~a ~", "*a* ", "_a*", "~", "`", "`a``b```", "`a` ", "``` a\n"),
+    *("*", "_", "**a ", "*a_ ", "a**b", "~~a ~", "*a* ", "_a*", "~", "`", "`a``b```", "`a` ", "``` a\n"),
     *("[", "]", "![", "](", "[a](", "[a](<b", '[a](b "', "[a](b) ", "[a][", "*["),
     *("<", "<a:", "<!--", "https://a)", "https://((", "https://a.b/"),
     *("> ", "> a\n", "- ", "- a\n", "  - a\n", "1. a\n", "- \t", "- [x] a\n", "x\n> "),
@@ -29,6 +30,9 @@ UNITS = [
 SHAPES: dict[str, Callable[[int], str]] = {
     "links in links": lambda size: "[" * size + "a" + "](b)" * size,
     "images in images": lambda size: "![" * size + "a" + "](b)" * size,
+    "brackets and one end": lambda size: "![" * size + "]",
+    "lists of all depths": lambda size: "".join(f"{'  ' * (number % 9)}- a\n" for number in range(size)),
+    "quotes of all depths": lambda size: "".join(f"{'> ' * (number % 9)}a\n" for number in range(size)),
     "brackets and a definition": lambda size: "[a]: b\n\n" + "[" * size + "]" * size,
     "styles in styles": lambda size: "*a **b " * size + "c" + "***" * size,
     "a table of many rows": lambda size: "|a|b|\n|-|-|\n" + "|c|\n" * size,
@@ -41,6 +45,10 @@ SHAPES: dict[str, Callable[[int], str]] = {
 }
 
 # What is done with a tree.
+GROWING = Renderer(dialect=Entities(), limit=20, unit="utf16", to_blocks=to_blocks)
+MAX_LINES_PER_CHARACTER = 900
+"""The lines of the parser that a character may take. The parser scans brackets as often as its nesting limit allows."""
+
 READERS: dict[str, Callable[[Document], Any]] = {
     "plain": lambda tree: render(tree, Plain()),
     "mrkdwn in short parts": lambda tree: split(tree, Mrkdwn(), 16),
@@ -49,6 +57,10 @@ READERS: dict[str, Callable[[Document], Any]] = {
     "blocks": lambda tree: [to_blocks(part) for part in pack(tree, Entities(), 20, unit="utf16")],
 }
 
+TEXT_READERS: dict[str, Callable[[str], Any]] = {
+    "closing what is open": close_open,
+    "an answer that is being written": GROWING.growing,
+}
 TEXTS: list[Callable[[int], str]] = [*SHAPES.values(), *(unit.__mul__ for unit in UNITS)]
 
 
@@ -66,9 +78,27 @@ def test_parsing_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not wrong, wrong
 
 
-def test_closing_what_is_open_takes_linear_time() -> None:
-    wrong = {make(3): told for make in TEXTS if (told := grow(make, close_open, 60))}
+@pytest.mark.parametrize("make", TEXTS, ids=lambda make: repr(make(2))[:30])
+def test_a_character_takes_few_lines_of_the_parser(monkeypatch: pytest.MonkeyPatch, make: Callable[[int], str]) -> None:
+    """80 KB of `![` took two seconds, in linear time."""
+    parse("a")
+    monkeypatch.setattr(test_loops, "SOURCE", "")
+    text = make(200)
+    assert lines_of(lambda: parse(text)) < MAX_LINES_PER_CHARACTER * len(text)
+    if "]" not in text:
+        # Brackets that no bracket closes are not scanned.
+        assert lines_of(lambda: parse(text)) < MAX_LINES_PER_CHARACTER // 2 * len(text)
+
+
+@pytest.mark.parametrize("name", TEXT_READERS)
+def test_a_growing_text_takes_linear_time(name: str) -> None:
+    wrong = {make(3): told for make in TEXTS if (told := grow(make, TEXT_READERS[name], 60))}
     assert not wrong, wrong
+
+
+def test_headings_alone_took_quadratic_time() -> None:
+    told = grow(lambda size: parse("# a\n" * size), lambda tree: pack(tree, Entities(), 20, unit="utf16"), 400)
+    assert told is None, told
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.telegram.bodies import read_parameters
-from frontdesk.testing.telegram.errors import ApiError
-from frontdesk.testing.telegram.markup.entities import formatted
-from frontdesk.testing.telegram.privacy import mentions
+from frontdesk_testing.telegram.bodies import read_parameters
+from frontdesk_testing.telegram.errors import ApiError
+from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.privacy import mentions
 from tests.linear.test_loops import Reads, grows
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.linkers.codes import ALPHABET, read, shown, spelled
+from frontdesk.linkers.one_time_code import ALPHABET, read, shown, spelled
 
 numbers = st.integers(0, 2**64)
 lengths = st.integers(8, 40)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.codec import encode
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import LinkRefusedError, TooManyRequestsError
-from frontdesk.kit.auth.secrets import Secret
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkChallenge, LinkRecord
+from frontdesk.secret import Secret
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock
 from tests.access.linking import NAMES, Said, desk, introduce, keys, who
 
 

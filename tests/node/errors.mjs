@@ -42,10 +42,10 @@ await refused(stranger.responses.create(good), OpenAI.AuthenticationError, { sta
 
 const failed = await create({ input: "fail" });
 assert.equal(failed.status, "failed");
-assert.equal(failed.error.code, "server_error");
+assert.equal(failed.error.code, "invalid_prompt");
 const events = [];
 for await (const event of await create({ input: "fail", stream: true })) events.push(event);
 assert.equal(events.at(-1).type, "response.failed");
 assert.equal(events.at(-1).response.status, "failed");
-assert.equal(events.at(-1).response.error.code, "server_error");
+assert.equal(events.at(-1).response.error.code, "invalid_prompt");
 assert.ok(!JSON.stringify(events).includes("the secret reason"));

@@ -5,7 +5,7 @@ import OpenAI from "openai";
 const client = new OpenAI();
 const failed = await client.responses.create({ model: "gpt-x", input: "charge 5" });
 assert.equal(failed.status, "failed");
-assert.equal(failed.error.code, "server_error");
+assert.equal(failed.error.code, "invalid_prompt");
 
 const events = [];
 for await (const event of await client.responses.create({ model: "gpt-x", input: "charge 5", stream: true }))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from frontdesk.cli import main
-from frontdesk.testing import serving, serving_app
+from frontdesk_testing import serving, serving_app
 from tests.providers.servers import model_servers
 
 

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 
 def model_servers() -> Starlette:

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from frontdesk import RetryPolicy
-from frontdesk.abc.store import HostStateStore
-from frontdesk.runners.in_process import InProcessTaskRunner
-from frontdesk.runners.stored import Registered, StoredTasks
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.runners.base import InProcessTaskRunner, Registered, StoredTasks
 from frontdesk.runners.wakes import Wake, Wakes
-from frontdesk.testing import FakeClock
+from frontdesk_testing import FakeClock
 from tests.scenarios.stores import opened
 
 DAY = 86_400.0

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from frontdesk import InMemoryStateStore, RetryPolicy
-from frontdesk.data.task import TaskRecord
+from frontdesk.models.operations import TaskRecord
 from frontdesk.runners import base
-from frontdesk.runners.in_process import InProcessTaskRunner
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.runner_contract import Notes, ended, started
+from frontdesk.runners.base import InProcessTaskRunner
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.runner_contract import Notes, ended, started
 
 
 async def test_attempts_that_ended_with_their_process_count(tmp_path: Path) -> None:

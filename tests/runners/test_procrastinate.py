@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from frontdesk.data.codec import encode
-from frontdesk.kit.names import digest
+from frontdesk.identifiers import digest
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner, _text, schema_name
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing.runner_contract import Notes, ended, started
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing.runner_contract import Notes, ended, started
 from tests.databases import PostgresServer, short_lease
 from tests.scenarios.desk import until
 

@@ -13,9 +13,9 @@ from agent_framework import Message
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.run import RunRecord
-from frontdesk.data.session import SessionRecord
-from frontdesk.testing.internals import active_runs
+from frontdesk.models.run import RunRecord
+from frontdesk.models.session import SessionRecord
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.stores import new_store
 

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 from agent_framework import Message
 
-from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.run import RunRecord
-from frontdesk.data.session import SessionRecord
+from frontdesk.interfaces.context import ReportsWriteFailures
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.run import RunRecord
+from frontdesk.models.session import SessionRecord
 
 
-class Ledger:
+class Ledger(ReportsWriteFailures):
     """Hands every call on to a store, and notes what its transactions have committed."""
 
     def __init__(self, store: HostStateStore) -> None:
@@ -26,6 +27,10 @@ class Ledger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
+    def check_writable(self) -> None:
+        if isinstance(self._store, ReportsWriteFailures):
+            self._store.check_writable()
+
     def transaction(self) -> Any:
         return _Noted(self, self._store.transaction())
 
@@ -36,7 +41,8 @@ class Ledger:
             if name in ("save_run", "queue_run"):
                 self.kept_runs[arguments[0].owner, arguments[0].run_id] = arguments[0]
             elif name == "delete_run":
-                del self.kept_runs[arguments]
+                # One whose write went through without a reply is not among them.
+                self.kept_runs.pop(arguments, None)
             elif name == "save_session":
                 self.kept_sessions[arguments[0].session_id] = arguments[0]
             elif name == "append_history":

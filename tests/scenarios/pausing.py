@@ -15,7 +15,7 @@ from agent_framework import (
 )
 
 from frontdesk import register_dataclass
-from frontdesk.data.request import ChannelRequest
+from frontdesk.models.request import ChannelRequest
 from tests.scenarios.cast import call, scripted
 
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 
 KINDS = ("memory", "sqlite")
 

@@ -9,8 +9,8 @@ from agent_framework import Content, tool
 from frontdesk import ApiKeyAuth, ChannelSession
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import ApprovalIdError, ConflictError
+from frontdesk.models.approval import ApprovalAnswer
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import scripted
 from tests.scenarios.desk import InvocationsHost, open_desk
@@ -163,7 +163,7 @@ async def test_the_responses_api_says_so_too() -> None:
         first = await desk.client.post("/responses", json={"input": "pay 5"})
         again = {"input": "pay 500", "previous_response_id": first.json()["id"]}
         refused = (await desk.client.post("/responses", json=again)).json()
-        assert (refused["status"], refused["error"]["code"]) == ("failed", "server_error")
+        assert (refused["status"], refused["error"]["code"]) == ("failed", "invalid_prompt")
         assert "an id that another question has" in refused["error"]["message"]
 
 
@@ -212,6 +212,6 @@ async def test_a_yes_resumed_a_branch_whose_checkpoint_waits_for_another_call() 
         answer = request(None, session=ChannelSession(session_id=failed.session_id), approvals=(yes,))
         with pytest.raises(ConflictError):
             await context.run(answer.replace(checkpoint_id=failed.stopped_at.checkpoint_id), caller())
-        assert (till.paid, len(await context.pending_approvals(caller()))) == ([], 1)
+        assert (till.paid, len(await context.approvals.pending(caller()))) == ([], 1)
         await context.run(in_session("s", "").replace(input=None, approvals=(yes,)), caller())
         assert till.paid == [5]

@@ -11,8 +11,9 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelIdentity, ChannelRequest, ChannelSession
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk_testing import serving
+from frontdesk_testing.messages import MessageChannel
+from tests.cards import outcome_in
 from tests.scenarios.cast import call
 from tests.scenarios.stores import new_store
 from tests.scenarios.test_approvals import Bank
@@ -178,5 +179,5 @@ async def test_a_button_was_refused_to_whom_the_question_was_for(way: str) -> No
             (question,) = await platform.wait_for_answers(ann.chat_id, 1)
             await platform.click(ann, question, "Approve")
             shown = await platform.wait_for_answers(ann.chat_id, 2)
-            assert [one.text for one in shown] == ["pay: approved by Ann", "done"]
+            assert [outcome_in(one.text) for one in shown] == ["pay: approved by “Ann”", "done"]
     assert bank.paid == [5]

@@ -17,7 +17,7 @@ from frontdesk import (
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import HostClient, serving
+from frontdesk_testing import HostClient, serving
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, oidc_provider
 
 KEY = "a-key-that-is-long-enough"

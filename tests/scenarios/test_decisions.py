@@ -8,14 +8,15 @@ import pytest
 from agent_framework import Agent, tool
 
 from frontdesk import ApprovalOptions, InMemoryStateStore
-from frontdesk.abc.allowlist import Denied
 from frontdesk.clock import SystemClock
-from frontdesk.data.approval import ApprovalAnswer, Decision
 from frontdesk.errors import ConflictError, NotFoundError
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import FakeClock, ScriptedChatClient
-from frontdesk.testing.internals import parts_of
+from frontdesk.interfaces.access import Denied
+from frontdesk.models.approval import ApprovalAnswer, Decision
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import FakeClock
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.test_pipeline import caller, in_session, opened
@@ -53,7 +54,7 @@ async def asked(shop: Shop, **options: Any) -> AsyncIterator[tuple[Any, Any, str
 async def ended(context: Any, decision: Decision) -> Any:
     async def run() -> Any:
         try:
-            return await context.get_run(caller(), decision.run_id)
+            return await context.runs.get(caller(), decision.run_id)
         except NotFoundError:
             return None
 
@@ -78,17 +79,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 async def test_a_decision_is_recorded_and_the_run_goes_on(store: Any, approved: bool) -> None:
     shop = Shop()
     async with asked(shop, store=store) as (context, ledger, approval_id):
-        decision = await context.decide(caller(), approval_id, approved, reason="because")
+        decision = await context.approvals.decide(caller(), approval_id, approved, reason="because")
         assert decision.outcome == "recorded"
         run = await ended(context, decision)
         assert (run.status, run.session_key, shop.paid) == ("completed", "s", [5] if approved else [])
-        question = await context.get_approval(caller(), approval_id)
+        question = await context.approvals.get(caller(), approval_id)
         assert (question.status, question.reason, question.begun) == (decision.approval.status, "because", True)
         (line,) = await ledger.audit.lines(subject=approval_id)
         assert (line.action, line.by, line.reason) == (question.status, question.owner, "because")
         (vote,) = await ledger.approvals.votes(question.owner, approval_id)
         assert (vote.approved, vote.voter) == (approved, question.owner)
-        again = await context.decide(caller(), approval_id, True)
+        again = await context.approvals.decide(caller(), approval_id, True)
         assert (again.outcome, again.run_id) == ("late", None)
         assert len(await ledger.audit.lines()) == 1
 
@@ -96,11 +97,11 @@ async def test_a_decision_is_recorded_and_the_run_goes_on(store: Any, approved: 
 async def test_an_answer_on_a_wire_is_a_decision_too() -> None:
     shop = Shop()
     async with asked(shop) as (context, ledger, approval_id):
-        answer = await context.approval_request(caller(), [])
+        answer = await context.approvals.build_request(caller(), [])
         await context.run(answer.replace(approvals=(ApprovalAnswer(approval_id=approval_id, approved=True),)), caller())
         assert shop.paid == [5]
         assert [line.action for line in await ledger.audit.lines(subject=approval_id)] == ["approved"]
-        assert (await context.decide(caller(), approval_id, True)).outcome == "late"
+        assert (await context.approvals.decide(caller(), approval_id, True)).outcome == "late"
 
 
 async def test_only_whoever_asked_decides() -> None:
@@ -108,13 +109,13 @@ async def test_only_whoever_asked_decides() -> None:
     async with asked(shop) as (context, ledger, approval_id):
         await context.run(in_session("s", "hello"), caller("bob"))
         for name, one in (("bob", approval_id), ("carol", approval_id), ("ann", "apr_unknown")):
-            assert await context.decide(caller(name), one, True) == Decision(outcome="not_yours")
+            assert await context.approvals.decide(caller(name), one, True) == Decision(outcome="not_yours")
         assert (shop.paid, list(await ledger.audit.lines())) == ([], [])
 
 
 async def _decided_or_refused(context: Any, approval_id: str) -> str:
-    outcome = (await context.decide(caller(), approval_id, True)).outcome
-    request = await context.approval_request(caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)])
+    outcome = (await context.approvals.decide(caller(), approval_id, True)).outcome
+    request = await context.approvals.build_request(caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)])
     with pytest.raises(ConflictError) as caught:
         await context.run(request, caller())
     assert caught.value.code == "approval_changed"
@@ -124,10 +125,12 @@ async def _decided_or_refused(context: Any, approval_id: str) -> str:
 async def test_another_digest_than_the_shown_one_decides_nothing() -> None:
     shop = Shop()
     async with asked(shop) as (context, _, approval_id):
-        assert (await context.decide(caller(), approval_id, True, digest="another")).outcome == "changed"
-        question = await context.get_approval(caller(), approval_id)
+        assert (await context.approvals.decide(caller(), approval_id, True, digest="another")).outcome == "changed"
+        question = await context.approvals.get(caller(), approval_id)
         assert question.status == "pending"
-        assert (await context.decide(caller(), approval_id, True, digest=question.digest)).outcome == "recorded"
+        assert (
+            await context.approvals.decide(caller(), approval_id, True, digest=question.digest)
+        ).outcome == "recorded"
 
 
 @pytest.mark.parametrize("change", ["gone", "renamed", "other parameters"])
@@ -146,14 +149,14 @@ async def test_a_tool_that_has_changed_does_not_run(change: str) -> None:
         assert await _decided_or_refused(context, approval_id) == "changed"
         assert shop.paid == []
         shop.agent.default_options["tools"] = before
-        assert (await context.decide(caller(), approval_id, True)).outcome == "recorded"
+        assert (await context.approvals.decide(caller(), approval_id, True)).outcome == "recorded"
 
 
 async def test_arguments_that_were_changed_in_the_store_do_not_run() -> None:
     shop = Shop()
     async with asked(shop) as (context, ledger, approval_id):
         kept = ledger._store.approvals
-        question = await context.get_approval(caller(), approval_id)
+        question = await context.approvals.get(caller(), approval_id)
         question.request.function_call.arguments = '{"amount": 500}'
         kept.add(question)
         assert await _decided_or_refused(context, approval_id) == "changed"
@@ -164,7 +167,7 @@ async def test_a_no_to_a_tool_that_is_gone_still_counts() -> None:
     shop = Shop()
     async with asked(shop) as (context, _, approval_id):
         shop.agent.default_options["tools"] = []
-        decision = await context.decide(caller(), approval_id, False)
+        decision = await context.approvals.decide(caller(), approval_id, False)
         assert decision.outcome == "recorded"
         assert (await ended(context, decision)).status == "completed"
 
@@ -183,7 +186,7 @@ async def test_a_requester_who_is_denied_by_now() -> None:
             return await plain(*arguments, **options)
 
         parts.gate.authorize = authorize
-        decision = await context.decide(caller(), approval_id, True)
+        decision = await context.approvals.decide(caller(), approval_id, True)
         parts.pipeline._gate.authorize = authorize
         question = decision.approval
 
@@ -207,10 +210,10 @@ async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
         approval_id,
     ):
         clock.advance(59)
-        assert (await context.get_approval(caller(), approval_id)).expires_at == begin + 60
+        assert (await context.approvals.get(caller(), approval_id)).expires_at == begin + 60
         clock.advance(2)
-        assert (await context.decide(caller(), approval_id, True)).outcome == "late"
-        question = await context.get_approval(caller(), approval_id)
+        assert (await context.approvals.decide(caller(), approval_id, True)).outcome == "late"
+        question = await context.approvals.get(caller(), approval_id)
         assert (question.status, question.reason, shop.paid) == ("rejected", "expired", [])
         assert [(line.action, line.by) for line in await ledger.audit.lines()] == [("expired", "")]
 
@@ -219,7 +222,9 @@ async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
     async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
         clock.advance(61)
-        request = await context.approval_request(caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)])
+        request = await context.approvals.build_request(
+            caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)]
+        )
         with pytest.raises(ConflictError) as caught:
             await context.run(request, caller())
         assert (caught.value.code, shop.paid) == ("approval_expired", [])

@@ -3,7 +3,7 @@
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.browser import chromium, need_chromium
 
 CHROMIUM = need_chromium("pages of other origins")

@@ -14,10 +14,10 @@ from agent_framework import Agent, Content
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import ScriptedChatClient
-from frontdesk.testing.messages.wire import Media
-from frontdesk.testing.store_samples import data_uri
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing.messages.wire import Media
+from frontdesk_testing.store_samples import data_uri
 from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.messages.chat import open_chat
 

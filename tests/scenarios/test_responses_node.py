@@ -14,9 +14,12 @@ from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.conversations import ConversationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
+from tests.scenarios.chat_completions.desk import ChatHost
+from tests.scenarios.chat_completions.desk import open_desk as open_chat_desk
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
 KEY = "the-key-of-the-node-client"
@@ -32,7 +35,7 @@ def run(tmp_path: Path) -> Script:
     """Runs a script as a user's own: beside its `node_modules`, with the address in the environment."""
     (tmp_path / "node_modules").symlink_to(INSTALLED, target_is_directory=True)
 
-    async def run_script(name: str, desk: ResponsesHost) -> None:
+    async def run_script(name: str, desk: ResponsesHost | ChatHost) -> None:
         script = shutil.copy(SCRIPTS / name, tmp_path)
         environment = {"OPENAI_BASE_URL": f"{desk.url}/v1", "OPENAI_API_KEY": KEY}
         process = await asyncio.create_subprocess_exec(
@@ -155,14 +158,19 @@ async def test_a_socket(run: Script) -> None:
         assert len(desk.tap.connections) == 1
 
 
-@pytest.mark.parametrize(("name", "asked"), [("repeated.mjs", 3), ("ai_repeated.mjs", 2)])
-async def test_a_failed_run_was_repeated(run: Script, name: str, asked: int) -> None:
-    if name.startswith("ai"):
-        node_with("ai", "the Responses API with")
+async def test_a_failed_run_was_repeated(run: Script) -> None:
     shop = Shop()
     async with _open(shop.agent()) as desk:
-        await run(name, desk)
-        assert (shop.charged, len(desk.runs())) == ([5] * asked, asked)
+        await run("repeated.mjs", desk)
+        assert (shop.charged, len(desk.runs())) == ([5] * 3, 3)
+
+
+async def test_a_failed_run_was_repeated_by_the_ai_sdk(run: Script) -> None:
+    node_with("ai", "both APIs with")
+    shop = Shop()
+    async with open_chat_desk(shop.agent(), beside=[ResponsesChannel()]) as desk:
+        await run("ai_repeated.mjs", desk)
+        assert shop.charged == [5] * 4
 
 
 async def test_errors(run: Script) -> None:

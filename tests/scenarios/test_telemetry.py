@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, NativeIdAllowlist
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import EchoAgent, RecordingTelemetry, serving
+from frontdesk_testing import EchoAgent, RecordingTelemetry, serving
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat

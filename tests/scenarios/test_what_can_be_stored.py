@@ -9,7 +9,7 @@ import pytest
 from agent_framework import AgentSession, ContextProvider, Message
 
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.faults.loop_steps import counted_steps
 from tests.scenarios.cast import scripted
 from tests.scenarios.desk import open_desk

@@ -16,7 +16,7 @@ from agent_framework import (
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.request import ChannelRequest, ClientOutput
+from frontdesk.models.request import ChannelRequest, ClientOutput
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import PATH, InvocationsHost, open_desk, parse_events
 from tests.scenarios.pausing import Inn, Till

@@ -11,8 +11,8 @@ from agent_framework import WorkflowBuilder, WorkflowExecutor, workflow
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import serving
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import serving
 from tests.scenarios.pausing import Choice, Clerk, Inn, Offer, Till
 
 YES = {"accepted": True, "nights": 2}

@@ -5,17 +5,17 @@ from typing import Any
 
 from agent_framework import AgentResponse, Message
 
-from frontdesk.data.conversation import Conversation
-from frontdesk.data.delivery import Route
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ConversationScope
-from frontdesk.data.run import RunRecord
-from frontdesk.host.conversations.history import rebuild_history
+from frontdesk.host.conversations.editor import rebuild_history
+from frontdesk.models.conversation import Conversation
+from frontdesk.models.delivery import Route
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import AdmittedRequest, ChannelRequest, ChannelSession, ConversationScope
+from frontdesk.models.run import RunRecord
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock, FakeIds
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock, FakeIds
 
 
 def admitted(
@@ -58,7 +58,7 @@ class Room:
         )
         async with self.store.transaction() as transaction:
             transaction.save_conversation(made)
-        return ChannelSession(openai_conversation_id=conversation_id)
+        return ChannelSession(conversation_id=conversation_id)
 
     async def open(self, *, tracked: ConversationScope | None = None, waits: bool = False, **fields: Any) -> Turn:
         self._runs += 1

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.target import TargetInfo
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.request import AdmittedRequest, ChannelSession, ConversationScope
-from frontdesk.data.response_target import ResponseTarget
-from frontdesk.data.session import SessionName
 from frontdesk.errors import InvalidRequestError
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.reply import ResponseTarget
+from frontdesk.models.request import AdmittedRequest, ChannelSession, ConversationScope
+from frontdesk.models.run import BackgroundRun
+from frontdesk.models.session import SessionName
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.job import Job
 from tests.sessions.admitted import Room, admitted

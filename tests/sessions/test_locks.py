@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import SessionBusyError
-from frontdesk.sessions.locks import SessionLocks
+from frontdesk.sessions.turns import SessionLocks
 
 
 async def settle() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.run import RunFailure
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import StoreUnavailableError
+from frontdesk.models.run import RunFailure
 from tests.sessions.admitted import Room, admitted
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")

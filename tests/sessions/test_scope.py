@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.request import ConversationScope
-from frontdesk.data.session import SessionName
+from frontdesk.models.request import ConversationScope
+from frontdesk.models.session import SessionName
 from frontdesk.sessions.scope import SHARED, tracked_name
 
 PERSON = SessionName(owner="alice", kind="tracked")

@@ -5,7 +5,7 @@ from typing import Any
 from agent_framework import Message
 
 from frontdesk.ids import RandomIds, time_of
-from frontdesk.sessions.transcripts import as_transcript
+from frontdesk.sessions.session_list import as_transcript
 
 FIRST, SECOND = RandomIds().new("msg"), RandomIds().new("msg")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
-from frontdesk.data.request import ChannelSession
-from frontdesk.data.session import SessionName
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError, StaleTurnError
+from frontdesk.models.identity import ANONYMOUS, Caller, ChannelIdentity
+from frontdesk.models.request import ChannelSession
+from frontdesk.models.session import SessionName
 from frontdesk.sessions.turn import Turn
 from tests.sessions.admitted import Room
 
@@ -47,7 +47,7 @@ class TestSessionMode:
 
     @pytest.mark.parametrize(
         "fields",
-        [{"key": "mine"}, {"session": ChannelSession(openai_conversation_id="c")}, {"tracked": "per_user"}],
+        [{"key": "mine"}, {"session": ChannelSession(conversation_id="c")}, {"tracked": "per_user"}],
         ids=["key", "conversation", "tracked"],
     )
     async def test_required_is_content_with_any_name(self, room: Room, fields: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ class TestNames:
         assert session_of(turn) == first.session_id
 
     async def test_a_stranger_cannot_name_a_new_session(self, room: Room) -> None:
-        for session in (ChannelSession(key="mine"), ChannelSession(openai_conversation_id="c")):
+        for session in (ChannelSession(key="mine"), ChannelSession(conversation_id="c")):
             with pytest.raises(NotFoundError):
                 await room.open(caller=STRANGER, session=session)
         assert not room.ids.made

@@ -20,12 +20,13 @@ from agent_framework import (
 from msgspec import structs
 from pydantic import BaseModel
 
-from frontdesk.abc.target import TargetInfo
-from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.request import ClientTool
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.identity import IsolationKeys
+from frontdesk.models.request import ClientTool
+from frontdesk.scripted import ScriptedChatClient
 from frontdesk.targets.agent import AgentTarget
-from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent, ScriptedChatClient
+from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.sessions.admitted import Room
 from tests.targets.turns import adapted, run, stream, turn_of
 

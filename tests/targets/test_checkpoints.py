@@ -13,8 +13,8 @@ from agent_framework import (
     WorkflowMessage,
 )
 
-from frontdesk.data.session import CheckpointRef
 from frontdesk.errors import UnavailableError
+from frontdesk.models.session import CheckpointRef
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, answers_in, own_storage
 from tests.scenarios.pausing import Clerk, Inn
 

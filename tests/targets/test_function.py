@@ -8,9 +8,9 @@ from typing import Annotated, Any, Optional
 import pytest
 from agent_framework import AgentResponse, AgentResponseUpdate, AgentSession, Content, Message
 
-from frontdesk.data.request import ClientTool
 from frontdesk.errors import InvalidRequestError
-from frontdesk.targets.function import FunctionTarget
+from frontdesk.models.request import ClientTool
+from frontdesk.targets.detect import FunctionTarget
 from tests.sessions.admitted import Room
 from tests.targets.turns import adapted, run, stream, turn_of
 

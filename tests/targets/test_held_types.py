@@ -19,9 +19,9 @@ from agent_framework import (
 )
 from pydantic import BaseModel
 
-from frontdesk.data.session import CheckpointRef
+from frontdesk.models.session import CheckpointRef
+from frontdesk.targets.blueprint import register_held_types
 from frontdesk.targets.checkpoints import Checkpoints
-from frontdesk.targets.held_types import register_held_types
 
 
 class Colour(Enum):

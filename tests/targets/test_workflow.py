@@ -27,14 +27,14 @@ from agent_framework import (
     workflow,
 )
 
-from frontdesk.data.delivery import Route
-from frontdesk.data.request import ClientTool
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, TargetError, UnsupportedError
 from frontdesk.history.staged import install_history
+from frontdesk.models.delivery import Route
+from frontdesk.models.request import ClientTool
+from frontdesk.scripted import ScriptedChatClient
 from frontdesk.targets.checkpoints import Checkpoints
 from frontdesk.targets.detect import adapt
 from frontdesk.targets.workflow import WorkflowTarget
-from frontdesk.testing import ScriptedChatClient
 from tests.sessions.admitted import Room
 from tests.targets.turns import adapted, run, stream, turn_of
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from frontdesk.abc.target import Target
+from frontdesk.concurrency.current import current_turn
 from frontdesk.history.staged import install_history
-from frontdesk.kit.aio.current import current_turn
+from frontdesk.interfaces.target import Target
 from frontdesk.sessions.turn import Turn
 from frontdesk.targets.detect import adapt
 from tests.sessions.admitted import Room

@@ -18,7 +18,7 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 HOSTED = bool(os.environ.get("FOUNDRY_HOSTING_ENVIRONMENT"))
 

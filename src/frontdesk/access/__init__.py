@@ -1,1 +1,1 @@
-"""Identification and authorization of callers, and the links between their accounts."""
+"""Identification and authorization of callers, and links between their accounts."""

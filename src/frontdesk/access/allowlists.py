@@ -1,20 +1,102 @@
-"""The built-in allowlists. A caller is let in by `ALLOW` alone."""
+"""The built-in allowlists, and their evaluation. A caller is admitted only by `ALLOW`."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
-from frontdesk.abc.allowlist import AllowlistDecision, AuthorizationContext, IdentityAllowlist
-from frontdesk.access.loaded import Ids, LoadedIds
-from frontdesk.clock import Clock
-from frontdesk.kit.aio.calls import maybe_await
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.concurrency.tasks import maybe_await, spawn_clean
+from frontdesk.interfaces.access import AllowlistDecision, AuthorizationContext, IdentityAllowlist
 from frontdesk.loggers import access as log
+from frontdesk.models.settings import check_settings, seconds_finding
+
+Ids = Collection[str] | Awaitable[Collection[str]]
+
+LOAD_SECONDS = 10.0
+"""The seconds that a loader may take."""
+RETRY_SECONDS = 1.0
+"""The seconds before a loader that has failed is called again."""
+
+
+class LoadedIds:
+    """Cached ids of an allowlist with a single concurrent load.
+
+    Callers wait for a load, except while the loader fails and an earlier list exists.
+    """
+
+    def __init__(self, ids: Collection[str] | Callable[[], Ids], cache_seconds: float, clock: Clock | None) -> None:
+        check_settings("NativeIdAllowlist", seconds_finding("cache_seconds", cache_seconds))
+        self._loader = ids if callable(ids) else None
+        self._ids: frozenset[str] = frozenset() if callable(ids) else checked(ids)
+        self._cache_seconds = cache_seconds
+        self._clock = clock or SystemClock()
+        self._loaded_at: float | None = None
+        self._tried_at: float | None = None
+        self._failing = False
+        self._loading: asyncio.Task[None] | None = None
+
+    @property
+    def fixed(self) -> frozenset[str] | None:
+        return self._ids if self._loader is None else None
+
+    async def present(self) -> frozenset[str]:
+        """Return the last loaded ids, at most `cache_seconds` old while the loader works."""
+        if self._loader is not None and self._is_due():
+            if self._loading is None or self._loading.done():
+                self._loading = spawn_clean(self._load(self._loader))
+            if not self._failing or self._loaded_at is None:
+                # One caller may be cancelled while others still wait.
+                await asyncio.shield(self._loading)
+        return self._ids
+
+    def _is_due(self) -> bool:
+        now = self._clock.now()
+        # A clock that was set back must not keep an old list valid.
+        fresh = self._loaded_at is not None and 0 <= now - self._loaded_at < self._cache_seconds
+        tried = self._tried_at is not None and 0 <= now - self._tried_at < min(RETRY_SECONDS, self._cache_seconds)
+        return not fresh and not tried
+
+    async def _load(self, loader: Callable[[], Ids]) -> None:
+        work = spawn_clean(_loaded(loader))
+        try:
+            await asyncio.wait([work], timeout=LOAD_SECONDS)
+        finally:
+            work.cancel()
+        self._tried_at = self._clock.now()
+        failure = work.exception() if work.done() and not work.cancelled() else TimeoutError("it takes too long")
+        self._failing = failure is not None
+        if failure is None:
+            self._ids, self._loaded_at = work.result(), self._tried_at
+        elif self._loaded_at is None:
+            log.error("an allowlist could not be loaded, and allows nobody", exc_info=failure)
+        else:
+            log.warning("an allowlist could not be loaded again, and stays as it was", exc_info=failure)
+
+
+async def _loaded(loader: Callable[[], Ids]) -> frozenset[str]:
+    return checked(await maybe_await(loader()))
+
+
+def checked(ids: Any) -> frozenset[str]:
+    """Return ids as a set. Reject a single string, which would count letter by letter, and ids that are not strings.
+
+    Mappings are rejected because their values would be ignored: `{"alice": False}` would allow Alice.
+    """
+    if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Collection):
+        raise TypeError(f"native ids must be a list or set of texts, not {type(cast(object, ids)).__name__}")
+    listed = cast("Collection[Any]", ids)
+    for native_id in listed:
+        if not isinstance(native_id, str) or not native_id:
+            raise TypeError(f"a native id must be a text that is not empty, not {native_id!r}")
+    return frozenset(listed)
+
 
 ALLOW, DENY, ABSTAIN = AllowlistDecision.ALLOW, AllowlistDecision.DENY, AllowlistDecision.ABSTAIN
 ClaimValue = str | int | bool
 
 
 class AllowAll:
-    """Allows everyone whom the channel has verified."""
+    """Allows every user whom the channel has verified."""
 
     requires_linked_claims = False
 
@@ -23,11 +105,11 @@ class AllowAll:
 
 
 class NativeIdAllowlist:
-    """Allows the users whose native ids are listed, and nobody else; names and chats never count.
+    """Allows only users whose native ids are listed. Names and chats never count.
 
-    The list is fixed, or loaded by a function (async, if it is slow) and kept for `cache_seconds`. While it can't be
-    loaded, the last one counts; before the first, everyone is denied. With `channel` it decides about that channel's
-    users only.
+    The list is fixed, or loaded by a function (async if it is slow) and cached for `cache_seconds`. If loading fails,
+    the last list applies. Before the first list, everyone is denied. With `channel`, it only decides about users of
+    that channel.
     """
 
     requires_linked_claims = False
@@ -57,13 +139,17 @@ class NativeIdAllowlist:
 
 
 class LinkedClaimAllowlist:
-    """Allows people with a verified claim that has one of the given values; a claim may have several values itself."""
+    """Allows people with a verified claim that has one of the given values. Multi-valued claims are supported."""
 
     requires_linked_claims = True
 
     def __init__(self, claim: str, values: ClaimValue | Collection[ClaimValue]) -> None:
         self.claim = claim
         listed = [values] if isinstance(values, (str, int)) else list(values)
+        if isinstance(values, Mapping):
+            raise TypeError("LinkedClaimAllowlist: the values must be a list, got a mapping")
+        if not isinstance(cast(object, claim), str):
+            raise TypeError(f"LinkedClaimAllowlist: the claim must be a name, got {type(claim).__name__}")
         if not claim or not listed:
             raise ValueError("LinkedClaimAllowlist needs the name of a claim, and at least one value")
         if not all(isinstance(value, (str, int)) for value in cast("list[Any]", listed)):
@@ -86,8 +172,6 @@ def _values(value: Any) -> Collection[Any]:
 
 
 class _Combined:
-    """Several allowlists that decide together; without any, the decision is `ABSTAIN`."""
-
     def __init__(self, *allowlists: IdentityAllowlist) -> None:
         for allowlist in allowlists:
             if not is_allowlist(allowlist):
@@ -97,12 +181,11 @@ class _Combined:
 
     @property
     def requires_linked_claims(self) -> bool:
-        """Tell whether one of them can't decide without claims."""
         return any(requires_linked_claims(allowlist) for allowlist in self.parts)
 
 
 class AnyOfAllowlists(_Combined):
-    """Allows callers whom one of several allowlists allows; denies those whom all deny."""
+    """Allows callers whom at least one allowlist allows. Denies callers whom all deny."""
 
     async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
         decisions: set[AllowlistDecision] = set()
@@ -114,7 +197,7 @@ class AnyOfAllowlists(_Combined):
 
 
 class AllOfAllowlists(_Combined):
-    """Allows callers whom each of several allowlists allows; denies those whom one denies."""
+    """Allows callers whom all allowlists allow. Denies callers whom at least one denies."""
 
     async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
         decisions: set[AllowlistDecision] = set()
@@ -126,7 +209,7 @@ class AllOfAllowlists(_Combined):
 
 
 class CallableAllowlist:
-    """Calls a function, sync or async; `requires_linked_claims` makes the build check that claims have a source."""
+    """Calls a sync or async function. `requires_linked_claims` makes the build check that claims have a source."""
 
     def __init__(
         self,
@@ -142,7 +225,7 @@ class CallableAllowlist:
 
 
 async def evaluate(allowlist: IdentityAllowlist, context: AuthorizationContext) -> AllowlistDecision:
-    """Return the decision of an allowlist; anything that is no decision, such as `True`, counts as a denial."""
+    """Return the decision of an allowlist. A value that is not a decision, such as `True`, counts as a denial."""
     decision: Any = await maybe_await(allowlist.evaluate(context))
     if isinstance(decision, AllowlistDecision):
         return decision
@@ -151,12 +234,11 @@ async def evaluate(allowlist: IdentityAllowlist, context: AuthorizationContext) 
 
 
 def requires_linked_claims(allowlist: IdentityAllowlist) -> bool:
-    """Tell whether an allowlist declares that it can't decide without claims."""
     return getattr(allowlist, "requires_linked_claims", False) is True
 
 
 def walk(allowlist: Any) -> Iterator[Any]:
-    """Yield an allowlist and all its parts."""
+    """Yield an allowlist and all nested allowlists."""
     yield allowlist
     if isinstance(allowlist, _Combined):
         for part in allowlist.parts:
@@ -164,5 +246,4 @@ def walk(allowlist: Any) -> Iterator[Any]:
 
 
 def is_allowlist(given: Any) -> bool:
-    """Tell whether an object is an allowlist."""
     return not isinstance(given, type) and callable(getattr(given, "evaluate", None))

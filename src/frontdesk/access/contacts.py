@@ -1,35 +1,36 @@
-"""Stores how people can be reached: their newest attributes, and the reference of their channel."""
+"""Stores contacts: the latest attributes of an identity and its conversation reference."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.codec import encode_within
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, PushGroup, Reach
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import CodecError, IdentityChangedError
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import access as log
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord, PushGroup, Reach
+from frontdesk.models.request import ChannelRequest
+from frontdesk.serialization.codec import encode_within
 
 LONGEST_REFERENCE = 4096
 """The number of bytes that a reference may have as JSON."""
 
 
 def check_reference(reference: Mapping[str, Any]) -> None:
-    """Raise a `ValueError` for a reference that can't be stored; its content is not in the message."""
+    """Raise `ValueError` if a reference cannot be stored. The message does not contain its content."""
     encode_within(dict(reference), LONGEST_REFERENCE, "a reference")
 
 
 class Contacts:
-    """Writes only what has changed, and only for those who have a record."""
+    """Writes contact data. Only changes are written, and only for identities that have a record."""
 
     def __init__(
         self, store: HostStateStore, clock: Clock, *, grouped: Collection[str] = (), introduces: bool = False
     ) -> None:
-        """Reach people on channels of `grouped` in the groups that they share.
+        """Configure how people are reached. On channels of `grouped` they are reached in their shared groups.
 
-        `introduces` stores new identities, where isolation keys come from elsewhere and nothing else stores them.
+        `introduces` stores new identities. It is needed where isolation keys come from elsewhere and nothing else
+        stores them.
         """
         self._identities = store.identities
         self._store = store
@@ -38,14 +39,14 @@ class Contacts:
         self._introduces = introduces
 
     def says_something(self, caller: Caller, identity: ChannelIdentity, request: ChannelRequest) -> bool:
-        """Tell whether a request may say how its sender is reached, before anything is looked up."""
+        """Return True if a request may contain contact data of its sender. Nothing is looked up."""
         if not identity.attributes and not request.reference and request.channel not in self._grouped:
             return False
         # A request tells how its own caller is reached, not a person whom a hook has set instead.
         return identity.key == caller.identity.key and not caller.anonymous
 
     async def note(self, identity: ChannelIdentity, request: ChannelRequest, owner: str) -> None:
-        """Store how the sender of an admitted request is reached; `owner` is the sender's own key."""
+        """Store contact data of the sender of an admitted request. `owner` is the sender's own key."""
         record = await self._identities.find(identity)
         has_place = bool(request.reference) or request.channel in self._grouped
         if record is None and has_place and self._introduces and request.granted_key is None:
@@ -60,7 +61,7 @@ class Contacts:
             await self._keep_changes(identity, request)
 
     async def keep(self, identity: ChannelIdentity, owner: str, reference: Mapping[str, Any]) -> None:
-        """Store a reference for a person who was admitted, or can be once they are linked."""
+        """Store a reference for a person who was admitted, or can be admitted after linking."""
         check_reference(reference)
         if await self._identities.find(identity) is None:
             await self._introduce(identity, owner)
@@ -96,7 +97,7 @@ class Contacts:
                 transaction.keep_group(identity, reach.group)
 
     def _reach_now(self, request: ChannelRequest, reference: Mapping[str, Any], reach: Reach) -> Reach:
-        """Return how the sender of a request is reached now."""
+        """Return the updated contact data of the sender of a request."""
         if request.channel in self._grouped and request.conversation_id is not None:
             group = PushGroup(conversation_id=request.conversation_id, reference=reference) if request.group else None
             reach = reach.replace(group=group)
@@ -104,7 +105,7 @@ class Contacts:
 
 
 def _storable_reference(request: ChannelRequest) -> Mapping[str, Any]:
-    """Return the reference of a request; an empty one if it can't be stored, because the answer matters more."""
+    """Return the reference of a request, or an empty one if it cannot be stored. Answering has priority."""
     if not request.reference:
         return {}
     try:

@@ -1,21 +1,21 @@
-"""The identities that share a key, and the changes that a link or an unlink makes to them. Pure.
+"""Families of linked identities that share an isolation key, and the changes of a link or unlink. Pure.
 
-A family is a tree. Its root is the identity whose own key all members share. Every other member was linked to a member
-(`via`), and has a key of its own to which it goes back (`previous_key`). A member that leaves takes its descendants
-along: each goes back to its own key, and no member keeps a key that no link leads to.
+A family is a tree. The root is the identity whose own key all members share. Every other member was linked to a member
+(`via`) and keeps its own earlier key (`previous_key`). A member that leaves takes its descendants along. Each of them
+gets back its own key, so no member keeps a key without a link to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord
-from frontdesk.data.link import LinkProof, LinkRecord
+from frontdesk.models.identity import ChannelIdentity, IdentityRecord
+from frontdesk.models.link import LinkProof, LinkRecord
 
 Key = tuple[str, str]
 
 
 class Family(NamedTuple):
-    """The identities that share one key, with their records and links; an identity without a link is alone in one."""
+    """Identities that share one key, with their records and links. An unlinked identity forms its own family."""
 
     key: str
     records: Mapping[Key, IdentityRecord]
@@ -28,7 +28,7 @@ class Family(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The changes to write in one transaction."""
+    """Changes to write in one transaction."""
 
     records: Sequence[tuple[IdentityRecord, IdentityRecord]]
     """Each record as it is to be, and as it must be now."""
@@ -42,12 +42,12 @@ class Change(NamedTuple):
 
 
 def first_of(links: Iterable[LinkRecord]) -> LinkRecord:
-    """Return the link of the identity that was there first: the root of the family, or else by time."""
+    """Return the root link of the family, or the oldest one."""
     return min(links, key=lambda link: (link.previous_key is not None, link.linked_at, link.identity.key))
 
 
 def merge(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
-    """Merge two families: all get the survivor's key, and those who had another can still read under that."""
+    """Merge two families under the survivor's key. Members with another key keep read access under it."""
     who = proof.identity.key
     links = {key: _proved(link, proof, now) if key == who else link for key, link in other.links.items()}
     if who not in links:
@@ -71,7 +71,7 @@ def merge(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float
 
 
 def split(family: Family, who: Key) -> Change | None:
-    """Remove a member from a family, with all who were linked to it only through that member."""
+    """Remove a member from a family, with all members that were linked only through it."""
     if who not in family.links:
         return None
     staying = _staying(family.links, who)
@@ -96,14 +96,54 @@ def split(family: Family, who: Key) -> Change | None:
     return Change([*left, *stayed], gone=gone, divided=family.key if left else None)
 
 
+def join_names(home: Family, at: Key, other: Family, who: Key) -> Change | None:
+    """Join two identities of one principal: `at` represents both and can read what either owns.
+
+    The other identity keeps the key of the first one, for hosts that still look it up. Return None if both are linked
+    to different families, because the right one is then ambiguous.
+    """
+    mine, theirs = home.links.get(at), other.links.get(who)
+    if mine is not None and theirs is not None and home.key != other.key:
+        return None
+    own, left = home.records[at], other.records[who]
+    moves = mine is None and theirs is not None
+    key = left.isolation_key if moves else own.isolation_key
+    owned = [record.isolation_key if link is None else _home(link) for record, link in ((own, mine), (left, theirs))]
+    joined = tuple(dict.fromkeys(each for each in (*own.joined, *left.joined, *owned) if each != key))
+    archived = tuple(dict.fromkeys(each for each in (*own.archived, *left.archived) if each != key))
+    stands = own.replace(isolation_key=key, archived=archived, joined=joined, version=_next(own))
+    rest = left.replace(isolation_key=key, archived=(), joined=(), version=_next(left))
+    members = {**home.records, **other.records}
+    kept = _kept(record for name, record in members.items() if name not in (at, who))
+    given_up = next((record.isolation_key for record in (own, left) if record.isolation_key != key), None)
+    links, gone = ([], []) if theirs is None else _renamed(other.links, theirs, mine, own.identity)
+    return Change([(stands, own), (rest, left), *kept], links, gone, given_up=given_up)
+
+
+def _renamed(
+    links: Mapping[Key, LinkRecord], old: LinkRecord, own: LinkRecord | None, identity: ChannelIdentity
+) -> tuple[list[LinkRecord], list[LinkRecord]]:
+    """Return the links that replace a linked identity by another one, and the link that ends."""
+    if own is None:
+        return [old.replace(identity=identity)], [old]
+    # Both are in the family: who was linked through the one that goes is linked through the one that stays.
+    others = [link for link in links.values() if link.link_id not in (old.link_id, own.link_id)]
+    changed = [link.replace(via=own.link_id) for link in others if link.via == old.link_id]
+    if old.previous_key is None:
+        changed.append(own.replace(previous_key=None, via=None))
+    elif own.via == old.link_id:
+        changed.append(own.replace(via=old.via))
+    return changed, [old]
+
+
 def leaving(family: Family, who: Key) -> list[ChannelIdentity]:
-    """Return the identities that leave with a member, itself included."""
+    """Return the identities that leave with a member, including itself."""
     staying = _staying(family.links, who)
     return [link.identity for key, link in family.links.items() if key not in staying]
 
 
 def _staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
-    """Return the members whose path to the root does not lead through a given member."""
+    """Return the members whose path to the root does not contain a given member."""
     by_id = {link.link_id: key for key, link in links.items() if key != who}
     staying: set[Key] = set()
     for key in by_id.values():
@@ -118,7 +158,6 @@ def _staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
 
 
 def _rerooted(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[tuple[LinkRecord, str | None]]:
-    """Return each link with its new parent, once the tree is rerooted at `who` and attached to the link `via`."""
     by_id = {link.link_id: link for link in links.values()}
     parents: dict[str, str] = {}
     ancestor: LinkRecord | None = links[who]

@@ -1,28 +1,246 @@
-"""The gate: the only place that makes an `AdmittedRequest`."""
+"""Identifies and authorizes callers. `Gate` is the only code that creates an `AdmittedRequest`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Literal, get_args
 
-from frontdesk.abc.allowlist import AccessRule, Allowed, Decision, Denied
-from frontdesk.abc.linker import IdentityLinker
-from frontdesk.access.authorize import REFUSED, Authorizer
+from frontdesk.access.allowlists import AllowAll, NativeIdAllowlist, evaluate
 from frontdesk.access.contacts import Contacts
 from frontdesk.access.identify import IdentityKeys
-from frontdesk.access.link_policy import TierPolicy
-from frontdesk.access.policy import OPEN
+from frontdesk.access.policy import TierPolicy, as_rule
 from frontdesk.clock import Clock
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.response_target import Address
+from frontdesk.concurrency.tasks import maybe_await
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError, UnlinkedError
+from frontdesk.hooks import call_access
+from frontdesk.http.idempotency import run_id_of
 from frontdesk.ids import Ids
-from frontdesk.kit.hooks import call_access
-from frontdesk.kit.http.idempotency import run_id_of
+from frontdesk.interfaces.access import (
+    AccessRule,
+    Allowed,
+    Allowlist,
+    AllowlistDecision,
+    AuthorizationContext,
+    ClaimSource,
+    Decision,
+    Denied,
+    IdentityAllowlist,
+    LinkRequired,
+)
+from frontdesk.interfaces.linker import IdentityLinker
 from frontdesk.loggers import access as log
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
+from frontdesk.models.link import LinkRecord
+from frontdesk.models.reply import Address
+from frontdesk.models.request import AdmittedRequest, ChannelRequest, Operation
+
+Verdict = Literal[
+    "allowed",
+    "link_required",
+    "allowlist_denied_pre_link",
+    "allowlist_denied_post_link",
+    "allowlist_abstained",
+    "link_unavailable",
+]
+Linking = Literal["none", "plain", "with_claims"]
+"""Whether a caller could be linked, and whether that would prove claims."""
+
+
+def before_link(decision: AllowlistDecision, *, require_link: bool) -> Verdict | None:
+    """Return the verdict from the identity and the channel's own claims, or None if it depends on a link."""
+    if decision is AllowlistDecision.DENY:
+        return "allowlist_denied_pre_link"
+    return "allowed" if decision is AllowlistDecision.ALLOW and not require_link else None
+
+
+def after_link(
+    decision: AllowlistDecision | None, *, require_link: bool, linked: bool, linking: Linking = "none"
+) -> Verdict:
+    """Return the verdict if `before_link` returned None. `decision` is that of the second phase, if there was one."""
+    if not linked and require_link:
+        return "link_unavailable" if linking == "none" else "link_required"
+    if decision is AllowlistDecision.ALLOW:
+        return "allowed"
+    denied = decision is AllowlistDecision.DENY
+    if not linked and (linking == "with_claims" or (linking == "plain" and not denied)):
+        # The channel's own claims were not enough, and a link may prove others.
+        return "link_required"
+    return "allowlist_denied_post_link" if denied else "allowlist_abstained"
+
+
+REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver gave no isolation key")
+REASONS = {
+    "allowlist_denied_pre_link": "the allowlist denies this identity",
+    "allowlist_denied_post_link": "the allowlist denies what was proved of this identity",
+    "allowlist_abstained": "no allowlist lets this identity in",
+    "link_unavailable": "a link is required, and this identity can't be linked",
+    "unknown_channel": "the host has no channel of this name",
+}
+_DENIED = {reason: Denied(reason_code=reason, log_details=why) for reason, why in REASONS.items()}
+
+
+class Authorizer:
+    def __init__(
+        self,
+        keys: IdentityKeys,
+        rules: Mapping[str, AccessRule],
+        linker: IdentityLinker | None,
+    ) -> None:
+        """Configure the access rule of each channel. Identities on other channels are denied."""
+        self._keys = keys
+        self._rules = rules
+        self._linker = linker
+        # A channel that is open to everyone needs no decision for each caller.
+        self._open = frozenset(name for name, rule in rules.items() if linker is None and _is_open(rule))
+
+    def decide(
+        self,
+        caller: Caller,
+        channel: str | None = None,
+        identity: ChannelIdentity | None = None,
+        rule: AccessRule | None = None,
+        hooked: bool = False,
+    ) -> Coroutine[Any, Any, Decision]:
+        """Return the access decision for a caller on a channel, or for another identity that the caller may act for.
+
+        This changes nothing. `channel` defaults to the channel of the identity. `rule` replaces the rule of the
+        channel. `hooked` means that a hook runs next and may add attributes for the operator's resolver. A channel
+        unknown to the host is denied, even with a `rule`.
+        """
+        if channel in self._open and identity is None and rule is None:
+            return self._with_key(caller.identity, caller.claims, "channel" if caller.claims else "none", hooked)
+        subject = identity or caller.identity
+        own = caller if identity is None else None
+        where = channel or subject.channel
+        if where not in self._rules:
+            # Principals stay known by a channel that was removed.
+            where = self._keys.channels_of(where)[0]
+        channel_rule = self._rules.get(where)
+        if channel_rule is None:
+            return _deny_unknown_channel()
+        return self._decide(subject, own, rule or channel_rule, hooked, where)
+
+    async def ask(
+        self,
+        who: Caller | ChannelIdentity,
+        require_link: bool | None,
+        allowlist: Allowlist | None,
+        claims: Mapping[str, Any] | None,
+    ) -> Decision:
+        """Return the decision about a caller, or about an identity with claims that operator code has verified."""
+        if isinstance(who, ChannelIdentity):
+            who = Caller(identity=who, claims=claims or {})
+        elif claims is not None:
+            raise TypeError("a caller brings their own claims; verified_claims are those of an identity")
+        rule = self._rules.get(who.identity.channel) if allowlist is None else as_rule(allowlist)
+        if rule is not None and require_link is not None:
+            rule = rule.replace(require_link=require_link)
+        return await self.decide(who, who.identity.channel, rule=rule)
+
+    async def _with_key(
+        self, identity: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
+    ) -> Decision:
+        keys = self._keys
+        key, waits = await keys.ask_before_hook(identity) if hooked else (await keys.look_up(identity), False)
+        if key is None and not keys.issues and not waits:
+            # Decided here and not at `admit`, because a stranger must reach no hook.
+            return REFUSED
+        return Allowed(isolation_key=key, verified_claims=claims, claim_source=source)
+
+    async def _decide(
+        self, identity: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool, channel: str
+    ) -> Decision:
+        """Return the decision about an identity. `caller` is set if the identity is the caller's own, with its claims.
+
+        Allowlists receive a principal as a user of `channel`, regardless of the channel under which the host stores it.
+        """
+        # All anonymous callers share one identity, which must not be linked to a person.
+        linker = None if caller is not None and caller.anonymous else self._linker
+        link = None if linker is None else await _link(linker, self._keys.one_of(identity))
+        claims: Mapping[str, Any] = {} if caller is None else caller.claims
+        allowed = await self._with_key(identity, claims, "channel" if claims else "none", hooked)
+        if not isinstance(allowed, Allowed):
+            return allowed
+        if link is not None:
+            allowed = allowed.replace(isolation_key=link.isolation_key)
+        seen = self._keys.seen_on(identity, channel)
+        context = _context(seen, allowed)
+        verdict = before_link(await _evaluate(rule.allowlist, context), require_link=rule.require_link)
+        proved = _proved(allowed, link)
+        if verdict == "allowed":
+            return allowed if claims else proved
+        if verdict is None:
+            # Without a link, only the channel's own claims are new in the second phase; and they are no link.
+            has_news = link is not None or (bool(claims) and not rule.require_link)
+            second = _context(seen, proved).replace(phase="post_link")
+            decision = await _evaluate(rule.allowlist, second) if has_news else None
+            linked, linking = link is not None, _linking(linker)
+            verdict = after_link(decision, require_link=rule.require_link, linked=linked, linking=linking)
+        return _decision(verdict, proved)
+
+
+async def _deny_unknown_channel() -> Decision:
+    return _DENIED["unknown_channel"]
+
+
+def _is_open(rule: AccessRule) -> bool:
+    return not rule.require_link and (rule.allowlist is None or type(rule.allowlist) is AllowAll)
+
+
+async def _link(linker: IdentityLinker, identity: ChannelIdentity) -> LinkRecord | None:
+    link: Any = await call_access("linker", linker.resolve, identity)
+    # The empty key owns the sessions of groups, and would open all of them.
+    if link is None or (isinstance(link, LinkRecord) and link.isolation_key):
+        return link
+    log.error("the linker has returned %s, which is no link: not linked", type(link).__name__)
+    return None
+
+
+async def _evaluate(allowlist: IdentityAllowlist | None, context: AuthorizationContext) -> AllowlistDecision:
+    if allowlist is None:
+        return AllowlistDecision.ALLOW
+    if type(allowlist) is NativeIdAllowlist:
+        # By far the most frequent allowlist; a fixed one can't fail, and needs no await.
+        decision = allowlist.evaluate(context)
+        if isinstance(decision, AllowlistDecision):
+            return decision
+        return await call_access("allowlist", maybe_await, decision)
+    return await call_access("allowlist", evaluate, allowlist, context)
+
+
+def _context(identity: ChannelIdentity, allowed: Allowed) -> AuthorizationContext:
+    return AuthorizationContext(
+        identity=identity,
+        isolation_key=allowed.isolation_key,
+        verified_claims=allowed.verified_claims,
+        claim_source=allowed.claim_source,
+    )
+
+
+def _proved(allowed: Allowed, link: LinkRecord | None) -> Allowed:
+    """Return the decision with the claims of the link, if any.
+
+    They replace the channel's claims, which may belong to another person.
+    """
+    if link is None or not link.claims:
+        return allowed
+    return allowed.replace(verified_claims=link.claims, claim_source="linker")
+
+
+def _linking(linker: IdentityLinker | None) -> Linking:
+    if linker is None:
+        return "none"
+    return "with_claims" if linker.gives_claims else "plain"
+
+
+def _decision(verdict: Verdict, proved: Allowed) -> Decision:
+    if verdict == "allowed":
+        return proved
+    return LinkRequired() if verdict == "link_required" else _DENIED[verdict]
+
+
+_OPERATIONS = frozenset[str](get_args(Operation))
 
 
 class Gate(Authorizer):
-    """Decides who is allowed in, and admits their requests."""
-
     link_by_claims: Callable[[Caller], Awaitable[bool]] | None = None
     """Links a caller by their verified claims, without a linking flow; returns whether that changed anything."""
 
@@ -33,14 +251,13 @@ class Gate(Authorizer):
         clock: Clock,
         rules: Mapping[str, AccessRule],
         *,
-        default: AccessRule = OPEN,
         linker: IdentityLinker | None = None,
         link_policy: TierPolicy | None = None,
         contacts: Contacts | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the rule of each channel as `rules`, and the prefix of its run ids as `run_prefixes`."""
-        super().__init__(keys, rules, default, linker)
+        """Configure the access rules (`rules`) and run id prefixes (`run_prefixes`) of the channels."""
+        super().__init__(keys, rules, linker)
         self._run_prefixes = run_prefixes or {}
         self._ids = ids
         self._clock = clock
@@ -48,10 +265,14 @@ class Gate(Authorizer):
         self._contacts = contacts
 
     async def authorize(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
-        """Return the decision that allows a caller, linked if a verified claim does that; raise an error for others.
+        """Return the decision that allows a caller, and raise otherwise. A verified claim may link the caller.
 
-        Before a hook, a caller whom the operator's resolver does not know has no key yet: `admit` asks it again.
+        Before a hook, a caller unknown to the operator's resolver has no key yet. `admit` calls the resolver again.
         """
+        if channel in self._open and not caller.claims and self._keys.issues:
+            # As `decide` does for a channel that is open to everyone, in one step: most requests come by here.
+            record = await self._keys.known(caller.identity)
+            return Allowed(isolation_key=None if record is None else record.isolation_key)
         decision = await self.decide(caller, channel, hooked=hooked)
         if caller.claims:
             decision = await self.link_and_decide(caller, channel, decision, hooked=hooked)
@@ -60,7 +281,7 @@ class Gate(Authorizer):
     async def link_and_decide(
         self, caller: Caller, channel: str, decision: Decision, *, hooked: bool = False
     ) -> Decision:
-        """Link a caller by a verified claim, and return the new decision; a caller who is denied is not linked."""
+        """Link a caller by a verified claim and return the new decision. Denied callers are not linked."""
         if self.link_by_claims is None or isinstance(decision, Denied):
             return decision
         if not await call_access("linker", self.link_by_claims, caller):
@@ -77,11 +298,15 @@ class Gate(Authorizer):
         run_id: str | None = None,
         trace: str | None = None,
     ) -> AdmittedRequest:
-        """Admit a request after the hook, and decide again about the fields that the hook changed.
+        """Admit a request after the hook, and decide again about fields that the hook changed.
 
-        `wire` is the request as it came in: everything it names must belong to the caller. A field that only the hook
-        has set counts as granted by the operator. `run_id` is the id of the run, where it was made before.
+        `wire` is the request as received: all ids in it must belong to the caller. A field that only the hook set
+        counts as granted by the operator. `run_id` is the id of the run if it was made earlier.
         """
+        if request.operation not in _OPERATIONS:
+            # It is stored, and a record with another one can't be read.
+            known = ", ".join(sorted(_OPERATIONS))
+            raise InvalidRequestError(f"operation must be one of {known}, got {request.operation!r}", param="operation")
         identity = caller.identity
         if request.response_target.addresses and request.response_target == wire.response_target:
             await self._check_destinations(wire, caller, allowed.isolation_key)
@@ -113,19 +338,18 @@ class Gate(Authorizer):
 
     def _run_id(self, request: ChannelRequest, owner: str, made: str | None) -> str:
         if request.idempotency_key is None:
-            return made or self.new_run_id(request.channel)
+            return made or self._ids.new(self._run_prefixes.get(request.channel, "run"))
         prefix = self._run_prefixes.get(request.channel, "run")
         return run_id_of(prefix, owner, request.channel, request.idempotency_key)
 
     def new_run_id(self, channel: str) -> str:
-        """Make an id for a run of a channel."""
         return self._ids.new(self._run_prefixes.get(channel, "run"))
 
     async def requester(self, admitted: AdmittedRequest) -> IdentityRecord | None:
-        """Return the record by which the requester still has the owner's key; refuse one who was unlinked meanwhile.
+        """Return the record that gives the requester the owner's key. Raise if the requester was unlinked meanwhile.
 
-        There is none where the key is not the host's to give: set by a hook, or by a resolver or linker of the
-        operator's own.
+        Return None if the host does not issue the key: it was set by a hook, or by the operator's own resolver or
+        linker.
         """
         if admitted.request.granted_key is not None:
             return None
@@ -144,7 +368,7 @@ class Gate(Authorizer):
     async def _decide_hooked(
         self, identity: ChannelIdentity, caller: Caller, channel: str, allowed: Allowed
     ) -> Allowed:
-        """Decide about an identity that a hook has set: the caller with other attributes, or another person."""
+        """Return the decision about an identity set by a hook: the caller with other attributes, or another person."""
         if identity.key == caller.identity.key:
             return self.require_allowed(await self.decide(caller.replace(identity=identity), channel), identity)
         if allowed.isolation_key is None and not self._keys.issues:
@@ -153,26 +377,35 @@ class Gate(Authorizer):
         return await self._decide_other(identity, caller, channel)
 
     async def _decide_other(self, identity: ChannelIdentity, caller: Caller, channel: str) -> Allowed:
-        """Decide about a person for whom a hook lets the caller act; the caller's channel sees that person's memory."""
+        """Return the decision about a person on whose behalf a hook lets the caller act.
+
+        The caller's channel gets access to that person's memory.
+        """
         allowed = self.require_allowed(await self.decide(caller, channel, identity), identity)
         if self._link_policy is not None and identity.channel != caller.identity.channel:
-            await self._link_policy.need("link", identity.channel, caller.identity.channel)
+            await self._link_policy.need("link", identity.channel, channel)
         return allowed
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
-        """Return the isolation key of a person who is allowed; `None` if the operator's resolver refuses them."""
+        """Return the isolation key of an allowed person, or None if the operator's resolver refuses them."""
         return await self._keys.issue(identity)
 
+    async def known_key(self, identity: ChannelIdentity) -> str | None:
+        """Return the isolation key that the host issued to an identity earlier, or None."""
+        return await self._keys.look_up(identity) if self._keys.issues else None
+
     async def _check_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
-        """Refuse addresses from the wire that are not the caller's own identities."""
-        others = {address.plain for address in wire.response_target.addresses} - {Address.of(caller.identity)}
+        """Reject destinations from the unhooked request that are not the caller's own identities."""
+        own = {Address.of(name) for name in self._keys.names_of(caller.identity)}
+        others = {address.plain for address in wire.response_target.addresses} - own
         if others and key is not None:
-            others -= {Address.of(identity) for identity in await self._keys.identities_of(key)}
+            known = await self._keys.identities_of(key)
+            others -= {Address.of(name) for identity in known for name in self._keys.names_of(identity)}
         if others:
             raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
 
     def require_allowed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
-        """Return a decision that allows the caller; raise an error that may be shown for any other."""
+        """Return the decision if it allows the caller. Otherwise raise an error that is safe to display."""
         if isinstance(decision, Allowed):
             return decision
         if isinstance(decision, Denied):
@@ -180,18 +413,18 @@ class Gate(Authorizer):
         raise LinkRequiredError
 
     def not_denied(self, decision: Decision, identity: ChannelIdentity) -> None:
-        """Raise an error for a caller who is denied; one who needs a link passes, so that they can get it."""
+        """Raise if a caller is denied. Callers that need a link pass, so that they can get one."""
         if isinstance(decision, Denied):
             raise self.refusal(decision, identity)
 
     def refusal(self, denied: Denied, identity: ChannelIdentity) -> ForbiddenError:
-        """Log the reason of a denial, and make an error that does not reveal it."""
+        """Log the reason of a denial and return an error that does not reveal it."""
         log.info("denied on %s: %s (%s)", identity.channel, denied.reason_code, denied.log_details)
         return ForbiddenError(denied.user_message, code="denied", group_message=denied.group_message)
 
 
 def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
-    """Return a request with its verified identity; refuse one that claims what only the operator may set."""
+    """Return the request with its verified identity. Reject fields that only the operator may set."""
     if request.session is not None and request.granted_key is not None:
         raise InvalidRequestError("A request can't name whose session it is.", param="session")
     if request.isolation is not None:
@@ -200,7 +433,7 @@ def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
 
 
 def _refuse_continuation(request: ChannelRequest) -> None:
-    """Refuse a new caller's request that continues a run or answers an approval, before a key is issued."""
+    """Reject a continuation or an approval answer from a new caller, before a key is issued."""
     if request.previous_run_id is not None:
         raise NotFoundError("There is no such run to continue.", param="previous_run_id")
     if request.approvals:

@@ -1,22 +1,23 @@
-"""Looks up the isolation keys of identities. A look-up writes nothing; a key is issued only after authorization."""
+"""Looks up the isolation keys of identities. A lookup writes nothing. Keys are issued after authorization."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from typing import Any
 
-from frontdesk.abc.allowlist import IdentityResolver
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access.families import first_of
+from frontdesk.access.principals import Principals
 from frontdesk.clock import Clock
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord
+from frontdesk.concurrency.tasks import maybe_await
+from frontdesk.hooks import call_access
 from frontdesk.ids import Ids
-from frontdesk.kit.aio.calls import maybe_await
-from frontdesk.kit.hooks import call_access
+from frontdesk.interfaces.access import IdentityResolver
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import access as log
+from frontdesk.models.identity import ChannelIdentity, IdentityRecord
 
 
 class _Watched(dict[str, Any]):
-    """Attributes that note when a missing one is read."""
+    """Attributes that record reads of missing keys."""
 
     missed = False
 
@@ -35,28 +36,50 @@ class _Watched(dict[str, Any]):
 
 
 class IdentityKeys:
-    """Isolation keys: from the operator's own resolver, or issued on first contact and remembered."""
-
-    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock, resolver: IdentityResolver | None = None) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        ids: Ids,
+        clock: Clock,
+        resolver: IdentityResolver | None = None,
+        principals: Principals | None = None,
+    ) -> None:
+        """Use `resolver`, or issue keys: one key for all identities of a principal on channels that share its auth."""
         self._store = store
         self._ids = ids
         self._clock = clock
         self._resolver = resolver
+        self._principals = principals
+        self.issues = resolver is None
+        """Whether an identity without a key gets one; otherwise the operator's resolver has refused it."""
 
-    @property
-    def issues(self) -> bool:
-        """Tell whether an identity without a key gets one; otherwise the operator's resolver has refused it."""
-        return self._resolver is None
+    def known(self, identity: ChannelIdentity) -> Awaitable[IdentityRecord | None]:
+        """Return the record of an identity, possibly cached."""
+        return self._store.identities.find(self.one_of(identity))
+
+    def one_of(self, identity: ChannelIdentity) -> ChannelIdentity:
+        """Return the canonical identity of an unlinked person."""
+        return identity if self._principals is None else self._principals.home_of(identity)
+
+    def names_of(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
+        return (identity,) if self._principals is None else self._principals.names_of(identity)
+
+    def seen_on(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
+        """Return the alias of an identity on a channel. Without one, return the identity unchanged."""
+        return identity if self._principals is None else self._principals.seen_on(identity, channel)
+
+    def channels_of(self, channel: str) -> Sequence[str]:
+        """Return the channels that share the identities of a channel, including itself."""
+        return (channel,) if self._principals is None else self._principals.channels_of(channel)
 
     async def look_up(self, identity: ChannelIdentity) -> str | None:
-        """Return the key of an identity, if it has one."""
         if self._resolver is not None:
             return await _resolve(self._resolver, identity)
-        record = await self._store.identities.find(identity)
+        record = await self._store.identities.find(self.one_of(identity))
         return None if record is None else record.isolation_key
 
     async def ask_before_hook(self, identity: ChannelIdentity) -> tuple[str | None, bool]:
-        """Return the key of an identity, and whether the resolver missed an attribute that a hook may add."""
+        """Return the key of an identity, and True if the resolver missed an attribute that a hook may add."""
         if self._resolver is None:
             return await self.look_up(identity), False
         watched = _Watched(identity.attributes)
@@ -64,14 +87,14 @@ class IdentityKeys:
         return key, key is None and watched.missed
 
     async def identities_of(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        """Return the known identities that share a key; about those without a link the resolver decides."""
+        """Return the known identities that share a key. For unlinked identities the resolver decides."""
         identities = await self._store.identities.of_owner(isolation_key)
         if self._resolver is None:
             return identities
         return [identity for identity in identities if await self._is_of(identity, isolation_key)]
 
     async def places_of(self, isolation_key: str, shared: Collection[str]) -> Sequence[ChannelIdentity]:
-        """Return the same, with the first identity alone on the channels that show all of a person's one mailbox."""
+        """Return the identities of a key, with only the first one on channels that have one mailbox per person."""
         identities = await self.identities_of(isolation_key)
         counted = Counter(identity.channel for identity in identities if identity.channel in shared)
         if not any(count > 1 for count in counted.values()):
@@ -86,13 +109,15 @@ class IdentityKeys:
         return link is not None or await self.look_up(identity) == isolation_key
 
     async def record(self, identity: ChannelIdentity) -> IdentityRecord | None:
-        """Return the record of an identity as it is now, whatever other processes have written."""
-        return await self._store.identities.find(identity, fresh=True)
+        """Return the current record of an identity, including writes of other processes."""
+        return await self._store.identities.find(self.one_of(identity), fresh=True)
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
-        """Return the key of an allowed identity, issued if need be; `None` if the operator's resolver refuses it."""
+        """Return the key of an allowed identity, issuing it if needed, or None if the operator's resolver refuses
+        it."""
         if self._resolver is not None:
             return await _resolve(self._resolver, identity)
+        identity = self.one_of(identity)
         record = IdentityRecord(identity=identity, isolation_key=self._ids.new("key"), created_at=self._clock.now())
         return (await self._store.identities.remember(record)).isolation_key
 

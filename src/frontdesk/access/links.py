@@ -1,8 +1,8 @@
-"""The host's side of linking: it stores grants, and is the only code that changes links, each time in a transaction.
+"""Stores link grants and changes links. The only code that changes links, each change in a transaction.
 
-Every change of a family gives each of its members a new version, and is written only if all of them have the version
-that was read. So of two concurrent changes one is written, and the other is computed again from its result. A turn
-that runs meanwhile ends under the key with which it began.
+A change of a family writes a new version for each member, and commits only if all members still have the version that
+was read. Of two concurrent changes, one is written and the other is recomputed from its result. A turn that runs during
+a change ends under the key with which it began.
 """
 
 import hashlib
@@ -10,23 +10,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from frontdesk.abc.linker import IdentityLinker, ReadsClaims
-from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.access.families import Change, Family, first_of, leaving, merge, split
+from frontdesk.access.families import Change, Family, first_of, join_names, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
-from frontdesk.access.link_policy import TierPolicy
+from frontdesk.access.policy import TierPolicy
+from frontdesk.chat.commands import locale_of_person
+from frontdesk.chat.i18n.texts import ENGLISH, Texts
+from frontdesk.chat.i18n.wording import person_phrase
 from frontdesk.clock import Clock
-from frontdesk.data.approval import AuditLine
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
-from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
 from frontdesk.errors import ConflictError, LinkRefusedError, Phrase, StoreError
+from frontdesk.identifiers import digest
 from frontdesk.ids import Ids
-from frontdesk.kit.chat.commands import locale_of_person
-from frontdesk.kit.chat.people import person_phrase
-from frontdesk.kit.chat.texts import ENGLISH, Texts
-from frontdesk.kit.names import digest
+from frontdesk.interfaces.linker import IdentityLinker, ReadsClaims
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import audit
+from frontdesk.models.approval import AuditLine, named_people
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
+from frontdesk.models.link import Grant, LinkProof, LinkRecord, Whoami
 
 MOST_LINKED = 20
 """The number of identities that one person can have."""
@@ -50,40 +50,40 @@ OnLinksChanged = Callable[[Sequence[ChannelIdentity]], Awaitable[None]]
 
 
 class CancelsQuestions(Protocol):
-    """Cancels the questions that wait for an owner, and settles the messages that show them."""
+    """Cancels pending questions of an owner and updates the messages that display them."""
 
     async def note_cancelled(
         self, owner: str, at: float, reason: str
     ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
-        """Return what cancels all that waits for an owner in a transaction, and what is done then."""
+        """Return a transaction step that cancels all pending questions of an owner, and a follow-up for after the
+        commit."""
         ...
 
     async def note_left(
         self, people: Sequence[ChannelIdentity]
     ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
-        """Return what settles the questions of others that people can't answer any more once they are unlinked."""
+        """Return a transaction step that updates questions that unlinked people can no longer answer, and a
+        follow-up."""
         ...
 
 
 class Messenger(Protocol):
-    """Sends messages that are no answers."""
+    """Sends messages that are not answers."""
 
     async def tell(self, identity: ChannelIdentity, text: str) -> bool:
-        """Send a text to a person in their direct chat, and tell whether that was possible."""
+        """Send a text to a person's direct chat. Return True if that was possible."""
         ...
 
     def notes(self, people: Sequence[ChannelIdentity], text: str, *, owner: str) -> Sequence[Delivery]:
-        """Return deliveries of a text to people's direct chats, to be written with the change that it is about."""
+        """Return deliveries of a text to direct chats, to be written in the transaction of the change they announce."""
         ...
 
     async def send(self, notes: Sequence[Delivery]) -> None:
-        """Send notes that were written."""
+        """Send notes that are already written."""
         ...
 
 
 class Links:
-    """The `LinkDesk` of a host."""
-
     def __init__(
         self,
         store: HostStateStore,
@@ -185,8 +185,11 @@ class Links:
         if there.key != other.key:
             notes += self._notes(other.identities, Phrase("link.now_with", _other(survivor)), here, there)
             notes += self._notes(there.identities, Phrase("link.now_here", _other(proof.identity)), here, there)
-        await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject)
         made = next(link for link in change.links if link.identity.key == proof.identity.key)
+        known = {link.link_id for link in (*there.links.values(), *other.links.values())}
+        is_new = made.link_id not in known or there.key != other.key
+        lines = [_linked(made, survivor, self.now())] if is_new or _newly_proved(made, other) else ()
+        await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject, lines)
         audit.info("linked %s with %s by %s (%s)", _shown(made.identity), _shown(survivor), made.linker, made.link_id)
         return made
 
@@ -198,19 +201,23 @@ class Links:
             raise LinkRefusedError(_TOO_MANY, code="too_many_links")
 
     async def _check_policy(self, there: Family, other: Family) -> None:
-        """Raise an error unless each channel of either family may learn what the other knows."""
+        """Raise unless the policy lets all channels of both families share."""
         if self._policy is None or there.key == other.key:
             return
-        sides = [sorted({identity.channel for identity in family.identities}) for family in (there, other)]
+        sides = [self._channels_of(family) for family in (there, other)]
         for source in sides[0]:
             for destination in sides[1]:
                 await self._policy.need("link", source, destination)
+
+    def _channels_of(self, family: Family) -> list[str]:
+        channels = {identity.channel for identity in family.identities}
+        return sorted({name for channel in channels for name in self._keys.channels_of(channel)})
 
     async def part(self, identity: ChannelIdentity, *, here: ChannelIdentity | None = None) -> None:
         await self._retry(lambda: self._part(identity, here))
 
     async def revoke(self, link: LinkRecord, *, by: str) -> None:
-        """End a link because an operator says so, with lines in the audit log; refuse if it is another by now."""
+        """End a link on behalf of an operator and write audit lines. Raise if the link was replaced meanwhile."""
         await self._retry(lambda: self._part(link.identity, None, link, by))
 
     async def _part(
@@ -240,25 +247,45 @@ class Links:
         gone_from = Phrase("link.gone", _other(identity))
         notes = [*self._notes(left, _PARTED, here, family), *self._notes(stayed, gone_from, here, family)]
         ended = [family.links[identity.key] for identity in left]
-        lines = [_unlinked(link, by, self.now()) for link in ended] if by is not None else ()
+        lines = [_unlinked(link, family.key if by is None else by, self.now()) for link in ended]
         await self._write(change, notes, lines=lines)
         for identity in left:
             audit.info("unlinked %s (%s)", _shown(identity), family.links[identity.key].link_id)
 
+    async def join_names(self, home: ChannelIdentity, other: ChannelIdentity, line: AuditLine) -> None:
+        """Join two identities of one principal and write an audit line. `home` represents both."""
+        await self._retry(lambda: self._join_names(home, other, line))
+
+    async def _join_names(self, home: ChannelIdentity, other: ChannelIdentity, line: AuditLine) -> None:
+        change = join_names(await self._family(home), home.key, await self._family(other), other.key)
+        if change is None:
+            raise LinkRefusedError(_TAKEN, code="already_linked")
+        await self._write(change, (), lines=(line,))
+
+    async def allows_name(self, home: ChannelIdentity, isolation_key: str) -> bool:
+        """Return True if an identity may replace one in a family. Always False without the policy of a host."""
+        if self._policy is None:
+            return False
+        linked = {link.identity.channel for link in await self._store.identities.links(isolation_key)}
+        for source in self._keys.channels_of(home.channel):
+            for channel in linked:
+                if not await self._policy.allows("link", source, channel):
+                    return False
+        return True
+
     async def whoami(self, identity: ChannelIdentity) -> Whoami:
-        """Return what a person may see of their own account."""
         links = await self._linked_with(identity)
         others = [each.identity for each in links if each.identity.key != identity.key]
         return Whoami(identity=identity, linked=bool(links), others=tuple(sorted(others, key=lambda other: other.key)))
 
     async def verified_name(self, identity: ChannelIdentity) -> str | None:
-        """Return the name of a person as a provider has verified it, of whichever of their identities."""
+        """Return the provider-verified name of a person, from any of their identities."""
         claims = [link.claims for link in await self._linked_with(identity)]
         names = (one.get(name) for name in _NAMES for one in claims)
         return next((name for name in names if isinstance(name, str) and name), None)
 
     async def home_of(self, identity: ChannelIdentity, *, fresh: bool = False) -> ChannelIdentity:
-        """Return the first of the person's identities on the same channel; if `fresh`, as it is in the store."""
+        """Return the person's first identity on the same channel. `fresh` bypasses the cache."""
         linked = await self._linked_with(identity, fresh=fresh)
         links = [link for link in linked if link.identity.channel == identity.channel]
         return first_of(links).identity if links else identity
@@ -268,7 +295,7 @@ class Links:
         return () if link is None else await self._store.identities.links(link.isolation_key)
 
     async def greet(self, caller: Caller, linker: IdentityLinker) -> bool:
-        """Link a caller by verified claims that another identity is linked with, and tell whether that was done."""
+        """Link a caller by verified claims that are linked with another identity. Return True if linked."""
         subject = linker.subject_of(caller.claims) if isinstance(linker, ReadsClaims) else None
         if subject is None or caller.anonymous:
             return False
@@ -306,7 +333,7 @@ class Links:
         return await self._store.identities.remember(new)
 
     async def _present(self, record: IdentityRecord) -> IdentityRecord:
-        """Return the record of an identity without a link, with the key that the operator's own resolver gives now."""
+        """Return the record of an unlinked identity with the key that the operator's resolver returns now."""
         own = record.isolation_key if self._keys.issues else await self._keys.look_up(record.identity)
         if not own:
             raise LinkRefusedError
@@ -325,7 +352,7 @@ class Links:
         first: str | None = None,
         lines: Sequence[AuditLine] = (),
     ) -> None:
-        """Write a change in one transaction; `first` is a subject that no identity was linked with before."""
+        """Write a change in one transaction. `first` is a subject that was not linked with any identity before."""
         now = self.now()
         # After an unlink it is not known which side was asked; from now on, neither can answer for the other.
         owners = ((change.given_up, _LINKED), (change.divided, _UNLINKED))
@@ -376,7 +403,7 @@ class Links:
     def _notes(
         self, people: Sequence[ChannelIdentity], phrase: Phrase, here: ChannelIdentity | None, family: Family
     ) -> Sequence[Delivery]:
-        """Return deliveries of a phrase to all but `here`, where it is shown anyway."""
+        """Return deliveries of a phrase to all identities except `here`, which displays it anyway."""
         if self._messenger is None:
             return ()
         notes: list[Delivery] = []
@@ -392,7 +419,7 @@ def _other(identity: ChannelIdentity) -> dict[str, Phrase]:
 
 
 class _UnseenQuestions:
-    """Cancels questions that no message shows."""
+    """Cancels questions that are not displayed in any message."""
 
     async def note_cancelled(
         self, owner: str, at: float, reason: str
@@ -415,8 +442,21 @@ def _has_subject(link: LinkRecord | None, subject: str | None) -> bool:
     return link is not None and link.subject == subject
 
 
+def _newly_proved(made: LinkRecord, before: Family) -> bool:
+    """Return True if a subject was proved for an account that was linked without one."""
+    known = before.links.get(made.identity.key)
+    return known is not None and known.subject != made.subject
+
+
+def _linked(link: LinkRecord, survivor: ChannelIdentity, at: float) -> AuditLine:
+    accounts = [link.identity] if survivor.key == link.identity.key else [link.identity, survivor]
+    owner, reason = link.isolation_key, f"{link.linker}: {named_people(accounts)}"
+    return AuditLine(at=at, owner=owner, subject=link.link_id, action="linked", by=owner, reason=reason)
+
+
 def _unlinked(link: LinkRecord, by: str, at: float) -> AuditLine:
-    return AuditLine(at=at, owner=link.isolation_key, subject=link.link_id, action="unlinked", by=by)
+    owner, reason = link.isolation_key, named_people([link.identity])
+    return AuditLine(at=at, owner=owner, subject=link.link_id, action="unlinked", by=by, reason=reason)
 
 
 def _first_grant(subject: str, change: Change, expires_at: float) -> Grant:

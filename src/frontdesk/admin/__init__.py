@@ -1,1 +1,1 @@
-"""The operators' view: rows of every owner, actions on them, and the socket of a running host."""
+"""The operators' API: records of all owners, actions on them, and the socket of a running host."""

@@ -1,25 +1,19 @@
-"""Acts on rows for an operator: each action is one transaction, with its line in the audit log."""
+"""The actions of operators on records. Each is one transaction, including its line in the audit log."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.joining import PrincipalJoiner
 from frontdesk.access.links import Links
 from frontdesk.admin.deliveries import Deliveries
+from frontdesk.admin.messages import Speaking
 from frontdesk.admin.queries import AdminQueries, known_kind
 from frontdesk.admin.rows import Row, summary
-from frontdesk.admin.speaking import Speaking
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.places import NoPlaces
-from frontdesk.approvals.records import NewRunId, Resume
+from frontdesk.approvals.records import NewRunId, NoPlaces, Resume
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalAnswer, AuditLine, PendingApproval
-from frontdesk.data.codec import from_json
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.ledger import LedgerKind, LedgerRow
 from frontdesk.errors import (
     CodecError,
     ConflictError,
@@ -31,7 +25,13 @@ from frontdesk.errors import (
     UnreadableRecordError,
 )
 from frontdesk.ids import Ids
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import audit
+from frontdesk.models.approval import ApprovalAnswer, AuditLine, PendingApproval
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.operations import LedgerKind, LedgerRow
+from frontdesk.serialization.codec import from_json
 
 ACTIONS: Mapping[LedgerKind, tuple[str, ...]] = {
     "deliveries": ("retry", "drop"),
@@ -55,18 +55,21 @@ async def _no_events() -> None:
 
 
 async def _no_event(event: InboxItem) -> None:
-    """Leave an event to the next host that looks for one."""
+    """Leave an event for the next host."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdminParts:
-    """The parts that an action needs. A host has those that reach its channels and its own work."""
+    """The dependencies of an action. Parts for channels and local work exist only within a host."""
 
     store: HostStateStore
     clock: Clock
     deliveries: Deliveries
     decisions: Decisions
     links: Links
+    joiner: PrincipalJoiner
+    reload_principals: Callable[[], Awaitable[None]] = _no_events
+    """Has the host read anew which channels share principals."""
     stop_run: Callable[[str, str], Awaitable[None]] = _no_run
     """Ends a background run that was cancelled, if this process works on it."""
     look_for_cancelled: Callable[[], Awaitable[None]] = _no_events
@@ -80,7 +83,7 @@ class AdminParts:
 
     @classmethod
     def of_store(cls, store: HostStateStore, clock: Clock, ids: Ids) -> "AdminParts":
-        """Make the parts for a process that has the store alone."""
+        """Build the parts for a process that has only the store."""
         links = Links(store, IdentityKeys(store, ids, clock), ids, clock)
         decisions = Decisions(store, clock, None, NoPlaces(), sees_tools=False)
         return cls(
@@ -89,22 +92,22 @@ class AdminParts:
             deliveries=Deliveries(store, clock),
             decisions=decisions,
             links=links,
+            joiner=PrincipalJoiner(store, links, clock, ids),
             new_run_id=lambda channel: ids.new("run"),
         )
 
 
 def operator_name(by: str) -> str:
-    """Return the name of an operator as it is in the audit log."""
     if not 0 < len(by) <= _LONGEST_NAME or not by.isprintable():
         raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
     return by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
 
 
 class AdminActions:
-    """Acts as one operator. Each action names the `seen` of the row that it is about, and is refused if it changed."""
+    """Actions of one operator. Each action takes the `seen` of its row, and is rejected if the row has changed."""
 
     def __init__(self, parts: AdminParts, by: str) -> None:
-        """Act as the operator `by`, whose name is in each line of the audit log."""
+        """Act as the operator `by`, whose name is written to each audit line."""
         self._parts = parts
         self._by = operator_name(by)
         self._queries = AdminQueries(parts.store)
@@ -120,7 +123,7 @@ class AdminActions:
     async def act(
         self, kind: str, action: str, name: Mapping[str, str], *, seen: str, reason: str | None = None
     ) -> Row:
-        """Act on a row; return it as it is then. A `reason` is that of an answer to a question."""
+        """Act on a row and return its new state. `reason` is the reason of an answer to a question."""
         self._reason = reason
         known = known_kind(kind)
         if action not in ACTIONS.get(known, ()):
@@ -187,7 +190,7 @@ class AdminActions:
         audit.info("approval %s: %s by %s", question.approval_id, "approved" if approved else "rejected", self._by)
 
     async def note_read(self, shown: Row, action: str) -> None:
-        """Add a line to the audit log about an operator who has read what a question shows."""
+        """Add an audit line that the operator has read the content of a question."""
         line = self._line(str(shown["person"]), str(shown["approval_id"]), action)
         async with self._parts.store.transaction() as transaction:
             transaction.add_audit(line)
@@ -217,6 +220,5 @@ def _noun(tree: Any) -> Any:
 
 
 def _event(row: LedgerRow) -> InboxItem:
-    """Return an event whose fence is the one that was seen."""
     item: InboxItem = _noun({"$": "InboxItem", **(row.record or {})})
     return item.replace(fence=int(row.columns["fence"]))

@@ -1,22 +1,20 @@
-"""The deliveries, as an operator manages them."""
+"""The operators' actions on deliveries."""
 
 from collections.abc import Mapping, Sequence
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.approval import AuditLine
-from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus
 from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.errors import ConflictError, NotFoundError
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import audit
+from frontdesk.models.approval import AuditLine
+from frontdesk.models.delivery import ANEW, Attempt, Delivery, DeliveryStatus
 
 
 class Deliveries:
-    """The deliveries, for the operator: every change is written to the audit log."""
-
     def __init__(self, store: HostStateStore, clock: Clock, outbox: OutboxSender | None = None) -> None:
-        """Manage the deliveries of a store; `outbox` is woken for what is sent again, if this process sends it."""
+        """Manage the deliveries of a store. `outbox` is woken for retries, if this process sends them."""
         self._store = store
         self._clock = clock
         self._outbox = outbox
@@ -31,17 +29,16 @@ class Deliveries:
         before: str | None = None,
         limit: int = 100,
     ) -> Sequence[Delivery]:
-        """List deliveries that match all filters, newest first; `before` is the id of the last one seen."""
+        """List deliveries that match all filters, newest first. `before` is the id of the last one of the previous
+        page."""
         return await self._store.outbox.find(
             status=status, channel=channel, owner=owner, run_id=run_id, before=before, limit=limit
         )
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
-        """Count the deliveries of each status."""
         return await self._store.outbox.counts()
 
     async def get(self, delivery_id: str) -> Delivery:
-        """Return a delivery, with its history."""
         delivery = await self._store.outbox.get(delivery_id)
         if delivery is None:
             raise NotFoundError("There is no such delivery.", param="delivery_id")
@@ -56,7 +53,7 @@ class Deliveries:
     async def retry(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
         """Send a dead or unknown part again, with new attempts, and the parts of its answer that died with it.
 
-        With the `fence` of a delivery that was looked at, one that has changed since is refused; so in `drop`.
+        With `fence`, raise if the delivery has changed since it was read. The same applies to `drop`.
         """
         delivery = await self._seen(delivery_id, fence)
         if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
@@ -80,7 +77,7 @@ class Deliveries:
         return [part for part in same if part.answer_id == delivery.answer_id and part.error == EARLIER]
 
     async def drop(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
-        """Cancel a part that has not been accepted; the parts behind it are sent."""
+        """Cancel a part that has not been accepted. The parts after it are sent."""
         delivery = await self._seen(delivery_id, fence)
         if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
             raise ConflictError(f"A delivery that is {delivery.status} can't be dropped.", code="not_droppable")

@@ -1,15 +1,94 @@
-"""Lists rows of every owner, a bounded number at a time."""
+"""Paginated lists of the records of all owners, for operators."""
 
-from collections.abc import Mapping
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.admin.cursors import read_cursor, write_cursor
+import msgspec
+
 from frontdesk.admin.rows import Row, details, summary
-from frontdesk.data.codec import to_json
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.ledger import COMMON, INDEXED, PLACES, LedgerKind, LedgerRow
+from frontdesk.approvals.names import PersonNames
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.approval import ApprovalVote
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.operations import COMMON, INDEXED, PLACES, LedgerKind, LedgerRow
+from frontdesk.models.person_name import PersonName
+from frontdesk.serialization.codec import to_json
+
+_LONGEST = 4096
+_LARGEST = 2**63
+
+
+def write_cursor(kind: LedgerKind, place: Sequence[Any]) -> str:
+    return urlsafe_b64encode(msgspec.json.encode([kind, *place])).decode().rstrip("=")
+
+
+def read_cursor(kind: LedgerKind, cursor: str) -> tuple[Any, ...]:
+    """Decode a cursor. Raise if it does not belong to this kind."""
+    wrong = InvalidRequestError(f"This is no cursor of a list of {kind}.", param="after")
+    if len(cursor) > _LONGEST or not cursor.isascii():
+        raise wrong
+    try:
+        named, *place = msgspec.json.decode(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=list[Any])
+    except ValueError:
+        raise wrong from None
+    kinds = PLACES[kind]
+    if named != kind or len(place) != len(kinds):
+        raise wrong
+    values = tuple(_checked_value(value, wanted) for value, wanted in zip(place, kinds, strict=True))
+    if None in values:
+        raise wrong
+    return values
+
+
+def _checked_value(value: Any, wanted: type) -> Any:
+    if isinstance(value, str):
+        # Postgres can't compare with a text that holds a NUL.
+        return None if wanted is not str or "\0" in value else value
+    if type(value) is float:
+        return value if wanted is float else None
+    if type(value) is not int or wanted is str or abs(value) >= _LARGEST:
+        return None
+    return wanted(value)
+
+
+_KEYS = ("by", "person")
+"""The fields of a line of the audit log that contain isolation keys."""
+
+
+async def add_names(kind: LedgerKind, rows: Sequence[Row], names: PersonNames) -> list[Row]:
+    """Add the names of people to rows, each with a flag that a link has verified it.
+
+    The `seen` of a row is unchanged, because names may change at any time.
+    """
+    if kind == "people":
+        return [{**row, **await _account_name(row, names)} for row in rows]
+    if kind != "audit":
+        return list(rows)
+    found: dict[str, PersonName | None] = {}
+    for key in {str(row[field]) for row in rows for field in _KEYS}:
+        found[key] = await names.find_by_key(key) if key else None
+    return [{**row, **_named(row, found)} for row in rows]
+
+
+async def _account_name(row: Row, names: PersonNames) -> Row:
+    attributes = {} if row["name"] is None else {"name": row["name"]}
+    identity = ChannelIdentity(str(row["channel"]), str(row["id"]), attributes)
+    person = await names.find(identity)
+    return {"shown_name": person.name or None, "name_verified": person.verified}
+
+
+def _named(line: Row, found: dict[str, PersonName | None]) -> Row:
+    more: Row = {}
+    for field in _KEYS:
+        person = found[str(line[field])]
+        more[f"{field}_name"] = None if person is None else person.name or None
+        more[f"{field}_name_verified"] = person is not None and person.verified
+        more[f"{field}_id"] = None if person is None else person.native_id
+        more[f"{field}_channel"] = None if person is None else person.channel
+    return more
+
 
 MOST = 200
 """The rows of a page."""
@@ -64,8 +143,6 @@ _FIELDS = {"run": "run_id"}
 
 
 class Page(NamedTuple):
-    """Some rows of a list."""
-
     items: list[Row]
     next: str | None
     """The cursor of the next page; `None` if there is none."""
@@ -74,15 +151,20 @@ class Page(NamedTuple):
 
 
 class AdminQueries:
-    """Reads rows of every owner; it changes nothing."""
+    """Reads rows of all owners. It changes nothing."""
 
     def __init__(self, store: HostStateStore) -> None:
         self._store = store
+        self._names = PersonNames(store)
 
     async def page(
         self, kind: str, filters: Mapping[str, str] | None = None, *, after: str | None = None, limit: int = 50
     ) -> Page:
-        """List rows that match all filters, in the order of their kind; `after` is the `next` of the page before."""
+        """List rows that match all filters, in the order of their kind. `after` is the `next` of the previous page."""
+        found = await self._page(kind, filters, after, limit)
+        return found._replace(items=await add_names(known_kind(kind), found.items, self._names))
+
+    async def _page(self, kind: str, filters: Mapping[str, str] | None, after: str | None, limit: int) -> Page:
         known, wanted = known_kind(kind), dict(filters or {})
         since = _checked(known, wanted, limit)
         by = _indexed(known, wanted)
@@ -108,10 +190,11 @@ class AdminQueries:
         return Page(items, None if place is None else write_cursor(known, place), scanned)
 
     async def show(self, kind: str, name: Mapping[str, str], *, content: bool = False) -> Row:
-        """Return a single row with its details; with `content` also what people said in it."""
+        """Return a single row with its details. With `content`, include the text of messages."""
         known = known_kind(kind)
         row = await self.find(known, name)
-        shown = {**summary(known, row), **details(known, row, content=content)}
+        (named,) = await add_names(known, [summary(known, row)], self._names)
+        shown = {**named, **details(known, row, content=content)}
         if known == "links":
             family = await self.page("links", {"person": str(shown["person"])})
             own = (shown["channel"], shown["id"])
@@ -126,7 +209,6 @@ class AdminQueries:
         return shown
 
     async def _about_approval(self, owner: str, approval_id: str, *, content: bool) -> Row:
-        """Return where a question was shown, who has voted, and what the audit log says of it."""
         votes = await self._store.approvals.votes(owner, approval_id)
         places = await self._store.approvals.places(owner, approval_id)
         lines = await self._store.audit.lines(subject=approval_id)
@@ -136,11 +218,17 @@ class AdminQueries:
             ],
             "votes": [
                 {"at": vote.at, "by": vote.voter, "approved": vote.approved, "account": _account(vote.identity)}
+                | await self._voter_name(vote)
                 | ({"reason": vote.reason} if content else {})
                 for vote in votes
             ],
             "audit": [{"at": line.at, "what": line.action, "by": line.by} for line in lines],
         }
+
+    async def _voter_name(self, vote: ApprovalVote) -> Row:
+        person = None if vote.identity is None else await self._names.find(vote.identity)
+        name, verified = ("", False) if person is None else (person.name, person.verified)
+        return {"name": name or None, "name_verified": verified}
 
     async def _session_content(self, owner: str, session_id: str) -> Row:
         titles = await self._store.sessions.titles(owner, [session_id])
@@ -148,7 +236,7 @@ class AdminQueries:
         return {"title": titles.get(session_id), "last_messages": [_message(each) for each in history[-MOST_MESSAGES:]]}
 
     async def find(self, kind: LedgerKind, name: Mapping[str, str]) -> LedgerRow:
-        """Return the row of a name; refuse a name of several rows."""
+        """Return the named row. Raise if the name matches several rows."""
         wanted = {key: value for key, value in name.items() if key in ("id", "channel", "person")}
         _checked(kind, wanted, 1)
         if "id" not in wanted:
@@ -163,14 +251,13 @@ class AdminQueries:
 
 
 def known_kind(kind: str) -> LedgerKind:
-    """Return the kind of rows that a text names."""
     if kind not in PLACES:
         raise InvalidRequestError(f"{kind!r} is none of {', '.join(PLACES)}.", param="kind")
     return cast(LedgerKind, kind)
 
 
 def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | None:
-    """Refuse filters that a kind does not have; take out the time, and return it."""
+    """Reject filters that the kind does not support. Remove the time filter and return its value."""
     for name, value in filters.items():
         if name not in FILTERS[kind]:
             raise InvalidRequestError(f"Rows of {kind} have no filter {name!r}.", param=name)
@@ -187,7 +274,6 @@ def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | N
 
 
 def _indexed(kind: LedgerKind, filters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters by which the store finds rows directly."""
     for names in INDEXED[kind]:
         common = names == ("status",) and filters.get("status") == COMMON.get(kind)
         if not common and all(name in filters for name in names):
@@ -204,7 +290,7 @@ def _matches(kind: LedgerKind, item: Row, filters: Mapping[str, str], since: flo
 
 
 def _is_past(kind: LedgerKind, item: Row, since: float) -> bool:
-    """Tell whether no row behind this one can be new enough."""
+    """Return True if no later row can match the time filter."""
     at = item[_TIMES[kind]]
     return at is not None and at < since - (0.0 if kind in _BY_TIME else _SLACK)
 

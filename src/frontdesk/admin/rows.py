@@ -1,20 +1,21 @@
-"""Rows as operators see them: without secrets, and without what people said unless it is asked for. Pure."""
+"""Records as operators see them: without secrets, and without message text unless requested. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
 
-from frontdesk.data.delivery import CANCELLED
-from frontdesk.data.ledger import LedgerKind, LedgerRow
-from frontdesk.kit.names import digest
+from frontdesk.display.person_names import plain_name
+from frontdesk.identifiers import digest
+from frontdesk.models.delivery import CANCELLED
+from frontdesk.models.operations import LedgerKind, LedgerRow
 
 Row = dict[str, Any]
 _DIGITS = 16
 
 
 def summary(kind: LedgerKind, row: LedgerRow) -> Row:
-    """Return a row of a list; its `seen` changes with anything else in it."""
+    """Return a list row. Its `seen` changes whenever anything else in it does."""
     shown = _SUMMARIES[kind](row.columns, _record(kind, row))
     if row.record is None and kind != "audit":
         shown["readable"] = False
@@ -22,7 +23,7 @@ def summary(kind: LedgerKind, row: LedgerRow) -> Row:
 
 
 def details(kind: LedgerKind, row: LedgerRow, *, content: bool = False) -> Row:
-    """Return what is shown of a single row beside its summary; with `content` also what people said."""
+    """Return the details of a row in addition to its summary. With `content`, include the text of messages."""
     record = _record(kind, row)
     shown = _DETAILS[kind](row.columns, record)
     return {**shown, **_CONTENTS[kind](row.columns, record)} if content else shown
@@ -130,30 +131,48 @@ def _approval(columns: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
         "expires_at": columns["expires_at"],
         "decided_at": columns["decided_at"],
         "acted_on": columns["status"] != "pending" and bool(columns["begun"]),
+        **_requester(record),
+    }
+
+
+def _requester(record: Mapping[str, Any]) -> Row:
+    identity, shown = _tree(_tree(record.get("requester")).get("identity")), _tree(record.get("requester_name"))
+    given = shown.get("name") if shown else plain_name(_name(identity))
+    return {
+        "requester": identity.get("native_id"),
+        "requester_name": given or None,
+        "requester_name_verified": bool(shown.get("verified", False)),
     }
 
 
 def _approval_details(columns: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
-    requester = _tree(_tree(record.get("requester")).get("identity"))
-    return {
-        **_rule(record.get("rule", "requester")),
-        "requester": requester.get("native_id"),
-        "digest": record.get("digest"),
-    }
+    return {**_rule(record.get("rule", "requester")), "digest": record.get("digest")}
 
 
 def _rule(rule: Any) -> Row:
-    """Return who decides a question, and how many of them have to agree."""
     if not isinstance(rule, dict):
         return {"rule": rule}
     terms = _tree(cast("Any", rule))
     people = [_tree(person) for person in _items(terms.get("approvers"))]
     named = [f"{person.get('native_id')} on {person.get('channel')}" for person in people]
-    return {"rule": "approvers", "approvers": named, "votes_needed": terms.get("votes", 1)}
+    shown = [_tree(person) for person in _items(terms.get("people"))]
+    return {
+        "rule": "approvers",
+        "approvers": named,
+        "votes_needed": terms.get("votes", 1),
+        "waits_for_people": [
+            {
+                "name": person.get("name") or None,
+                "id": person.get("native_id"),
+                "channel": person.get("channel"),
+                "verified": person.get("verified", False),
+            }
+            for person in shown
+        ],
+    }
 
 
 def _items(value: Any) -> list[Any]:
-    """Return the items of a list or tuple in a record."""
     tree = _tree(value)
     given: Any = tree.get("items") if tree else value
     return cast("list[Any]", given) if isinstance(given, list) else []

@@ -1,1 +1,1 @@
-"""Tool calls that wait for a human."""
+"""Tool calls that require approval."""

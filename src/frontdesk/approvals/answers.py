@@ -1,36 +1,141 @@
-"""Takes answers to approvals: each counts once, and only for the call that was asked about."""
+"""Accepts answers to approvals. Each answer counts once, and only for the call of its question."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from hmac import compare_digest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent_framework import Message
 
-from frontdesk.abc.channel import SettleAnswers
-from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.pending import answer, digest, taken
-from frontdesk.approvals.records import status_of
-from frontdesk.approvals.voting import Voter
+from frontdesk.approvals.extraction import answer as answer_content
+from frontdesk.approvals.extraction import digest, taken
+from frontdesk.approvals.records import Voter, status_of
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, EXPIRED, ApprovalAnswer, Decision, PendingApproval
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import AdmittedRequest, ChannelSession
-from frontdesk.data.session import SessionRecord
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, StoreError
+from frontdesk.concurrency.timeouts import until_available
+from frontdesk.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LostRunError,
+    NotFoundError,
+    RequestError,
+    SessionBusyError,
+    StoreError,
+    StoreUnavailableError,
+)
+from frontdesk.framework.approval_ids import requests_in, with_shown_ids
+from frontdesk.framework.contents import stamped
 from frontdesk.ids import Ids, new_secret
-from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
-from frontdesk.kit.lineage import asked_as, descends_from
+from frontdesk.interfaces.channel import SettleAnswers
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.interfaces.target import GivesUpQuestions, Target
+from frontdesk.loggers import runs as log
+from frontdesk.models.approval import ANSWERED, EXPIRED, ApprovalAnswer, Decision, PendingApproval
+from frontdesk.models.base import Value
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import AdmittedRequest, ChannelSession
+from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.session_list import asked_as, descends_from
+from frontdesk.sessions.snapshot import rewritten
+from frontdesk.sessions.turn import RecordsBeginning
+from frontdesk.sessions.turns import Turns
+
+_PAUSE = 1.0
+_TRIES = 3
+
+
+class Answering:
+    """One attempt to act on answers. Until it has begun, another attempt can use the same answers.
+
+    An attempt is not a run: restarting a run, or retrying it under the same id, makes another attempt.
+    """
+
+    begun = False
+    failure: BaseException | None = None
+    """The error with which the beginning could not be written; then the attempt does nothing."""
+
+    def __init__(
+        self,
+        store: HostStateStore,
+        owner: str,
+        answers: Sequence[ApprovalAnswer],
+        attempt: str,
+        beginning: RecordsBeginning | None = None,
+    ) -> None:
+        """Accept `beginning` for a run that is not in the store yet."""
+        self._store = store
+        self._beginning_record = beginning
+        self._owner = owner
+        self._answers = answers
+        self._attempt = attempt
+        self._beginning = asyncio.Lock()
+
+    async def begin(self, job: Job | None) -> None:
+        """Mark the answers as used, in one transaction with the start of the run. This happens before they are used."""
+        # Of several tools at once, none goes ahead before it is written, nor after that has failed.
+        async with self._beginning:
+            if self.failure is not None:
+                raise self.failure
+            if self.begun:
+                return
+            try:
+                await self._write(job)
+            except BaseException as error:
+                self.failure = error
+                raise
+            self.begun = True
+
+    async def _write(self, job: Job | None) -> None:
+        if job is not None and job.guarded:
+            await job.begin(self.use_up)
+            return
+        if job is None and self._beginning_record is not None:
+            await self._beginning_record.write(self.use_up)
+            return
+        async with self._store.transaction() as transaction:
+            self.use_up(transaction)
+
+    def use_up(self, transaction: StateTransaction) -> None:
+        """Mark the answers as used in a transaction. It fails if another attempt has them."""
+        for answer in self._answers:
+            transaction.begin_approval(self._owner, answer.approval_id, self._attempt)
+
+    async def give_back(self) -> None:
+        """Release the answers if a failed start may have been written."""
+        if self.failure is None or isinstance(self.failure, StoreError):
+            return
+        tries = iter(range(1, _TRIES))
+
+        async def write() -> None:
+            record = self._beginning_record
+            take_back = None if record is None else await record.find_written()
+            async with self._store.transaction() as transaction:
+                for answer in self._answers:
+                    transaction.release_approval(self._owner, answer.approval_id, self._attempt)
+                if take_back is not None:
+                    take_back(transaction)
+
+        try:
+            # Another process that has claimed the run ends it as interrupted.
+            with suppress(LostRunError):
+                await until_available(write, pause=_PAUSE, give_up=lambda: next(tries, None) is None)
+        except StoreUnavailableError:
+            log.error("an answer that was not acted on could not be given back, and may count as used up")
+
 
 T = TypeVar("T")
 Expire = Callable[[PendingApproval], Awaitable[None]]
 
+_MAX_TRIES = 100
+"""The number of times that answers are recorded again because something has changed meanwhile."""
 _CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
 
 
 class ApprovalAnswers:
-    """Finds the questions that are answered, records answers, and tells new questions from known ones."""
+    """Finds answered questions, records answers, and matches new questions to known ones."""
 
     def __init__(
         self,
@@ -43,9 +148,9 @@ class ApprovalAnswers:
         lifetime: float | None = None,
         expire: Expire | None = None,
     ) -> None:
-        """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does.
+        """Set `may_repeat` for a target that repeats its pending requests, such as a workflow.
 
-        Without an answer for `lifetime` seconds it is a no; `expire` is called with a question whose time is over.
+        A question without an answer for `lifetime` seconds is rejected. `expire` is called with expired questions.
         """
         self._store = store
         self._clock = clock
@@ -56,16 +161,16 @@ class ApprovalAnswers:
         self._expire = expire
 
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
-        """Return a request with the answers that count, and with the session that asked if it names none.
+        """Return the request with its valid answers, and with the session that asked if it names none.
 
-        The questions must be those of the request's owner; any other is a `NotFoundError`.
+        All questions must belong to the owner of the request. Otherwise raise `NotFoundError`.
         """
         if settle is not None:
             pending = await self._store.approvals.pending(admitted.owner)
             admitted = admitted.with_request(approvals=tuple(await settle(admitted.request.approvals, pending)))
         request = admitted.request
         session = request.session or ChannelSession()
-        if request.previous_run_id is not None or session.key or session.openai_conversation_id or session.session_id:
+        if request.previous_run_id is not None or session.key or session.conversation_id or session.session_id:
             return admitted
         session_id = await self._asking_session(admitted.owner, request.approvals)
         return admitted.with_request(session=session.replace(session_id=session_id))
@@ -85,9 +190,9 @@ class ApprovalAnswers:
         answers: Sequence[ApprovalAnswer],
         caller: Caller | None = None,
     ) -> list[PendingApproval]:
-        """Return the questions that are answered; a foreign, unknown or repeated answer refuses all of them.
+        """Return the answered questions. One foreign, unknown or repeated answer rejects all of them.
 
-        An answer is repeated once the first one was acted on; until then, the same answer counts again.
+        An answer is repeated once the first one was acted on. Until then, the same answer is accepted again.
         """
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
@@ -104,24 +209,23 @@ class ApprovalAnswers:
             if question.terms is not None and question.status == "pending":
                 if caller is None:
                     raise unknown()
-                voter = Voter(identity=caller.identity, key=owner, claims=caller.claims)
-                await self._decisions.need_deciding(question, given, voter)
+                await self._decisions.need_deciding(question, given, Voter.of_owner(caller, owner))
         return questions
 
     def complete(self, questions: Sequence[PendingApproval]) -> list[PendingApproval]:
-        """Return new questions with what their tools take at present, and with the end of their time."""
+        """Add the current tool schemas and the expiry time to new questions."""
         return self._decisions.complete(questions, self._lifetime)
 
     def need_unchanged(self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> None:
-        """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
+        """Reject an approval if the call has changed since it was displayed. Rejections are always accepted."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
                 raise _changed()
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
-        """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.
+        """Replace the question ids in an update or result by host ids. `ids` maps those of this run and is extended.
 
-        A question that the session has asked before, and that still waits, keeps the id under which it was shown.
+        A pending question that the session asked before keeps the id under which it was displayed.
         """
         for request in requests_in(value):
             if isinstance(request.id, str) and request.id not in ids:
@@ -131,10 +235,10 @@ class ApprovalAnswers:
         return with_shown_ids(value, ids)
 
     def _same(self, asked: Sequence[PendingApproval], digest: str) -> PendingApproval | None:
-        """Return the last question of those asked before that is the same, and may come again.
+        """Return the last equal question that was asked before and may be repeated.
 
-        One that was decided a moment ago may: a target that goes on with the answer to another question repeats it,
-        until it has heard its answer too.
+        A just-decided question may be repeated: a target that resumes with the answer to another question repeats it
+        until it has received its answer too.
         """
         for question in reversed(asked):
             is_open = question.waits and question.status != "cancelled"
@@ -145,11 +249,11 @@ class ApprovalAnswers:
     async def new(
         self, session: SessionRecord | None, questions: Sequence[PendingApproval], ids: Mapping[str, str]
     ) -> list[PendingApproval]:
-        """Return the questions that are not stored yet, with ids of ours; the target may not use one of its ids twice.
+        """Return the unstored questions with host ids. The target must not use one of its ids twice.
 
-        A question of the session, or of one that it branched from, may come again until its answer was acted on; later
-        only if the target repeats the requests that it waits for, as a workflow does. Any other question under the same
-        id of the target's is an `ApprovalIdError`.
+        A question of the session, or of a session it branched from, may be repeated until its answer was acted on.
+        Later it may only be repeated if the target repeats pending requests, as a workflow does. Any other question
+        under the same target id raises `ApprovalIdError`.
         """
         fresh: list[PendingApproval] = []
         for question in questions:
@@ -168,25 +272,49 @@ class ApprovalAnswers:
         caller: Caller | None = None,
         event: InboxItem | None = None,
     ) -> str:
-        """Record the decisions, all or none, and return the attempt that may act on them.
+        """Record all decisions or none, and return the id of the attempt that may act on them.
 
-        What is said to the `event` that they came with is written with them.
+        Replies to their `event` are written with them.
         """
+        for _ in range(_MAX_TRIES):
+            attempt = await self._take_once(owner, answers, caller, event)
+            if attempt is not None:
+                return attempt
+        raise answered()
+
+    def build_attempt(
+        self, owner: str, answers: Sequence[ApprovalAnswer], attempt: str, beginning: RecordsBeginning | None
+    ) -> Answering:
+        return Answering(self._store, owner, answers, attempt, beginning)
+
+    async def _take_once(
+        self, owner: str, answers: Sequence[ApprovalAnswer], caller: Caller | None, event: InboxItem | None
+    ) -> str | None:
+        """Record the decisions. Return None if another request or voter has changed something meanwhile."""
         now, attempt = self._clock.now(), new_secret()
-        questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
-        known = [question for question in questions if question is not None]
-        if len(known) < len(questions):
-            raise answered()
-        note, finish = await self._decisions.note_answers(known, answers, caller, event)
+        questions: list[PendingApproval] = []
+        for given in answers:
+            question = await self._store.approvals.get(owner, given.approval_id)
+            if question is None or not question.waits or question.status not in ("pending", status_of(given)):
+                raise answered()
+            questions.append(question)
+        note, finish = await self._decisions.note_answers(questions, answers, caller, event)
         try:
             async with self._store.transaction() as transaction:
-                for given in answers:
-                    transaction.decide_approval(
-                        owner, given.approval_id, status_of(given), at=now, reason=given.reason, attempt=attempt
-                    )
                 note(transaction)
+                for question, given in zip(questions, answers, strict=True):
+                    # Of several requests with the same answer, the first has written its vote and its audit line.
+                    transaction.decide_approval(
+                        owner,
+                        given.approval_id,
+                        status_of(given),
+                        at=now,
+                        reason=given.reason,
+                        attempt=attempt,
+                        first=question.status == "pending",
+                    )
         except StoreError:
-            raise answered() from None
+            return None
         await finish()
         return attempt
 
@@ -199,21 +327,22 @@ class ApprovalAnswers:
 
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
     """Return the messages that resume a run with answers."""
-    return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
+    return [
+        answer_content(question, given.approved, given.reason)
+        for question, given in zip(questions, answers, strict=True)
+    ]
 
 
 def unknown() -> NotFoundError:
-    """Make the refusal of an answer to a question that is not there, or is not the caller's."""
     return NotFoundError("There is no such approval.", param="approvals")
 
 
 def answered() -> ConflictError:
-    """Make the refusal of an answer to a question that was answered."""
     return ConflictError("This approval was answered before.", code=ANSWERED, param="approvals")
 
 
 def refused(decision: Decision) -> RequestError | None:
-    """Return the refusal of an answer that was not recorded; `None` for one that was."""
+    """Return the error for an answer that was not recorded, or None if it was recorded."""
     if decision.outcome in ("recorded", "needs_more"):
         return None
     if decision.outcome == "changed":
@@ -229,3 +358,68 @@ def _changed() -> ConflictError:
 
 def _expired() -> ConflictError:
     return ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
+
+
+class AbandonedSession(Value, frozen=True, kw_only=True):
+    questions: int
+    record: SessionRecord
+    lease: Lease
+    messages: Sequence[Any]
+
+    def note(self, transaction: StateTransaction) -> None:
+        """Write the session in the transaction of the event that abandons its questions."""
+        transaction.save_session(self.record, self.lease)
+        transaction.append_history(self.record.session_id, self.messages)
+
+
+class OpenQuestions:
+    """The open questions of one tracked session, as visible to one person."""
+
+    def __init__(
+        self,
+        name: SessionName,
+        identity: ChannelIdentity,
+        *,
+        target: Target,
+        store: HostStateStore,
+        turns: Turns,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._name, self._identity = name, identity
+        self._target, self._store, self._turns, self._clock, self._ids = target, store, turns, clock, ids
+
+    @asynccontextmanager
+    async def abandoned(self) -> AsyncGenerator[AbandonedSession | None]:
+        """Lock the session and yield it without its questions. Yield None if it has none or is busy with a turn."""
+        target, before = self._target, await self._store.sessions.find(self._name)
+        if not isinstance(target, GivesUpQuestions) or before is None or before.checkpoint is None:
+            yield None
+            return
+        async with AsyncExitStack() as stack:
+            lease = None
+            with suppress(SessionBusyError):
+                lease = await stack.enter_async_context(self._turns.held(before.session_id))
+            yield None if lease is None else await self._without_questions(target, before, lease)
+
+    async def _without_questions(
+        self, target: GivesUpQuestions, before: SessionRecord, lease: Lease
+    ) -> AbandonedSession | None:
+        record = await self._store.sessions.get(before.owner, before.session_id)
+        # A turn that came meanwhile has answered, and may have asked something else.
+        if record is None or record.checkpoint != before.checkpoint:
+            return None
+        given_up = await target.give_up(record)
+        if given_up is None:
+            return None
+        ids, now = self._ids, self._clock.now()
+        identity = {"channel": self._identity.channel, "native_id": self._identity.native_id}
+        hosting = {"channel": self._identity.channel, "identity": identity}
+        messages = [stamped(message, hosting, ids.new("msg")) for message in given_up.messages]
+        changed = record.replace(
+            checkpoint=given_up.checkpoint,
+            messages=record.messages + len(messages),
+            updated_at=now,
+            state=await rewritten(record.state),
+        )
+        return AbandonedSession(questions=given_up.questions, record=changed, lease=lease, messages=messages)

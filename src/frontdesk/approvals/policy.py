@@ -1,11 +1,18 @@
-"""The rules of who approves which tool calls, as an operator gives them to the host; they check themselves."""
+"""Rules for approvers of tool calls, as configured by the operator. The rules validate themselves."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from math import isfinite
+from typing import Any, Literal, TypeGuard, cast
 
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.approvals.names import PersonNames
+from frontdesk.display.person_names import label_of, plain_name
+from frontdesk.errors import NobodyToAskError
+from frontdesk.hooks import call_approvers, takes
+from frontdesk.loggers import runs as log
+from frontdesk.models.approval import ApproverClaim, ApproverTerms, PendingApproval
+from frontdesk.models.identity import Caller, ChannelIdentity, identity_findings
+from frontdesk.models.person_name import PersonName
 
 ClaimValue = str | int | bool
 People = Sequence[ChannelIdentity]
@@ -18,7 +25,7 @@ _MOST_HOLDERS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class ApproverRole:
-    """A group of people who approve: those that are listed or looked up, and those who have a verified claim."""
+    """A group of approvers: people who are listed, looked up, or have a verified claim."""
 
     name: str
     """The name by which the requester is told whom the question waits for."""
@@ -30,18 +37,37 @@ class ApproverRole:
     """The values of the claim that count."""
 
     def findings(self) -> Iterator[str]:
-        """List what is wrong, a line each."""
-        if not self.name or not self.name.isprintable():
-            yield f"the name of a role is a printable text, not {self.name!r}"
-        if self.claim is not None and (isinstance(self.values, (str, bytes)) or not self.values):
+        name: Any = self.name
+        if not isinstance(name, str) or not name or not name.isprintable():
+            yield f"the name of a role is a printable text, not {name!r}"
+        yield from self._claim_findings()
+        people: Any = self.people
+        if callable(people):
+            if not takes(people, 1):
+                yield f"the people of the role {name!r} must be a function of the question, or a list"
+        elif not is_list(people):
+            yield f"the people of the role {name!r} must be a list or a function, got {type(people).__name__}"
+        else:
+            if not people and self.claim is None:
+                yield f"the role {name!r} has no people, so that nobody would be asked"
+            for person in people:
+                yield from (f"role {name!r}: {finding}" for finding in identity_findings(person))
+
+    def _claim_findings(self) -> Iterator[str]:
+        claim: Any = self.claim
+        values: Any = self.values
+        if claim is not None and (not isinstance(claim, str) or not claim):
+            yield f"the claim of the role {self.name!r} must be a name, got {claim!r}"
+        if not is_collection(values):
             yield f"the role {self.name!r} has a claim and no list of values"
-        if self.claim is None and self.values:
+            return
+        if claim is not None and not values:
+            yield f"the role {self.name!r} has a claim and no list of values"
+        if claim is None and values:
             yield f"the role {self.name!r} has values and no claim"
-        if not callable(self.people):
-            if not self.people and self.claim is None:
-                yield f"the role {self.name!r} has no people, so that nobody would be asked"
-            for person in self.people:
-                yield from _person_findings(person)
+        for value in values:
+            if not isinstance(value, (str, int)):
+                yield f"the values of the role {self.name!r} must be texts, whole numbers or booleans"
 
 
 Approver = Literal["requester"] | ChannelIdentity | ApproverRole
@@ -49,7 +75,7 @@ Approver = Literal["requester"] | ChannelIdentity | ApproverRole
 
 @dataclass(frozen=True, kw_only=True)
 class ApproverRule:
-    """The people who approve a tool call, how many of them, and what happens if they don't answer."""
+    """The approvers of a tool call, the required number, and the action on timeout."""
 
     approvers: Sequence[Approver] = ("requester",)
     """The people and roles that are asked; `"requester"` is the person for whom the run asks."""
@@ -63,16 +89,19 @@ class ApproverRule:
 
     @property
     def is_requester_alone(self) -> bool:
-        """Tell whether nobody but the requester decides."""
         return tuple(self.approvers) == ("requester",) and not self.escalate_to
 
     def findings(self, asking: Collection[str], known: Collection[str], *, linked: bool = True) -> Iterator[str]:
-        """List what is wrong, a line each; channels in `asking` can ask people, and `known` are all.
+        """Return the configuration errors, one line each. Channels in `asking` can ask people, `known` are all
+        channels.
 
-        `linked` tells whether people can be known by what a link has proved of them.
+        `linked` means that people can be identified by claims that a link has verified.
         """
-        if isinstance(self.approvers, str) or not self.approvers:
+        if not is_list(self.approvers) or not self.approvers:
             yield 'approvers is a list with at least one person, role or "requester"'
+            return
+        if not is_list(self.escalate_to):
+            yield "escalate_to is a list of people and roles"
             return
         everyone = [*self.approvers, *self.escalate_to]
         for approver in everyone:
@@ -91,6 +120,8 @@ class ApproverRule:
         yield from self._escalation_findings()
 
     def _vote_findings(self) -> Iterator[str]:
+        if type(self.exclude_requester) is not bool:
+            yield f"exclude_requester must be True or False, got {self.exclude_requester!r}"
         if type(self.votes) is not int or not 1 <= self.votes <= _MOST_VOTES:
             yield f"votes is a number from 1 to {_MOST_VOTES}"
             return
@@ -108,7 +139,7 @@ class ApproverRule:
             yield 'escalate_to names people and roles, not "requester"'
         if (self.escalate_after is None) != (not self.escalate_to):
             yield "escalate_after and escalate_to are given together"
-        if self.escalate_after is not None and not self.escalate_after > 0:
+        if self.escalate_after is not None and not is_duration(self.escalate_after):
             yield "escalate_after must be more than 0"
 
 
@@ -122,12 +153,12 @@ def _no_tools() -> Mapping[str, ApproverRule]:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalOptions:
-    """The rules of a host for approvals: that of the tool, else that of the function, else the default."""
+    """The approval rules of a host. Precedence: rule of the tool, then the function, then the default."""
 
     default: ApproverRule = ApproverRule()
     """The rule of all other tools; the requester decides, if none is given."""
     tools: Mapping[str, ApproverRule] = field(default_factory=_no_tools)
-    """The rules of some tools, by name."""
+    """The rules of some tools, by name. A tool with a rule always asks, whatever its `approval_mode`."""
     rule: ChooseRule | None = None
     """A function that chooses the rule of a question, by the question and its requester."""
     seconds: float | None = DAY
@@ -136,44 +167,74 @@ class ApprovalOptions:
     """The number of people who are asked at most because they have the claim of a role."""
     show_arguments_in_groups: bool = False
     """Whether a group sees the arguments of a call; otherwise they are shown in direct chats alone."""
+    dynamic_tools: Collection[str] = ()
+    """The names in `tools` of tools that a context provider or an MCP server adds during a run."""
 
-    def findings(
-        self, *, asking: Collection[str], known: Collection[str], tools: Collection[str] | None, linked: bool = True
-    ) -> list[str]:
-        """List what is wrong, a line each; `tools` are those of the target, if all of them are known."""
+    def findings(self, *, asking: Collection[str], known: Collection[str], linked: bool = True) -> list[str]:
+        """Return the configuration errors, one line each. The existence of tools is checked with the target."""
         linked = linked and self.max_holders != 0
         wrong = [f"default: {finding}" for finding in _rule_findings(self.default, asking, known, linked)]
-        for name, rule in self.tools.items():
-            if tools is not None and name not in tools:
-                wrong.append(f"the target has no tool called {name!r}")
+        for name, rule in self.rules.items():
             wrong += [f"tool {name!r}: {finding}" for finding in _rule_findings(rule, asking, known, linked)]
-        if self.rule is not None and not callable(self.rule):
-            wrong.append("rule is not a function")
-        if type(self.max_holders) is not int or not 0 <= self.max_holders <= _MOST_HOLDERS:
-            wrong.append(f"max_holders is a number from 0 to {_MOST_HOLDERS}")
+        wrong += self._shape_findings()
         wrong += self._time_findings()
         return [f"approvals: {finding}" for finding in wrong]
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Return the rules by tool, without invalid names. Those are a separate finding."""
+        tools: Any = self.tools
+        if not isinstance(tools, Mapping):
+            return {}
+        given = cast("Mapping[Any, Any]", tools)
+        return {name: rule for name, rule in given.items() if isinstance(name, str) and name}
+
+    @property
+    def dynamic_names(self) -> list[str]:
+        """Return the names of `dynamic_tools`, without invalid ones. Those are a separate finding."""
+        given: Any = self.dynamic_tools
+        return [name for name in given if isinstance(name, str) and name] if is_collection(given) else []
+
+    def _shape_findings(self) -> Iterator[str]:
+        tools: Any = self.tools
+        dynamic: Any = self.dynamic_tools
+        if not isinstance(tools, Mapping):
+            yield f"tools must be a mapping of tool names to rules, got {type(tools).__name__}"
+        elif len(self.rules) < len(cast("Mapping[Any, Any]", tools)):
+            yield "tools: the name of a tool must be a string that is not empty"
+        if not is_collection(dynamic) or len(self.dynamic_names) < len(dynamic):
+            yield "dynamic_tools must be a list of tool names"
+        if self.rule is not None and not (callable(self.rule) and takes(self.rule, 2)):
+            yield "rule is not a function of the question and its requester"
+        if type(self.max_holders) is not int or not 0 <= self.max_holders <= _MOST_HOLDERS:
+            yield f"max_holders is a number from 0 to {_MOST_HOLDERS}"
+        if type(self.show_arguments_in_groups) is not bool:
+            yield f"show_arguments_in_groups must be True or False, got {self.show_arguments_in_groups!r}"
 
     def _time_findings(self) -> Iterator[str]:
         if self.seconds is None:
             return
-        if not self.seconds > 0:
+        if not is_duration(self.seconds):
             yield "seconds must be more than 0, or None"
             return
-        rules: tuple[Any, ...] = (self.default, *self.tools.values())
-        if any(isinstance(rule, ApproverRule) and (rule.escalate_after or 0) >= self.seconds for rule in rules):
+        rules = [rule for rule in (self.default, *self.rules.values()) if isinstance(rule, ApproverRule)]
+        if any(is_duration(rule.escalate_after) and rule.escalate_after >= self.seconds for rule in rules):
             yield "escalate_after must be less than seconds, or nobody is asked before the answer is no"
 
 
 def _rule_findings(rule: Any, asking: Collection[str], known: Collection[str], linked: bool) -> Sequence[str]:
     if not isinstance(rule, ApproverRule):
-        return [f"{rule!r} is not an ApproverRule"]
+        return [f"{type(rule).__name__} is not an ApproverRule"]
     return [*rule.findings(asking, known, linked=linked)]
 
 
 def _person_findings(person: Any) -> Iterator[str]:
-    if not isinstance(person, ChannelIdentity):
+    if isinstance(person, ChannelIdentity):
+        yield from identity_findings(person)
+    elif isinstance(person, str):
         yield f'{person!r} is not a ChannelIdentity, an ApproverRole or "requester"'
+    else:
+        yield f'{type(person).__name__} is not a ChannelIdentity, an ApproverRole or "requester"'
 
 
 def _listed(approvers: Sequence[Any]) -> list[ChannelIdentity]:
@@ -182,14 +243,147 @@ def _listed(approvers: Sequence[Any]) -> list[ChannelIdentity]:
     for approver in approvers:
         named = [approver]
         if isinstance(approver, ApproverRole):
-            named = [] if callable(approver.people) else list(approver.people)
-        listed += [person for person in named if isinstance(person, ChannelIdentity)]
+            people: Any = approver.people
+            named = list(people) if is_list(people) else []
+        listed += [person for person in named if isinstance(person, ChannelIdentity) and not identity_findings(person)]
     return listed
 
 
 def _most_voters(approvers: Sequence[Any]) -> int | None:
-    """Return how many people can vote at most; `None` if that is known only when a question is asked."""
+    """Return the maximum number of voters, or None if it is only known when a question is asked."""
     for approver in approvers:
         if isinstance(approver, ApproverRole) and (callable(approver.people) or approver.claim is not None):
             return None
     return len({person.key for person in _listed(approvers)}) + ("requester" in approvers)
+
+
+def is_list(given: Any) -> TypeGuard[Sequence[Any]]:
+    """Return True for a non-string sequence. Iterators are excluded: they can only be used once."""
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+
+
+def is_collection(given: Any) -> TypeGuard[Collection[Any]]:
+    return isinstance(given, Collection) and not isinstance(given, (str, bytes, Mapping))
+
+
+def is_duration(given: Any) -> TypeGuard[float]:
+    """Return True for a positive and finite number of seconds."""
+    return isinstance(given, (int, float)) and not isinstance(given, bool) and isfinite(given) and given > 0
+
+
+CheckRule = Callable[[ApproverRule], Sequence[str]]
+"""Lists what is wrong with a rule, a line each."""
+
+
+class RuleBinder:
+    """Finds the rule of a question, and its current approvers."""
+
+    def __init__(self, options: ApprovalOptions, check: CheckRule, names: PersonNames) -> None:
+        """Use `check` for rules that a function returns. The others were checked at build."""
+        self._options = options
+        self._check = check
+        self._names = names
+
+    @property
+    def max_holders(self) -> int:
+        """Return the maximum number of people who are asked because they have a claim."""
+        return self._options.max_holders
+
+    async def terms(self, question: PendingApproval, requester: Caller, *, group: bool) -> ApproverTerms | None:
+        """Return the terms of a question, or None if only its requester decides it, where it was asked.
+
+        If a function of the operator fails, there is no approver: the run fails, and no tool runs.
+        """
+        hidden = group and not self._options.show_arguments_in_groups
+        rule = await self._rule(self._options, question, requester)
+        if rule.is_requester_alone:
+            # In a group nobody else may see the arguments, so that the requester is asked in the direct chat.
+            return await self._direct(requester) if hidden else None
+        return await self._bound(rule, question, requester, hidden)
+
+    async def _direct(self, requester: Caller) -> ApproverTerms:
+        people = await self._people_of(["requester"], requester)
+        return ApproverTerms(
+            approvers=(requester.identity,), shows_arguments=False, names=_labels(people), people=people
+        )
+
+    async def _people_of(self, approvers: Sequence[Any], requester: Caller) -> tuple[PersonName, ...]:
+        """Return the approvers as displayed to the requester. Of a role only the name."""
+        people: list[PersonName] = []
+        for approver in approvers:
+            if isinstance(approver, ApproverRole):
+                people.append(PersonName(name=plain_name(approver.name)))
+            elif approver == "requester":
+                people.append(await self._names.find(requester.identity, requester.claims))
+            else:
+                people.append(await self._names.find(approver))
+        return tuple(dict.fromkeys(people))
+
+    async def _rule(self, options: ApprovalOptions, question: PendingApproval, requester: Caller) -> ApproverRule:
+        if question.tool in options.tools:
+            return options.tools[question.tool]
+        if options.rule is None:
+            return options.default
+        chosen: Any = await call_approvers(question.tool, options.rule, question, requester)
+        if chosen is not None and not isinstance(chosen, ApproverRule):
+            log.error("the rule of an approval is an ApproverRule, not %s", type(chosen).__name__)
+            raise NobodyToAskError
+        if chosen is None:
+            return options.default
+        wrong = self._check(chosen)
+        if wrong:
+            log.error("invalid approver rule, failing the run: tool=%s: %s", question.tool, "; ".join(wrong))
+            raise NobodyToAskError
+        return chosen
+
+    async def _bound(
+        self, rule: ApproverRule, question: PendingApproval, requester: Caller, hidden: bool
+    ) -> ApproverTerms:
+        people, shown = await _people(rule.approvers, question), await self._people_of(rule.approvers, requester)
+        asks_requester = "requester" in rule.approvers and not rule.exclude_requester
+        if hidden and asks_requester:
+            people, asks_requester = [requester.identity, *people], False
+        escalates = rule.escalate_after is not None
+        return ApproverTerms(
+            approvers=_unique(people),
+            claims=_claims(rule.approvers),
+            asks_requester=asks_requester,
+            exclude_requester=rule.exclude_requester,
+            votes=rule.votes,
+            escalate_at=question.created_at + rule.escalate_after if rule.escalate_after is not None else None,
+            escalate_to=_unique(await _people(rule.escalate_to, question)) if escalates else (),
+            escalate_claims=_claims(rule.escalate_to),
+            names=_labels(shown),
+            people=shown,
+            shows_arguments=not hidden,
+        )
+
+
+async def _people(approvers: Sequence[Any], question: PendingApproval) -> list[ChannelIdentity]:
+    people: list[ChannelIdentity] = []
+    for approver in approvers:
+        if isinstance(approver, ApproverRole):
+            given = approver.people
+            found: Any = await call_approvers(question.tool, given, question) if callable(given) else given
+            people += cast("Iterable[ChannelIdentity]", found) if isinstance(found, Iterable) else [found]
+        elif approver != "requester":
+            people.append(approver)
+    for person in people:
+        wrong = identity_findings(person)
+        if wrong:
+            log.error("invalid approver, failing the run: tool=%s: %s", question.tool, "; ".join(wrong))
+            raise NobodyToAskError
+    return people
+
+
+def _unique(people: Sequence[ChannelIdentity]) -> tuple[ChannelIdentity, ...]:
+    return tuple({person.key: person for person in reversed(people)}.values())[::-1]
+
+
+def _claims(approvers: Sequence[Any]) -> tuple[ApproverClaim, ...]:
+    roles = [approver for approver in approvers if isinstance(approver, ApproverRole)]
+    return tuple(ApproverClaim(claim=role.claim, values=tuple(role.values)) for role in roles if role.claim is not None)
+
+
+def _labels(people: Sequence[PersonName]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(label_of, people)))

@@ -1,1 +1,1 @@
-"""The doors."""
+"""The built-in channels."""

@@ -1,7 +1,7 @@
-"""`python -m frontdesk.cli`, the same as `frontdesk`."""
+"""`python -m frontdesk.cli`: the same as `frontdesk`."""
 
 import sys
 
-from frontdesk.cli.command import main
+from frontdesk.cli import main
 
 sys.exit(main())

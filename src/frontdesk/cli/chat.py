@@ -4,15 +4,229 @@ import getpass
 import json
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from frontdesk.cli.door import Door, Event, RefusedError, UnreachableError, error_text
-from frontdesk.cli.mistakes import CommandError
-from frontdesk.cli.responses_door import ResponsesDoor
-from frontdesk.cli.terminal import Terminal, printable, visible
+import httpx
+
+from frontdesk.cli.terminal import CommandError, Terminal, visible
+from frontdesk.display.escaping import display_arguments
+
+Event = tuple[str, dict[str, Any]]
+
+CONNECT_SECONDS = 10.0
+THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+
+
+class UnreachableError(CommandError):
+    """The URL does not respond."""
+
+
+class RefusedError(CommandError):
+    """The server returned an error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+class Door:
+    def __init__(self, url: str, api_key: str | None) -> None:
+        self._url = self._place(httpx.URL(url))
+        # An answer may take as long as it takes; the user can cancel it.
+        timeout = httpx.Timeout(CONNECT_SECONDS, read=None)
+        # A proxy from the environment can't reach this machine.
+        self._client = httpx.Client(timeout=timeout, trust_env=self._url.host not in THIS_MACHINE)
+        self.use_key(api_key)
+
+    def _place(self, url: httpx.URL) -> httpx.URL:
+        """Return the URL for messages, given the URL that the user has named."""
+        return url
+
+    def use_key(self, api_key: str | None) -> None:
+        if api_key is not None:
+            self._client.headers["authorization"] = f"Bearer {api_key}"
+
+    def close(self) -> None:
+        self._client.close()
+
+    def agent(self) -> str | None:
+        """Return the name of the agent if the server provides it. Raises if the server is unreachable or denies
+        access."""
+        try:
+            return str(self._get(f"{self._url.path.rstrip('/')}/docs/openapi.json")["info"]["title"])
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    def _get(self, path: str) -> Any:
+        try:
+            response = self._client.get(self._url.copy_with(path=path), timeout=CONNECT_SECONDS)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._unreachable(error) from None
+        if response.status_code in (401, 403):
+            raise _refused(response)
+        return response.json()
+
+    def send(self, body: Mapping[str, Any]) -> Generator[Event, None, None]:
+        """Yield the events of the answer. An answer that is not streamed is one event, named after its status."""
+        try:
+            with self._client.stream("POST", self._url, json=body) as response:
+                if not response.is_success:
+                    response.read()
+                    raise _refused(response)
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    yield from read_events(response.iter_bytes())
+                else:
+                    answer = _object(response.read())
+                    yield str(answer.get("status")), answer
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL) as error:
+            raise self._unreachable(error) from None
+        except httpx.HTTPError as error:
+            raise UnreachableError(f"{self._url} broke off the answer: {_text(error)}") from None
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        return UnreachableError(f"can't reach {self._url}: {_text(error)}")
+
+
+def read_events(chunks: Iterable[bytes]) -> Iterator[Event]:
+    """Yield the events of a byte stream. Only the line ends of the protocol count, not those of Unicode."""
+    name = "message"
+    rest: list[bytes] = []
+    for chunk in chunks:
+        rest.append(chunk)
+        # A long line in small chunks is joined once.
+        if b"\n" not in chunk:
+            continue
+        *lines, last = b"".join(rest).split(b"\n")
+        rest = [last]
+        for line in lines:
+            field, _, value = line.rstrip(b"\r").partition(b":")
+            if field == b"event":
+                name = value.strip().decode(errors="replace")
+            elif field == b"data":
+                yield name, _object(value)
+                name = "message"
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise CommandError("the server's answer is not in the Invocations protocol")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _refused(response: httpx.Response) -> RefusedError:
+    try:
+        error = _object(response.content)["error"]
+        return RefusedError(response.status_code, error_text(error, response.status_code))
+    except (CommandError, LookupError, TypeError, AttributeError):
+        text = f"the server answered {response.status_code} {response.reason_phrase}".rstrip()
+        return RefusedError(response.status_code, text)
+
+
+def error_text(error: Mapping[str, Any], status: int | None = None) -> str:
+    details = [status, error.get("code"), error.get("param"), error.get("id")]
+    facts = ", ".join(str(detail) for detail in details if detail)
+    message = error.get("message") or "the server tells no reason"
+    return f"{message} ({facts})" if facts else str(message)
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+_TEXTS = ("response.output_text.delta", "response.refusal.delta")
+_CONVERSATION = "conv_"
+"""The beginning of the id of a conversation; any other session is the id of a response."""
+
+
+class ResponsesDoor(Door):
+    """Client that translates between the Invocations protocol and the Responses API."""
+
+    def _place(self, url: Any) -> Any:
+        path = url.path.rstrip("/")
+        for name in ("/invocations", "/responses", "/v1"):
+            path = path.removesuffix(name)
+        return url.copy_with(path=f"{path}/v1/responses")
+
+    def agent(self) -> str | None:
+        """Return the name of the agent if the server has the Responses API. Raises if access is denied."""
+        try:
+            return str(self._get(f"{self._url.path.removesuffix('/responses')}/models")["data"][0]["id"])
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    def send(self, body: Mapping[str, Any]) -> Generator[Event, None, None]:
+        """Yield the events of the answer in the format of the Invocations protocol."""
+        with closing(super().send(to_responses(body))) as events:
+            for name, data in events:
+                if name in _TEXTS:
+                    yield "update", {"text": data.get("delta")}
+                elif name == "error":
+                    raise RefusedError(500, error_text(data))
+                elif data.get("object") == "response":
+                    yield "end", to_invocation(data)
+                elif name in ("response.completed", "response.incomplete", "response.failed"):
+                    yield "end", to_invocation(_object_of(data, "response"))
+
+
+def to_responses(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a body of the Invocations protocol to the Responses API."""
+    if "approval" in body:
+        approval = body["approval"]
+        answer = {
+            "type": "mcp_approval_response",
+            "approval_request_id": approval["id"],
+            "approve": approval["approved"],
+        }
+        return {"input": [answer], "stream": True}
+    request: dict[str, Any] = {"input": body["message"], "stream": True}
+    session = body.get("session_id")
+    if session is not None:
+        request["conversation" if session.startswith(_CONVERSATION) else "previous_response_id"] = session
+    return request
+
+
+def to_invocation(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a response to an Invocations answer. The next turn continues from it, unless it has failed."""
+    output = _objects_of(response, "output")
+    parts = [part for item in output if item.get("type") == "message" for part in _objects_of(item, "content")]
+    conversation = _object_of(response, "conversation").get("id")
+    failed = response.get("status") in ("failed", "cancelled")
+    return {
+        "id": response.get("id"),
+        "status": str(response.get("status")),
+        "session_id": conversation or (None if failed else response.get("id")),
+        "text": "".join(str(part.get("text") or part.get("refusal") or "") for part in parts),
+        "approvals": [_approval(item) for item in output if item.get("type") == "mcp_approval_request"],
+        "error": response.get("error"),
+    }
+
+
+def _approval(item: Mapping[str, Any]) -> dict[str, Any]:
+    given = item.get("arguments")
+    try:
+        arguments = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        arguments = given
+    return {"id": item.get("id"), "tool": item.get("name"), "arguments": arguments}
+
+
+def _objects_of(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    given = value.get(name)
+    values = cast("list[Any]", given) if isinstance(given, list) else []
+    return [part for part in values if isinstance(part, dict)]
+
+
+def _object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    given = value.get(name)
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+
 
 Approval = dict[str, Any]
 
@@ -22,7 +236,7 @@ WORDS = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def run(arguments: Namespace) -> int:
-    """Run a conversation until the user leaves; return 1 if the input was a pipe and a turn failed."""
+    """Run a conversation until the user leaves. Return 1 if the input was a pipe and a turn failed."""
     terminal = Terminal()
     key = _api_key(arguments)
     with closing(Door(arguments.url, key)) as first, closing(ResponsesDoor(arguments.url, key)) as second:
@@ -52,11 +266,11 @@ def _usable(key: str, source: str) -> str:
 
 
 def _entered(doors: Sequence[Door], terminal: Terminal) -> tuple[Door, str]:
-    """Return the first door behind which an agent says its name; without one, the first that there is."""
+    """Return the first client whose agent returns its name, or else the first reachable one."""
     for door in doors:
         name = _agent(door, terminal)
         if name is not None:
-            return door, printable(name)
+            return door, visible(name)
     return doors[0], "agent"
 
 
@@ -71,8 +285,6 @@ def _agent(door: Door, terminal: Terminal) -> str | None:
 
 
 class Chat:
-    """One conversation with one agent."""
-
     def __init__(self, door: Door, terminal: Terminal, name: str, session: str | None) -> None:
         self._door = door
         self._terminal = terminal
@@ -81,7 +293,6 @@ class Chat:
         self.failed = False
 
     def talk(self) -> None:
-        """Run turns until the input ends."""
         while (line := self._read("you> ")) is not None:
             if line == "/quit":
                 return
@@ -119,7 +330,7 @@ class Chat:
                 waiting += self._send({"approval": {"id": approval["id"], "approved": approved}})
 
     def _send(self, body: dict[str, Any]) -> list[Approval]:
-        """Send a request and show the answer as it comes; return the approvals that it waits for."""
+        """Send a request and print the answer as it arrives. Return the approvals that it waits for."""
         try:
             with closing(self._door.send(body)) as events:
                 return self._show(events)
@@ -158,9 +369,9 @@ class Chat:
         return [approval for approval in approvals if isinstance(approval, dict) and "id" in approval]
 
     def _decide(self, approval: Approval) -> bool | None:
-        shown = json.dumps(approval.get("arguments"), ensure_ascii=False)
+        shown = display_arguments(json.dumps(approval.get("arguments"), ensure_ascii=False))
         tool, number = visible(str(approval.get("tool"))), visible(str(approval["id"]))
-        self._terminal.tell(f"{self._name} wants to run {tool} with {visible(shown)} ({number})")
+        self._terminal.tell(f"{self._name} wants to run {tool} with {shown} ({number})")
         while (answer := self._read("Allow it? y/n> ")) is not None:
             if answer.lower() in WORDS:
                 return WORDS[answer.lower()]

@@ -1,4 +1,4 @@
-"""Runs one subcommand; an error of the user is one clear message, never a traceback."""
+"""Runs one subcommand. Prints user errors as one message, without a traceback."""
 
 import os
 import sys
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.options import build_parser
+from frontdesk.cli.terminal import CommandError
 
 INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 for success, 1 for a failure or findings, 2 for wrong usage.
+    """Run the command line. Return 0 for success, 1 for a failure or findings, 2 for wrong usage.
 
-    Commands for operators return 3 if there is no such row, and 4 if its state does not allow what is asked.
+    Operator commands return 3 if there is no such row, and 4 if its state does not allow the action.
     """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # A character that can't be encoded, or a byte that can't be decoded, must not end the program.
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return import_module(f"frontdesk.cli.{module}").run(arguments)
     except CommandError as error:
         # It may quote an error of the user's host, or an address with a password.
-        from frontdesk.kit.auth.secrets import redact
+        from frontdesk.secret import redact
 
         print(f"frontdesk: {redact(str(error))}", file=sys.stderr)
         return error.exit_code

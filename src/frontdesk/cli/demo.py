@@ -1,34 +1,37 @@
-"""`frontdesk demo`: an agent to try, and the lines to try it with."""
+"""`frontdesk demo`: serves a demo agent and prints example commands."""
 
 import json
 import os
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-from frontdesk.abc.channel import Channel
-from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.options import CHAT_URL, PORT
-from frontdesk.cli.server import PortTakenError, base_url, listen, serve
+from frontdesk.cli.serve import PortTakenError, base_url, listen, serve
+from frontdesk.cli.terminal import CommandError, list_findings
 from frontdesk.demo import build_host, choose_client
-from frontdesk.demo.restaurant import PATH as RESTAURANT
+from frontdesk.demo.stories import PATH as RESTAURANT
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.errors.base import install_hint
+from frontdesk.interfaces.channel import Channel
 
 MOST_PORTS = 20
+_TOKEN = "700000001:a-token-that-opens-nothing-but-a-fake"  # noqa: S105
+_COMMAND = (sys.executable, "-m", "frontdesk_testing.telegram", "--with-parent", "--token", _TOKEN)
 
 
 def run(arguments: Namespace) -> int:
-    """Serve the demo."""
     if not arguments.telegram:
         return _serve(arguments)
-    # Imported by those who want it: other demos start faster.
-    from frontdesk.cli.fake_telegram import channel_on, fake_telegram
-
-    with fake_telegram() as url:
-        return _serve(arguments, url, channel_on(url))
+    with _fake_telegram() as url:
+        return _serve(arguments, url, _telegram_channel(url))
 
 
 def _serve(arguments: Namespace, telegram_url: str = "", *channels: Channel) -> int:
@@ -58,7 +61,6 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def welcome(base: str, note: str, telegram_url: str = "") -> str:
-    """Return the text that says what the demo is, where it is, and what to type."""
     url = f"{base}/invocations"
     return f"""\
 The Marmalade, a small hotel by the sea: a real agent with three tools, behind its front desk.
@@ -97,7 +99,7 @@ def _curl(url: str, **body: object) -> str:
 
 
 def _chat(url: str) -> str:
-    """Return the chat command that works in the shell from which the demo was started."""
+    """Return the chat command for the shell from which the demo was started."""
     started = Path(sys.argv[0])
     if started.stem != "frontdesk":
         command = f"{shlex.quote(sys.executable)} -m frontdesk.cli chat"
@@ -106,3 +108,29 @@ def _chat(url: str) -> str:
     else:
         command = f"{shlex.quote(os.path.relpath(started))} chat"
     return command if url == CHAT_URL else f"{command} {url}"
+
+
+@contextmanager
+def _fake_telegram() -> Generator[str]:
+    if find_spec("frontdesk_testing") is None:
+        raise CommandError(f"--telegram needs the package frontdesk-testing: {install_hint('testing')}")
+    # A session of its own: Ctrl-C is for the demo, which closes the input of the fake when it has ended.
+    process = subprocess.Popen(  # noqa: S603
+        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    with process:
+        url = b"" if process.stdout is None else process.stdout.readline().strip()
+        if not url:
+            raise CommandError("the fake Telegram does not start")
+        try:
+            yield url.decode()
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+
+
+def _telegram_channel(url: str) -> Channel:
+    # Imported by those who want it: other demos start faster.
+    from frontdesk.channels.telegram import TelegramChannel
+
+    return TelegramChannel(bot_token=_TOKEN, api_url=url, transport="polling")

@@ -1,4 +1,4 @@
-"""`frontdesk keys`: the API keys of a file."""
+"""`frontdesk keys`: manages the API keys in a file."""
 
 import json
 import re
@@ -9,14 +9,11 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.cli.mistakes import CommandError
-from frontdesk.cli.tables import print_table
-from frontdesk.cli.terminal import visible
+from frontdesk.auth.api_keys import ApiKeyAuth, KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+from frontdesk.cli.terminal import CommandError, print_table, visible
 from frontdesk.clock import SystemClock
-from frontdesk.data.identity import ANONYMOUS
 from frontdesk.ids import RandomIds, new_secret
-from frontdesk.kit.auth.api_keys import ApiKeyAuth
-from frontdesk.kit.auth.key_file import KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+from frontdesk.models.identity import ANONYMOUS
 
 PREFIX = "fdk_"
 LONGEST_NAME = 256
@@ -26,7 +23,6 @@ _COLUMNS = ("id", "principal", "state", "created", "expires", "revoked")
 
 
 def run(arguments: Namespace) -> int:
-    """Run an action of `frontdesk keys`."""
     path = Path(arguments.file)
     try:
         if arguments.action == "create":

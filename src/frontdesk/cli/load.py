@@ -1,4 +1,4 @@
-"""Loads the host that the user names."""
+"""Imports the host named on the command line."""
 
 import inspect
 import os
@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import frontdesk
-from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.options import Reference
+from frontdesk.cli.terminal import CommandError
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host import AgentFrameworkHost
 from frontdesk.host.app import HostApp
@@ -32,7 +32,7 @@ _FOREIGN.add(str(Path(frontdesk.__file__).parent))
 
 
 def load_host(reference: Reference, state_dir: str | None = None) -> AgentFrameworkHost:
-    """Load a host; raise `ChannelConfigurationError` with its findings, `CommandError` for any other mistake."""
+    """Load a host. Raises `ChannelConfigurationError` for findings, `CommandError` for any other mistake."""
     sys.path.insert(0, os.getcwd())
     module = _from_file(reference) if reference.is_file else _by_name(reference)
     if not hasattr(module, reference.name):
@@ -95,7 +95,6 @@ def _call(reference: Reference, make: Callable[..., Any], settings: dict[str, An
 
 
 def _guarded(reference: Reference, work: Callable[[], T]) -> T:
-    """Run the user's code; turn its errors into a `CommandError` of one line."""
     try:
         return work()
     except ChannelConfigurationError:
@@ -107,7 +106,7 @@ def _guarded(reference: Reference, work: Callable[[], T]) -> T:
 
 
 def _told(error: BaseException) -> str:
-    """Return an error in one line; for a variable of the environment that is missing, how to set it."""
+    """Return an error in one line. For a missing environment variable, explain how to set it."""
     if isinstance(error, KeyError) and traceback.extract_tb(error.__traceback__)[-1].filename in _OS:
         return f"the environment variable {error.args[0]} is not set: export {error.args[0]}=..."
     text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
@@ -115,7 +114,7 @@ def _told(error: BaseException) -> str:
 
 
 def _similar(error: BaseException) -> str:
-    """Return the parameter that was probably meant, after an error about one that does not exist."""
+    """Return the parameter that was probably meant, after an error about an unknown one."""
     wrong = _UNEXPECTED.match(str(error)) if isinstance(error, TypeError) else None
     if wrong is None:
         return ""
@@ -125,7 +124,7 @@ def _similar(error: BaseException) -> str:
         known = inspect.signature(named[wrong["called"]]).parameters
     except (KeyError, TypeError, ValueError):
         return ""
-    return "".join(f"; is {name!r} meant?" for name in get_close_matches(wrong["name"], known, n=1))
+    return "".join(f"; did you mean {name!r}?" for name in get_close_matches(wrong["name"], known, n=1))
 
 
 def _leads_to(name: str, reference: Reference) -> bool:
@@ -133,7 +132,6 @@ def _leads_to(name: str, reference: Reference) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Return the file and the line of an error: the last one that is the user's own."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
         return f"{_shown(error.filename)}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -158,7 +156,7 @@ def _missing(reference: Reference, module: ModuleType) -> str:
 
 
 def _is_host(value: Any, module: ModuleType) -> bool:
-    """Return whether a value is a host, or a function of the module that says that it returns one."""
+    """Return True for a host, or for a function of the module that is annotated to return one."""
     if isinstance(value, AgentFrameworkHost):
         return True
     returned: Any = getattr(value, "__annotations__", {}).get("return") if inspect.isfunction(value) else None
@@ -167,7 +165,7 @@ def _is_host(value: Any, module: ModuleType) -> bool:
 
 
 def _advice(value: Any) -> str:
-    """Return what is probably meant by something that is no host."""
+    """Return a hint about what was probably meant by a value that is not a host."""
     if inspect.iscoroutine(value):
         value.close()
         return "; an async function was called without await: let a plain function build the host"

@@ -1,22 +1,20 @@
-"""`frontdesk move-state`: moves all state of a host into another database."""
+"""`frontdesk move-state`: moves all state of a host to another database."""
 
 from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
-from frontdesk.cli.mistakes import CommandError
-from frontdesk.cli.places import place_of
+from frontdesk.cli.state_paths import place_of
+from frontdesk.cli.terminal import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
-from frontdesk.errors.extras import install_hint
-from frontdesk.host.state.state_lock import owned
-from frontdesk.stores.sql.move import move
-from frontdesk.stores.sql.move_endpoints import End
-from frontdesk.stores.sql.sqlite_end import SqliteEnd
+from frontdesk.errors.base import install_hint
+from frontdesk.state_dir.lock import owned
+from frontdesk.stores.sql.move.endpoints import End, SqliteEnd, move
 
 
 def run(arguments: Namespace) -> int:
-    """Move the state; a host can't be started on either side meanwhile."""
+    """Move the state. No host can be started on either side meanwhile."""
     source = place_of("--from", arguments.source, arguments.source_env)
     target = place_of("--to", arguments.target, arguments.target_env)
     if isinstance(source, Path) and not source.is_file():
@@ -43,15 +41,13 @@ def _end(place: Path | str) -> End:
     if isinstance(place, Path):
         return SqliteEnd(place)
     try:
-        from frontdesk.stores.sql.postgres_end import PostgresEnd
+        from frontdesk.stores.sql.move.postgres import PostgresEnd
     except ImportError:
         raise CommandError(f"Postgres needs psycopg: {install_hint('postgres')}") from None
     return PostgresEnd(place)
 
 
 class _Counts:
-    """Prints the progress of each table, and remembers its number of rows."""
-
     def __init__(self) -> None:
         self.of: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""`frontdesk sessions`, `runs`, `deliveries` and so on: lists rows of everybody, shows one, and acts on it."""
+"""`frontdesk sessions`, `runs`, `deliveries` and so on: list records of all owners, show one, or act on it."""
 
 import json
 import re
@@ -6,24 +6,22 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from frontdesk.cli.mistakes import CommandError
-from frontdesk.cli.operator_desk import Desk, open_desk
+from frontdesk.admin.client import user_name
+from frontdesk.auth.api_keys import seconds_of, time_of
+from frontdesk.cli.admin_client import Desk, open_desk
 from frontdesk.cli.operator_options import KINDS
-from frontdesk.cli.tables import cell, print_table, show_audit
-from frontdesk.cli.terminal import visible
+from frontdesk.cli.terminal import CommandError, cell, named_cells, print_table, show_audit, visible
 from frontdesk.clock import SystemClock
-from frontdesk.host.operator_client import user_name
-from frontdesk.kit.auth.key_file import seconds_of, time_of
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sessions": ("session_id", "person", "turns", "messages", "updated_at"),
     "runs": ("run_id", "status", "person", "channel", "session_id", "created_at", "ended_at", "error"),
     "deliveries": ("delivery_id", "status", "channel", "to", "part", "attempts", "created_at", "error"),
-    "approvals": ("approval_id", "status", "tool", "person", "channel", "created_at", "expires_at"),
+    "approvals": ("approval_id", "status", "tool", "requester", "channel", "person", "created_at", "expires_at"),
     "people": ("channel", "id", "name", "person", "seen_at"),
     "links": ("channel", "id", "name", "linked_at", "linker", "person"),
     "inbox": ("number", "status", "channel", "conversation", "sender", "attempts", "received_at", "error"),
-    "audit": ("number", "at", "action", "subject", "by", "person"),
+    "audit": ("number", "at", "action", "subject", "by", "by_name", "person", "person_name"),
 }
 _PAGE = 200
 _MOST_PAGES = 50
@@ -42,7 +40,6 @@ _TOLD = {
 
 
 def run(arguments: Namespace) -> int:
-    """Run an action of a command for operators."""
     with open_desk(arguments) as desk:
         if arguments.action == "list":
             return _list(desk, arguments)
@@ -74,7 +71,7 @@ def _list(desk: Desk, arguments: Namespace) -> int:
         more = {} if counts is None else {"counts": counts}
         print(json.dumps({kind: rows, **more, "next": cursor, "scanned": scanned}, indent=2))
         return 0
-    print_table(COLUMNS[kind], rows)
+    print_table(COLUMNS[kind], [named_cells(kind, row) for row in rows])
     if counts is not None:
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         print(f"All together: {summary or 'none'}.")
@@ -92,7 +89,6 @@ def _since(text: str) -> float:
 
 
 def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with its times as people read them."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
@@ -107,7 +103,7 @@ _LINES = ("history", "linked_with", "last_messages", "shown_to", "votes", "audit
 
 
 def _export(desk: Desk, arguments: Namespace) -> int:
-    """Print a line of JSON for each question: what was asked, who was shown it, the votes, and the audit log."""
+    """Print a JSON line for each question: content, recipients, votes and audit log."""
     filters = {} if arguments.status is None else {"status": arguments.status}
     if arguments.since is not None:
         filters["since"] = repr(_since(arguments.since))
@@ -128,6 +124,7 @@ def _show(desk: Desk, arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(shown, indent=2))
         return 0
+    shown = named_cells(arguments.command, shown)
     lines = [name for name in _LINES if name in shown and name != "linked_with"]
     width = max(len(name) for name in shown) + 2
     for name, value in shown.items():

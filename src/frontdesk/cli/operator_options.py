@@ -1,4 +1,4 @@
-"""The options of the commands for operators. It imports nothing of the host, so that `--help` costs nothing."""
+"""Options of the operators' commands. Imports nothing of the host, so that `--help` is fast."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
@@ -10,6 +10,10 @@ _PLACE = (
     "socket; if none runs, the command opens the state itself."
 )
 
+_JOIN = (
+    "Joins the principals of channels that share one auth object: afterwards an API key is the same person on all of "
+    "them. Prints what would be joined, and changes nothing without --apply. "
+) + _PLACE
 _DELIVER = (
     "Sends a message to a person through a running host; the host must have started, and answer by its socket. It "
     "becomes a part of their conversation, and is sent once for each idempotency key."
@@ -21,7 +25,7 @@ _RUN = (
 
 
 class Kind(NamedTuple):
-    """A kind of rows: what a command is about, its filters, and its actions with their help."""
+    """A kind of row: the subject of a command, its filters, and its actions with their help."""
 
     subject: str
     filters: tuple[str, ...]
@@ -72,7 +76,6 @@ _HINTS: Mapping[str, tuple[str, str]] = {
 
 
 def add_operator_commands(commands: Any) -> None:
-    """Add a command for each kind of rows."""
     for name, kind in KINDS.items():
         told = f"Shows {kind.subject}, of everybody" + (", and acts on them. " if kind.actions else ". ") + _PLACE
         words = ", ".join(["list", "show", *kind.actions][:-1]) + f" and {['show', *kind.actions][-1]}"
@@ -87,6 +90,15 @@ def add_operator_commands(commands: Any) -> None:
         _add_place(show)
         for action, hint in kind.actions.items():
             _add_action(actions.add_parser(action, help=hint, description=told), kind)
+        if name == "people":
+            join = actions.add_parser("join-principals", help="make one person of each API key", description=_JOIN)
+            join.add_argument("--apply", action="store_true", help="do it; without this, only print what would be done")
+            join.add_argument(
+                "--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given"
+            )
+            join.add_argument("--json", action="store_true", help="as JSON")
+            join.set_defaults(module="join_principals")
+            _add_place(join)
         if name == "approvals":
             answer = actions.add_parser("answer", help="answer one, whoever else would have to", description=told)
             _add_answer(answer, kind)
@@ -95,7 +107,6 @@ def add_operator_commands(commands: Any) -> None:
 
 
 def add_speaking_commands(commands: Any) -> None:
-    """Add the commands with which an operator speaks through a running host."""
     deliver = commands.add_parser("deliver", help="send a message to a person", description=_DELIVER)
     whom = deliver.add_mutually_exclusive_group(required=True)
     _add_to(whom, required=False)
@@ -104,7 +115,7 @@ def add_speaking_commands(commands: Any) -> None:
     _add_to(run, required=True)
     run.add_argument("--wait", metavar="SECONDS", type=count, help="wait for the end, and print the answer")
     for parser in (deliver, run):
-        parser.set_defaults(module="speak")
+        parser.set_defaults(module="deliver")
         parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from the standard input")
         parser.add_argument("--idempotency-key", metavar="KEY", help="do it once, however often the command is run")
         parser.add_argument("--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given")
@@ -169,7 +180,7 @@ def _add_place(parser: ArgumentParser) -> None:
 
 
 def count(text: str) -> int:
-    """Read a number, at least one."""
+    """Parse a number that is at least 1."""
     number = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= number <= 100_000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")

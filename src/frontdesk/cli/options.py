@@ -1,14 +1,15 @@
-"""The options of every subcommand, and the checks of their text."""
+"""The options of all subcommands, and the validation of their values."""
 
 import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 
+from frontdesk.cli.init import DOORS, MODELS
 from frontdesk.cli.operator_options import add_operator_commands, add_speaking_commands, count
-from frontdesk.cli.project import DOORS, MODELS
-from frontdesk.kit.http.server_limits import ServerLimits
+from frontdesk.http.server_limits import ServerLimits
 
 HOST = "127.0.0.1"
 PORT = 8000
@@ -17,6 +18,7 @@ KEY_FILE = "keys.jsonl"
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
+_INVALID_CHOICE = re.compile(r"invalid choice: '([^']*)'")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
@@ -31,13 +33,41 @@ class Reference(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Tell whether it is a path and not the name of a module."""
+        """Return True for a path, False for a module name."""
         return self.module.endswith(".py") or "/" in self.module or "\\" in self.module
 
 
+class _Parser(ArgumentParser):
+    """Parser whose errors suggest the command or option that was probably meant."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            super().error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0], self._options(found))}")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        wrong = _INVALID_CHOICE.search(message)
+        choices = [str(choice) for action in self._actions for choice in action.choices or ()]
+        super().error(message if wrong is None else message + _meant(wrong[1], choices))
+
+    def _options(self, found: Namespace) -> list[str]:
+        options: list[str] = []
+        for action in self._actions:
+            options += action.option_strings
+            below: Any = action.choices
+            if isinstance(below, Mapping):
+                chosen: Any = cast("Mapping[str, Any]", below).get(getattr(found, action.dest, ""))
+                options += chosen._options(found) if isinstance(chosen, _Parser) else []
+        return options
+
+
+def _meant(given: str, known: Sequence[str]) -> str:
+    return "".join(f"; did you mean {name!r}?" for name in get_close_matches(given.partition("=")[0], known, n=1))
+
+
 def build_parser() -> ArgumentParser:
-    """Build the parser of the whole command line."""
-    parser = ArgumentParser(prog="frontdesk", description="The front desk of an agent: one agent behind every door.")
+    parser = _Parser(prog="frontdesk", description="The front desk of an agent: one agent behind every door.")
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
@@ -203,7 +233,7 @@ def _add_address(parser: ArgumentParser, otherwise: str, default: str | None = H
 
 
 def reference(text: str) -> Reference:
-    """Read `module:name` or `path/to/file.py:name`."""
+    """Parse `module:name` or `path/to/file.py:name`."""
     module, _, name = text.rpartition(":")
     if not module or not name.isidentifier():
         example = text if text.endswith(".py") else text.partition(":")[0] or "module"
@@ -215,14 +245,14 @@ def reference(text: str) -> Reference:
 
 
 def directory(text: str) -> str:
-    """Read a directory, which need not exist."""
+    """Parse a directory, which need not exist."""
     if not text:
         raise ArgumentTypeError("a directory is needed")
     return text
 
 
 def doors(text: str) -> list[str]:
-    """Read names of doors, separated by commas; return them in the order in which they are offered."""
+    """Parse comma-separated channel types. Return them in the order in which they are offered."""
     names = text.split(",")
     unknown = [name for name in names if name not in DOORS]
     if unknown:
@@ -231,7 +261,7 @@ def doors(text: str) -> list[str]:
 
 
 def seconds(text: str) -> float:
-    """Read a number of seconds, more than none and at most an hour."""
+    """Parse a number of seconds, greater than 0 and at most an hour."""
     try:
         number = float(text)
     except ValueError:
@@ -242,14 +272,14 @@ def seconds(text: str) -> float:
 
 
 def root_path(text: str) -> str:
-    """Read the path below which a proxy serves the host."""
+    """Parse the path prefix under which a proxy serves the host."""
     if not _ROOT_PATH.fullmatch(text):
         raise ArgumentTypeError(f"{text!r} is not a path such as /desk: it begins with a slash and ends without one")
     return text
 
 
 def proxies(text: str) -> str:
-    """Read addresses and networks of proxies; all addresses at once are refused."""
+    """Parse the addresses and networks of proxies. Networks that cover all addresses are rejected."""
     from ipaddress import ip_network
 
     for part in text.split(","):
@@ -263,7 +293,6 @@ def proxies(text: str) -> str:
 
 
 def port(text: str) -> int:
-    """Read a port number."""
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= 65535:
         raise ArgumentTypeError(f"{text!r} is not a port; ports go from 0 to 65535")
@@ -271,7 +300,7 @@ def port(text: str) -> int:
 
 
 def url(text: str) -> str:
-    """Read an HTTP URL; one without a path gets the default path."""
+    """Parse an HTTP URL. A URL without a path gets the default path."""
     try:
         parts = urlsplit(text)
         host, number = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""`frontdesk worker`: runs the work that waits in the store of hosts, in a process without a port."""
+"""`frontdesk worker`: runs stored work of hosts in a process without a port."""
 
 import asyncio
 import signal
@@ -6,15 +6,13 @@ from argparse import Namespace
 from contextlib import suppress
 
 from frontdesk.cli.load import load_host
-from frontdesk.cli.mistakes import CommandError, list_findings
-from frontdesk.cli.serve import spare_the_collector
-from frontdesk.cli.server import new_loop, set_up_logs
+from frontdesk.cli.serve import new_loop, set_up_logs, spare_the_collector
+from frontdesk.cli.terminal import CommandError, list_findings
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host import AgentFrameworkHost
 
 
 def run(arguments: Namespace) -> int:
-    """Run a worker until a signal stops it."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
         set_up_logs(arguments.log_level)

@@ -1,1 +1,1 @@
-"""The routing and delivery of answers."""
+"""Routing and delivery of results."""

@@ -1,9 +1,9 @@
-"""Binds deliveries to the event that they answer, and decides which of them the HTTP reply to it has. Pure."""
+"""Binds deliveries to the event that they answer, and selects those for its HTTP response. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.models.delivery import Delivery, InboxItem
 
 REPLIED = "in the reply"
 """The code in the history of a part that was written into the reply to its event."""
@@ -19,9 +19,9 @@ class ReplyChoice(NamedTuple):
 
 
 def for_event(rows: Sequence[Delivery], event: InboxItem, now: float) -> Sequence[Delivery]:
-    """Return deliveries as answers to an event: those that go back to it have its token.
+    """Return deliveries as answers to an event. Those that return to the event get its token.
 
-    While its sender waits on the wire, they are due when that ends.
+    While its sender waits for the HTTP response, they become due when that wait ends.
     """
     until = None if event.reply_by is None or event.reply_by <= now else event.reply_by
     if until is None and event.reply_token is None:
@@ -43,10 +43,10 @@ def _fits_reply(row: Delivery, event: InboxItem) -> bool:
 
 
 def choose(rows: Sequence[Delivery], *, again: bool) -> ReplyChoice:
-    """Decide what the reply to an event has; `again` if its platform has sent it before, and so got no reply.
+    """Decide the content of the reply to an event. `again` is set if the platform repeats it for lack of a reply.
 
-    What an earlier reply had is said again, and so is what was claimed for one that was never written. While another
-    reply is being written, it is too early to say.
+    The content of an earlier reply is repeated, including parts that were claimed for a reply that was never written.
+    While another reply is being written, no decision is possible yet.
     """
     kept = [row for row in rows if row.reply_by is not None and row.payload is not None]
     if not kept:
@@ -63,7 +63,7 @@ def choose(rows: Sequence[Delivery], *, again: bool) -> ReplyChoice:
 
 
 def _was_interrupted(row: Delivery) -> bool:
-    """Tell whether a part was claimed for a reply, and never pushed."""
+    """Return True if a part was claimed for a reply but never pushed."""
     if row.attempts != 1 or row.held_for > 0:
         return False
     return row.status == "sending" or (row.status == "unknown" and _last_code(row) == INTERRUPTED)

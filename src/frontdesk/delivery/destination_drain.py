@@ -1,30 +1,109 @@
-"""Sends the due parts of one destination in order, and records each step.
+"""Sends the due parts of one destination in order, and records each attempt.
 
-Records have the time of day. Waits are measured by the steady clock, because the time of day may be set meanwhile.
+Records contain the wall-clock time. Waits use the monotonic clock, because the wall clock may be set meanwhile.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from hashlib import sha256
+from typing import Literal, NamedTuple
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.push import SupportsPushLookup
-from frontdesk.abc.store import HostStateStore
-from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalPlace
-from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.chat.aliases import Aliases
+from frontdesk.clock import Clock, Moment
+from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.awaited import INTERRUPTED
-from frontdesk.delivery.circuit import Circuit
-from frontdesk.delivery.edits import after_error, before_call, noted, receipt_of
-from frontdesk.delivery.limits import Limits
-from frontdesk.delivery.push import look_up, read_payload, reference_of, send
-from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
-from frontdesk.delivery.waits import Ages, Waits, pause
+from frontdesk.delivery.limits import Ages, Circuit, Limits, Waits, pause
+from frontdesk.delivery.push import (
+    after_error,
+    before_call,
+    look_up,
+    noted,
+    push_seconds,
+    read_payload,
+    receipt_of,
+    reference_of,
+    send,
+)
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
-from frontdesk.kit.aio.retry import until_available
-from frontdesk.kit.chat.aliases import Aliases
-from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.chat import SupportsPushLookup
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
+from frontdesk.models.approval import ApprovalPlace
+from frontdesk.models.base import Value
+from frontdesk.models.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
+
+NEVER = float("inf")
+
+
+class Retry(Value, frozen=True, kw_only=True):
+    """Try again after a number of seconds."""
+
+    after: float
+    counts: bool = True
+    """Whether the try counts as an attempt; one that the platform has deferred does not."""
+
+
+class Dead(Value, frozen=True, kw_only=True):
+    """Do not try again."""
+
+    reason: str
+
+
+class Unknown(Value, frozen=True, kw_only=True):
+    """The part may have arrived."""
+
+
+Next = Retry | Dead | Unknown
+
+
+def decide(error: PushError, *, attempts: int, policy: RetryPolicy, jitter: float, left: float = NEVER) -> Next:
+    """Decide how to handle an error. `jitter` is between 0 and 1. After `left` seconds no more attempts are made.
+
+    A delay requested by the platform is always obeyed, however long it is. It does not count as an attempt, because a
+    rate limit gives no information about whether the part can be delivered.
+    """
+    if error.permanent:
+        return Dead(reason=error.code)
+    if error.unknown:
+        return Unknown()
+    if error.retry_after is not None:
+        after = max(error.retry_after, 0.0) + jitter * policy.first_delay * 0.1
+        return Retry(after=after, counts=False) if after <= left else Dead(reason=f"{error.code}: too old")
+    if attempts >= policy.attempts:
+        return Dead(reason=f"{error.code}: {attempts} attempts")
+    after = delay(policy, attempts, jitter)
+    return Retry(after=after) if after <= left else Dead(reason=f"{error.code}: too old")
+
+
+def delay(policy: RetryPolicy, attempts: int, jitter: float) -> float:
+    """Return the delay after this many attempts: between half of the policy's delay and all of it."""
+    return policy.delay(attempts) * (0.5 + 0.5 * jitter)
+
+
+def after_unknown(
+    *, repeatable: bool, can_ask: bool, attempts: int, policy: RetryPolicy
+) -> Literal["ask", "repeat", "leave"]:
+    """Decide how to handle a part with unknown delivery status.
+
+    Ask the platform if it can be asked. Otherwise repeat the part only if a duplicate is harmless. Otherwise leave it
+    for operators to resolve.
+    """
+    if attempts >= policy.attempts:
+        return "leave"
+    if can_ask:
+        return "ask"
+    return "repeat" if repeatable else "leave"
+
+
+def spread(delivery_id: str, attempts: int) -> float:
+    """Return a pseudo-random number between 0 and 1 that is stable for an attempt of a delivery."""
+    digest = sha256(f"{delivery_id} {attempts}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
 
 SettleShown = Callable[[ApprovalPlace], Awaitable[Sequence[Delivery]]]
 """Returns the deliveries that settle a message; none while its question waits."""
@@ -34,14 +113,12 @@ _AT_ONCE = float("-inf")
 """A time in the past: the rest is read again, because it may have changed with this part."""
 _MOST = 200
 """The number of parts that are sent before other destinations get their turn."""
-_MARGIN = 15.0
-"""The seconds for which a part stays claimed after its push must have timed out."""
+_MARGIN = 10.0
+"""The seconds for which a part stays claimed after its push must have timed out. Half of them may pass before it."""
 _PAUSE = 0.5
 
 
 class ChannelOutlet(NamedTuple):
-    """A channel, and the state of its platform as this process knows it."""
-
     channel: Channel
     limits: Limits
     circuit: Circuit
@@ -50,7 +127,7 @@ class ChannelOutlet(NamedTuple):
 
 
 class DestinationDrain:
-    """Goes through the queue of a destination until it is empty or has to wait."""
+    """Drains the queue of a destination until it is empty or has to wait."""
 
     def __init__(
         self,
@@ -63,7 +140,7 @@ class DestinationDrain:
         kept: Collection[str] = (),
         settle_shown: SettleShown | None = None,
     ) -> None:
-        """Serve a destination, but for the parts that are `kept` by a reply of this process."""
+        """Serve a destination, except for the parts that are `kept` by a reply of this process."""
         self._kept = kept
         self._settle_shown = settle_shown
         self._aliases = aliases
@@ -77,7 +154,7 @@ class DestinationDrain:
         self._sent = 0
 
     async def go(self) -> float | None:
-        """Send what is due, and return when to come back by the steady clock; `None` if nothing is left."""
+        """Send due parts. Return the time of the next visit (monotonic clock), or None if nothing is left."""
         try:
             while rows := await self._store.outbox.open(self._destination):
                 return_at = await self._send_all(rows)
@@ -103,7 +180,7 @@ class DestinationDrain:
         return None
 
     async def _step(self, row: Delivery) -> float | None:
-        """Take one part as far as possible; return a time if it and all that follow have to wait until then."""
+        """Process one part as far as possible. Return a time if it and all following parts have to wait until then."""
         steady = self._clock.steady()
         if row.held_for > 0 or row.delivery_id in self._kept:
             return steady + max(row.held_for, _PAUSE)
@@ -130,7 +207,7 @@ class DestinationDrain:
         return await (self._look_up(row, queued) if row.status == "unknown" else self._send(row, queued))
 
     def _waits_until(self, row: Delivery, steady: float) -> float:
-        """Return until when a part waits: as noted in this process, or else as recorded."""
+        """Return the end of the wait of a part: as noted in this process, or else as recorded."""
         until = self._outlet.waits.until(row)
         if until is None and (left := pause(row, self._clock.now())) > 0:
             until = steady + left
@@ -146,11 +223,12 @@ class DestinationDrain:
         try:
             reference = await reference_of(self._store.identities, row)
             moved = await self._aliases.outward_delivery(row)
-            claimed = await self._claim(row)
+            seconds = push_seconds(self._outlet.channel, payload)
+            claimed = await self._claim(row, seconds)
             addressed = claimed if moved is row else claimed.replace(conversation_id=moved.conversation_id)
             span = self._outlet.spans.begin("delivery", row.channel, row.trace)
             try:
-                receipt = await send(self._outlet.channel, addressed, payload, reference)
+                receipt = await send(self._outlet.channel, addressed, payload, reference, seconds)
             except PushError as error:
                 span.end(error.code)
                 return await self._failed(claimed, error, is_probe, queued)
@@ -168,15 +246,20 @@ class DestinationDrain:
         self._unwritten = done.replace(status="accepted", error=None, ended_at=now)
         return None
 
-    async def _claim(self, row: Delivery) -> Delivery:
-        """Record that a part is being sent, together with the outcome of the one before."""
-        claimed = row.replace(status="sending", attempts=row.attempts + 1)
-        await self._commit(claimed, hold=self._terms.timeout + _MARGIN)
+    async def _claim(self, row: Delivery, seconds: float) -> Delivery:
+        """Record that a part is being sent for this many seconds, together with the outcome of the previous part."""
+        claimed, hold = row.replace(status="sending", attempts=row.attempts + 1), seconds + _MARGIN
+        claimed_at = Moment.of(self._clock)
+        await self._commit(claimed, hold=hold)
         self._sent += 1
-        return claimed.replace(fence=row.fence + 1)
+        # A process that has stood still since then would send beside another one.
+        while self._store.lease_seconds is not None and claimed_at.age(self._clock) > _MARGIN / 2:
+            claimed_at, claimed = Moment.of(self._clock), claimed.replace(fence=claimed.fence + 1)
+            await until_available(partial(self._commit, claimed, hold=hold), pause=_PAUSE)
+        return claimed.replace(fence=claimed.fence + 1)
 
     async def _failed(self, row: Delivery, error: PushError, is_probe: bool, queued: float) -> float:
-        """Record a failure; that of a probe of an open circuit does not count as an attempt of the part."""
+        """Record a failure. The failure of a probe of an open circuit does not count as an attempt of the part."""
         steady = self._clock.steady()
         self._note_error(error, steady)
         if (changed := after_error(row, error, self._clock.now())) is not None:
@@ -203,7 +286,6 @@ class DestinationDrain:
         return await self._mark_unknown(row, error.code, queued)
 
     async def _wait(self, row: Delivery, until: float) -> float:
-        """Record that a part waits, and note by the steady clock until when."""
         await self._write(row)
         self._outlet.waits.begin(row.replace(fence=row.fence + 1), until)
         return until
@@ -226,7 +308,7 @@ class DestinationDrain:
         return _AT_ONCE
 
     async def _mark_unknown(self, row: Delivery, code: str, queued: float) -> float:
-        """Record that a part may have arrived: look it up, send it again, or leave it."""
+        """Record that the status of a part is unknown: look it up, send it again, or leave it."""
         channel, policy = self._outlet.channel, self._terms.retry
         how = after_unknown(
             repeatable=channel.push_is_idempotent or row.edits,
@@ -273,7 +355,7 @@ class DestinationDrain:
                 await self._write(None)
 
     async def _write(self, changed: Delivery | None) -> None:
-        """Write the outcome of a part that was sent; wait for the store as long as it takes, so that it is not lost."""
+        """Write the outcome of a sent part. Waits for the store without a limit so that the outcome is not lost."""
         await until_available(lambda: self._commit(changed), pause=_PAUSE)
 
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
@@ -300,13 +382,13 @@ class DestinationDrain:
             await self._settle_late(before, changed)
 
     async def _settling(self, *rows: Delivery | None) -> Sequence[Delivery]:
-        """Return what settles messages whose questions were decided before it was known where they are shown."""
+        """Return the updates for messages whose questions were decided before their location was recorded."""
         settle = self._settle_shown
         places = [] if settle is None else [row.shown_question for row in rows if row is not None]
         return [row for place in places if place is not None and settle is not None for row in await settle(place)]
 
     async def _settle_late(self, *rows: Delivery | None) -> None:
-        """Settle messages whose questions were decided while it was written where they are shown."""
+        """Update messages whose questions were decided while their location was being written."""
         # What was to be written is written, and must not be repeated.
         with suppress(StoreUnavailableError):
             settling = await self._settling(*rows)
@@ -316,7 +398,7 @@ class DestinationDrain:
                         transaction.add_delivery(row)
 
     async def _record_receipt(self, accepted: Delivery) -> None:
-        """Record the receipt of a part whose claim was lost: it has arrived all the same."""
+        """Record the receipt of a part whose claim was lost, because it has arrived anyway."""
         row = await self._store.outbox.get(accepted.delivery_id)
         if row is None or row.status == "accepted" or (row.status == "sending" and row.fence != accepted.fence):
             return

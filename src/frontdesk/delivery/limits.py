@@ -1,17 +1,18 @@
-"""Rate limits of a channel, and the pauses that its platform asks for. Time is an argument."""
+"""Rate limits of a channel, and the pauses that its platform requests. Time is an argument."""
 
 from collections import OrderedDict
 
-from frontdesk.data.delivery import DestinationKind
+from frontdesk.clock import Clock
+from frontdesk.models.delivery import ANEW, Delivery, DestinationKind
 
 _MOST = 10_000
 """The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
 
 
 class Limits:
-    """The limits of one channel, over all and for each destination.
+    """The rate limits of one channel, in total and for each destination.
 
-    A destination that has to wait for the channel gets a time of its own, so that they do not all come at once.
+    Destinations that wait for the channel get distinct times so that they do not resume all at once.
     """
 
     def __init__(
@@ -22,7 +23,7 @@ class Limits:
         *,
         per_group: float | None = None,
     ) -> None:
-        """`per_group` counts for groups, instead of `per_destination`."""
+        """`per_group` replaces `per_destination` for groups."""
         self._gap = 0.0 if per_second is None else 1.0 / per_second
         own_gap = 0.0 if per_destination is None else 1.0 / per_destination
         group_gap = own_gap if per_group is None else 1.0 / per_group
@@ -34,7 +35,7 @@ class Limits:
         self._closed_until = 0.0
 
     def enter(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
-        """Return when a part for a destination may be sent, and count it if that is now; else call again then."""
+        """Return the time at which a part for a destination may be sent. Counts the part if that is now."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
         if at > now:
             return at
@@ -51,14 +52,14 @@ class Limits:
         return now
 
     def enter_last(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
-        """Do the same for what comes last: it is let in only where no delivery would have to wait for it."""
+        """Like `enter`, with the lowest priority: admitted only where no delivery would have to wait for it."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
         if self._gap:
             at = max(at, self._next)
         return at if at > now else self.enter(place, now, kind)
 
     def close(self, until: float) -> None:
-        """Have the whole channel wait, as its platform asks."""
+        """Pause the whole channel, as its platform requests."""
         self._closed_until = max(self._closed_until, until)
 
     def _keep(self, times: OrderedDict[str, float], place: str, at: float) -> None:
@@ -66,3 +67,154 @@ class Limits:
         times.move_to_end(place)
         if len(times) > self._most:
             times.popitem(last=False)
+
+
+class Circuit:
+    """Circuit breaker: opens after consecutive failures. After a pause, one probe decides whether it closes."""
+
+    def __init__(self, failures: int, pause: float, longest: float) -> None:
+        self._most = failures
+        self._first_pause = pause
+        self._longest = max(pause, longest)
+        self._failures = 0
+        self._pause = pause
+        self._until = 0.0
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if only a probe may be sent to the platform."""
+        return self._failures >= self._most
+
+    def free_at(self, now: float) -> float:
+        """Return the time at which a part may be sent, or `now`."""
+        if not self.is_open:
+            return now
+        return max(now, self._until) if not self._probing else max(now, self._until) + self._pause
+
+    def enter(self) -> None:
+        """Record that a part is being sent. If the circuit is open, it is the probe."""
+        self._probing = self.is_open
+
+    def leave(self) -> None:
+        """Record that a part ended without any information about the platform."""
+        self._probing = False
+
+    def succeed(self) -> None:
+        """Record a response of the platform and close the circuit."""
+        self._failures = 0
+        self._pause = self._first_pause
+        self._probing = False
+
+    def fail(self, now: float) -> bool:
+        """Record a connection error or platform failure. Return True if it has opened the circuit."""
+        was_open = self.is_open
+        self._failures += 1
+        if not self.is_open or (was_open and not self._probing):
+            # A part that was sent before the circuit opened tells nothing new.
+            return False
+        if was_open:
+            self._pause = min(2 * self._pause, self._longest)
+        self._until = now + self._pause
+        self._probing = False
+        return not was_open
+
+
+_NOTICED = 1.0
+"""The seconds by which the two clocks must differ before one counts as set; less than that is drift."""
+
+
+class Waits:
+    """Stores how long the first part of each destination waits (monotonic clock). Bounded: evicts the oldest."""
+
+    def __init__(self, clock: Clock, most: int = _MOST) -> None:
+        self._clock = clock
+        self._most = most
+        self._noted: OrderedDict[str, tuple[str, int, float, float]] = OrderedDict()
+
+    def begin(self, row: Delivery, until: float) -> None:
+        """Record the end of the wait of a part, valid until the part changes."""
+        self._noted[row.place] = (row.delivery_id, row.fence, until, self._clock.steady())
+        self._noted.move_to_end(row.place)
+        if len(self._noted) > self._most:
+            self._noted.popitem(last=False)
+
+    def until(self, row: Delivery) -> float | None:
+        """Return the end of the wait of a part, or None if none was recorded for its current fence."""
+        noted = self._of(row)
+        return None if noted is None else noted[0]
+
+    def since(self, row: Delivery) -> float | None:
+        """Return the time since which a part is known with its current fence."""
+        noted = self._of(row)
+        return None if noted is None else noted[1]
+
+    def _of(self, row: Delivery) -> tuple[float, float] | None:
+        delivery_id, fence, *times = self._noted.get(row.place, ("", 0, 0.0, 0.0))
+        return (times[0], times[1]) if (delivery_id, fence) == (row.delivery_id, row.fence) else None
+
+    def end(self, place: str) -> None:
+        self._noted.pop(place, None)
+
+
+class Ages:
+    """Measures how long parts have waited, without overestimating.
+
+    Wall-clock times are not reliable: the clock may have been set, or the time may come from another machine. An age is
+    therefore limited to the monotonic time since this process started or last detected that the clock was set. Where
+    other processes write parts too, the age counts from when this process first saw the part in its current state.
+
+    The time before this process started can't be measured. The wall clock is used for it until the clock is seen to be
+    set.
+    """
+
+    def __init__(self, clock: Clock, *, shared: bool) -> None:
+        self._clock = clock
+        self._shared = shared
+        self._wall, self._steady = clock.now(), clock.steady()
+        self._began = self._steady
+        self._believed = True
+
+    def look(self) -> None:
+        """Detect whether the clock was set."""
+        now, steady = self._clock.now(), self._clock.steady()
+        if abs((now - self._wall) - (steady - self._steady)) > _NOTICED:
+            self._wall, self._steady, self._began = now, steady, steady
+            self._believed = False
+
+    def of(self, row: Delivery, known_since: float | None) -> float:
+        """Return the seconds since a part was queued: the wait recorded at its attempts plus the time since the
+        last."""
+        self.look()
+        counted, at = _counted(row)
+        steady = self._clock.steady()
+        began = self._began
+        if self._shared:
+            began = steady if known_since is None else max(began, known_since)
+        age = counted + max(0.0, min(self._clock.now() - at, steady - began))
+        if self._believed and (before := self._wall - _queued_at(row)) > 0:
+            return max(age, before + steady - self._steady)
+        return age
+
+
+def _counted(row: Delivery) -> tuple[float, float]:
+    """Return the wait of a part as recorded at its last recorded attempt, and the time of that attempt."""
+    for attempt in reversed(row.history):
+        if attempt.code == ANEW:
+            break
+        if attempt.waited is not None:
+            return attempt.waited, attempt.at
+    return 0.0, _queued_at(row)
+
+
+def pause(row: Delivery, now: float) -> float:
+    """Return the remaining wait of a part as recorded, at most the delay that was set.
+
+    If more than that is left, the clock has been set back, or the time comes from another clock.
+    """
+    set_at = row.history[-1].at if row.history else _queued_at(row)
+    return max(0.0, min(row.due_at - now, row.due_at - set_at))
+
+
+def _queued_at(row: Delivery) -> float:
+    return row.created_at if row.queued_at is None else row.queued_at

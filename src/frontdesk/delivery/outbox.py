@@ -1,7 +1,7 @@
-"""Sends the deliveries in the outbox: in order within a destination, each destination independently.
+"""Sends the deliveries of the outbox: in order per destination, destinations in parallel.
 
-A part is `sending` before it is given to its channel, and that is committed. So a part which a crash leaves in that
-state may have arrived, and one that is `pending` has not.
+The state `sending` of a part is committed before its channel receives the part. After a crash, a part in this state may
+have arrived, and a `pending` one has not.
 """
 
 from collections import Counter
@@ -9,29 +9,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import contextmanager
 from typing import Any
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.runner import DurableTaskRunner
-from frontdesk.abc.store import HostStateStore
+from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery, Destination
-from frontdesk.delivery.circuit import Circuit
+from frontdesk.concurrency.timeouts import Pauses
 from frontdesk.delivery.destination_drain import ChannelOutlet, DestinationDrain, SettleShown
-from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.limits import Ages, Circuit, Limits, Waits
 from frontdesk.delivery.push import can_push
-from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
-from frontdesk.kit.aio.pauses import Pauses
-from frontdesk.kit.chat.aliases import Aliases
-from frontdesk.kit.telemetry import NO_SPANS, Spans
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.runner import DurableTaskRunner
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
+from frontdesk.models.delivery import Delivery, Destination
+from frontdesk.telemetry.spans import NO_SPANS, Spans
 
 TASK = "deliver"
 _PAGE = 500
 
 
 class OutboxSender:
-    """Sends the deliveries of all channels of this process."""
-
     def __init__(
         self,
         store: HostStateStore,
@@ -56,7 +52,7 @@ class OutboxSender:
         """Makes the deliveries for a message whose question was decided before the platform had accepted it."""
 
     def register(self, runner: DurableTaskRunner) -> None:
-        """Register a task for each channel with a runner that has not started; no channel waits for another."""
+        """Register a task for each channel with a runner that has not started. Channels do not block each other."""
         for name, outlet in self._outlets.items():
             runner.register(
                 f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=outlet.channel.push_terms.at_once
@@ -66,11 +62,10 @@ class OutboxSender:
         )
 
     async def task(self, payload: Mapping[str, Any]) -> float | None:
-        """Send the deliveries of a task, for the runner."""
         return await self.drain(payload["channel"], payload["native_id"])
 
     async def wake(self, deliveries: Iterable[Delivery]) -> None:
-        """Schedule deliveries that were committed; if that fails, the runner's next poll finds them."""
+        """Schedule committed deliveries. If that fails, the next poll of the runner finds them."""
         destinations = {row.destination for row in deliveries if row.ended_at is None and row.channel in self._outlets}
         if self._schedule is None:
             return
@@ -88,7 +83,7 @@ class OutboxSender:
         return waiting
 
     async def waiting(self) -> AsyncIterator[Destination]:
-        """Yield every destination that has something to send now."""
+        """Yield every destination with a delivery that is due."""
         for channel in self._outlets:
             async for place in self._places(channel):
                 yield channel, place
@@ -108,7 +103,8 @@ class OutboxSender:
             last = page[-1]
 
     async def drain(self, channel: str, native_id: str) -> float | None:
-        """Send all that is due for one destination; return when to come back, `None` if nothing is left."""
+        """Send everything that is due for a destination. Return the time of the next visit, or None if nothing is
+        left."""
         destination = (channel, native_id)
         outlet = self._outlets.get(channel)
         if outlet is None:
@@ -146,7 +142,7 @@ class OutboxSender:
 
     @contextmanager
     def keeping(self, rows: Sequence[Delivery]) -> Generator[None]:
-        """Leave parts alone in this process, while a reply is written with them."""
+        """Exclude parts from sending in this process while a reply is written with them."""
         kept = Counter(row.delivery_id for row in rows)
         self._kept += kept
         try:
@@ -155,26 +151,25 @@ class OutboxSender:
             self._kept -= kept
 
     def is_kept(self, row: Delivery) -> bool:
-        """Tell whether a reply of this process is being written with a part."""
+        """Return True if a reply of this process is being written with a part."""
         return row.delivery_id in self._kept
 
     def _time_of(self, steady: float) -> float:
-        """Return the time of day at a time of the steady clock, unless the clock is set before."""
+        """Convert a monotonic time to a wall-clock time. Wrong if the clock is set before then."""
         return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 
     def outlet(self, channel: str) -> ChannelOutlet | None:
-        """Return what this process knows of the platform of a channel; `None` if the channel can't push."""
+        """Return the state of a channel's platform in this process, or None if the channel can't push."""
         return self._outlets.get(channel)
 
     def resume(self, channel: str) -> None:
-        """Close the circuit of a channel, because the operator knows that its platform works."""
+        """Close the circuit of a channel at the request of an operator."""
         outlet = self._outlets.get(channel)
         if outlet is not None:
             outlet.circuit.succeed()
 
 
 def task_id(destination: Destination) -> str:
-    """Return the id of the task that serves a destination."""
     channel, place = destination
     # The length keeps two destinations apart whatever is in their names.
     return f"{TASK}:{len(channel)}:{channel}:{place}"

@@ -1,33 +1,45 @@
-"""Computes the route of an answer and its deliveries, before anything is written."""
+"""Computes the route and the deliveries of an answer. Writes nothing."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_framework import AgentResponse, Message
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.push import AsksApprovers, ShowsQuestions
-from frontdesk.abc.store import HostStateStore
+from frontdesk.chat.commands import locale_of, locale_of_person
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.chat.i18n.wording import Wording
 from frontdesk.clock import Clock
-from frontdesk.data.approval import PendingApproval, QuestionView
-from frontdesk.data.delivery import Delivery, InboxItem, Route
-from frontdesk.data.identity import ChannelIdentity, PushGroup
-from frontdesk.data.reply import Reply
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.response_target import Address
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord, RunStatus
+from frontdesk.concurrency.offload import run_rendering
 from frontdesk.delivery.awaited import for_event
-from frontdesk.delivery.push import can_push, encode_content, parts_of
-from frontdesk.delivery.replies import place_reply
+from frontdesk.delivery.push import call_channel, can_push, encode_content, parts_of
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
+from frontdesk.hooks import show_result
 from frontdesk.ids import Ids
-from frontdesk.kit.chat.commands import locale_of, locale_of_person
-from frontdesk.kit.chat.texts import Texts
-from frontdesk.kit.chat.wording import Wording
-from frontdesk.kit.hooks import show_result
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.chat import AsksApprovers, ShowsQuestions
+from frontdesk.interfaces.context import RendersReplies
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
+from frontdesk.models.approval import PendingApproval, QuestionView
+from frontdesk.models.delivery import Delivery, InboxItem, Route
+from frontdesk.models.identity import ChannelIdentity, PushGroup
+from frontdesk.models.reply import Address, Reply
+from frontdesk.models.request import AdmittedRequest, ChannelRequest
+from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunRecord, RunStatus
+
+
+def place_reply(channel: Channel, item: InboxItem, reply: Reply) -> tuple[Reply, Sequence[Any] | None]:
+    """Return a reply with its destination, and its parts if the channel creates them itself."""
+    if not isinstance(channel, RendersReplies):
+        return (reply.replace(to="direct") if reply.to == "only_me" else reply), None
+    parts: Sequence[Any] | None = call_channel(lambda: channel.reply_parts(item, reply))
+    if parts is None:
+        direct = reply.replace(to="direct")
+        return direct, list(call_channel(lambda: channel.reply_parts(item, direct)) or ())
+    return reply, list(parts)
+
 
 ACTIVE_WINDOW = 300.0
 """The default number of seconds for which a person counts as being where they were last seen."""
@@ -36,12 +48,13 @@ Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
 """Returns the identities of an owner."""
 AsksAllow = Callable[[str, str], Awaitable[bool]]
 """Tells whether the link policy lets messages of one channel go to another."""
+SeenOn = Callable[[ChannelIdentity, str], ChannelIdentity]
 _UNKNOWN: Mapping[str, Any] = {}
 """The reference of a place that is looked up when something is sent there."""
 
 
 class Planner:
-    """Finds where people can be reached, and makes the deliveries for each destination."""
+    """Resolves destinations and creates the deliveries for each of them."""
 
     def __init__(
         self,
@@ -54,10 +67,12 @@ class Planner:
         allow: AsksAllow | None = None,
         active_window: float = ACTIVE_WINDOW,
         texts: Texts | None = None,
+        seen_on: SeenOn = lambda identity, channel: identity,
     ) -> None:
-        """Ask `allow` about each channel that an answer would go to; without it, all are allowed.
+        """`allow` is checked for each channel that an answer would go to. Without it, all are allowed.
 
-        `active_window` is the number of seconds for which a person counts as being where they were last seen.
+        `active_window` is the number of seconds for which a person counts as active where they were last seen.
+        `seen_on` returns an identity by its name on a channel.
         """
         self._store = store
         self._channels = channels
@@ -65,15 +80,16 @@ class Planner:
         self._clock = clock
         self._known = known or store.identities.of_owner
         self._allow = allow
+        self.seen_on = seen_on
         self._active_window = active_window
         self._texts = texts or Texts()
         self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
 
     async def route(self, admitted: AdmittedRequest) -> Route:
-        """Return the route of an answer, as of now."""
+        """Return the current route of an answer."""
         target = admitted.request.response_target
         # Not the identity that a hook has set: on a wire, the caller is answered.
-        origin = admitted.caller.identity
+        origin = self.seen_on(admitted.caller.identity, admitted.request.channel)
         if target.kind == "active":
             return await self._route_to_active(admitted, origin)
         by_name = target.kind in ("channels", "all_linked")
@@ -83,7 +99,7 @@ class Planner:
         return route(target, origin=origin, known=identities, pushing=self.pushing, allow=allow)
 
     async def _route_to_active(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
-        """Return the route of an answer that goes to where the person is active."""
+        """Return the route of an answer to the channel on which the person is active."""
         waiting = not admitted.pushes and not admitted.request.background
         seen = await self._store.identities.last_seen(admitted.owner)
         identities = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
@@ -101,20 +117,21 @@ class Planner:
         )
 
     async def _allowed_among(self, source: str, names: Collection[str]) -> Allow:
-        """Ask the link policy about some channels, and return a function with its decisions."""
+        """Query the link policy for some channels and return a function with its decisions."""
         if self._allow is None:
             return allow_all
         allowed = {name for name in names if await self._allow(source, name)}
         return lambda _, there: there in allowed
 
     async def _identities(self, admitted: AdmittedRequest) -> Sequence[ChannelIdentity]:
-        """Return the identities of the person, with that of the request even if it is new."""
-        identities = await self._known(admitted.owner)
-        is_new = all(each.key != admitted.identity.key for each in identities)
-        return [*identities, admitted.identity] if is_new else identities
+        """Return the identities of the person, including that of the request even if it is new."""
+        channel = admitted.request.channel
+        identities = [self.seen_on(each, channel) for each in await self._known(admitted.owner)]
+        own = self.seen_on(admitted.identity, channel)
+        return identities if any(each.key == own.key for each in identities) else [*identities, own]
 
     def origin(self, request: ChannelRequest, identity: ChannelIdentity, owner: str, run_id: str) -> Delivery:
-        """Return a delivery without content to where a request came from."""
+        """Return a delivery without content to the origin of a request."""
         return self._blank(owner, request, identity, run_id, originating=True)
 
     async def rows(
@@ -127,10 +144,10 @@ class Planner:
         shown: Any = None,
         questions: Sequence[PendingApproval] = (),
     ) -> list[Delivery]:
-        """Return the deliveries of a result, one for each part; `asked` are the messages that it answers.
+        """Return the deliveries of a result, one for each part. `asked` are the messages that it answers.
 
-        `shown` is the result as it was shown while it was written, if a hook has changed that. `questions` are those of
-        the result that others decide.
+        `shown` is the result as streamed, if a hook has changed it. `questions` are the questions of the result that
+        others decide.
         """
         answer = HostedRunResult(result=result, run=_slim(run), questions=_shown_questions(questions))
         owner, request = admitted.owner, admitted.request
@@ -157,7 +174,7 @@ class Planner:
         return traced(rows, trace)
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
-        """Return the identities at some addresses, with the attributes that were given or else the newest."""
+        """Return the identities at some addresses, with the given attributes or else the newest stored ones."""
         stored = {Address.of(identity): identity for identity in await self._known(owner)}
         people: list[ChannelIdentity] = []
         for address in addresses:
@@ -166,18 +183,19 @@ class Planner:
         return people
 
     async def with_attributes(self, identity: ChannelIdentity) -> ChannelIdentity:
-        """Return an identity with the attributes that it was named with, or else with the newest that are stored."""
+        """Return an identity with its given attributes, or else with the newest stored ones."""
         record = None if identity.attributes else await self._store.identities.find(identity)
         return identity if record is None else record.identity
 
     async def group_of(self, identity: ChannelIdentity) -> PushGroup | None:
-        """Return the group in which a person is reached, on channels whose conversations are shared."""
+        """Return the group in which a person is reached, on channels with shared conversations."""
         if self._channels[identity.channel].conversation_scope != "per_conversation":
             return None
         return (await self._store.identities.reach(identity)).group
 
     def _pushes_back(self, admitted: AdmittedRequest) -> bool:
-        """Tell whether an answer for its origin is a delivery: after an event, or where `active` has led back to."""
+        """Return True if the answer to the origin is a delivery: for an event, or if `active` resolves to the
+        origin."""
         if admitted.pushes:
             return True
         is_active = admitted.request.response_target.kind == "active"
@@ -192,14 +210,14 @@ class Planner:
         owner: str = "",
         run_id: str = "",
     ) -> list[Delivery]:
-        """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
+        """Return the notice of a failure for the destination of the answer. No hook runs on it: it is not a result."""
         wording = Wording(self._texts, locale_of(request, identity))
         text = wording.failure(reason) if isinstance(reason, str) else wording.error(reason)
         blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, [text], "failed", request.details)
 
     def reply(self, item: InboxItem, shown: InboxItem, reply: Reply, key: str) -> list[Delivery]:
-        """Return the parts of a reply to an event, as its channel sees it; the same key gives the same ids."""
+        """Return the parts of a reply to an event, as its channel sees it. The same key gives the same ids."""
         request, identity = item.request, item.caller.identity
         try:
             reply, parts = place_reply(self._channels[item.channel], shown, reply)
@@ -226,11 +244,11 @@ class Planner:
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
     def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
-        """Return deliveries as answers to an event: with its token, and kept for who waits on the wire for them."""
+        """Return deliveries as answers to an event: with its token, and held for a waiting HTTP caller."""
         return for_event(traced(rows, event.trace), event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
-        """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
+        """Return a notice for a person's direct chat. Empty if the channel can't push."""
         if identity.channel not in self.pushing:
             return []
         request = ChannelRequest(channel=identity.channel)
@@ -238,7 +256,7 @@ class Planner:
         return self._plain(blank, [text], "completed")
 
     def question(self, view: QuestionView, person: ChannelIdentity, key: str) -> list[Delivery]:
-        """Return the deliveries that ask an approver, in their direct chat; the same key gives the same ids."""
+        """Return the deliveries that ask an approver in their direct chat. The same key gives the same ids."""
         channel, approval = self._channels[person.channel], view.approval
         if not isinstance(channel, AsksApprovers):
             return []
@@ -254,7 +272,7 @@ class Planner:
         return traced(rows, approval.trace)
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
-        """Return a text on the progress of a run, for where it was asked; empty where the channel can't push."""
+        """Return a progress text for the origin of a run. Empty if the channel can't push."""
         identity = admitted.caller.identity
         if identity.channel not in self.pushing:
             return []
@@ -264,7 +282,7 @@ class Planner:
     def _plain(
         self, blank: Delivery, said: Sequence[Any], status: RunStatus, details: Mapping[str, Any] | None = None
     ) -> list[Delivery]:
-        """Return the parts of a message of the host's own; `details` are those of the request that is answered."""
+        """Return the parts of a message of the host. `details` are those of the request that is answered."""
         channel, response = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", said)])
         run = RunRecord(
             run_id=blank.run_id,
@@ -327,7 +345,7 @@ class Planner:
         return [part.replace(delivery_id=self._ids.new("dlv")) for part in parts]
 
     async def reach(self, owner: str) -> ChannelIdentity | None:
-        """Return where to reach a person who has not asked: where they were last seen, or else anywhere."""
+        """Return the identity at which to reach a person proactively: where last seen, or else any."""
         seen = await self._store.identities.last_seen(owner)
         reachable = [identity for identity in await self._known(owner) if identity.channel in self.pushing]
         here = [identity for identity in reachable if seen is not None and identity.key == seen.identity.key]
@@ -342,7 +360,7 @@ class Planner:
         key: str,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
-        """Return the deliveries of a message that the host starts; the same key gives the same ids."""
+        """Return the deliveries of a proactive message. The same key gives the same ids."""
         request = ChannelRequest(channel=identity.channel, identity=identity)
         answer = HostedRunResult(result=AgentResponse(messages=list(messages)), run=run)
         parts = await self._answer(owner, request, answer, identity, group=group)
@@ -359,7 +377,7 @@ class Planner:
         originating: bool = False,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
-        """Return the parts for one destination; an error here fails this destination alone."""
+        """Return the parts for one destination. An error here fails this destination alone."""
         channel = self._channels[identity.channel]
         blank = self._blank(owner, request, identity, answer.run.run_id, originating=originating, group=group)
         parts: list[Delivery] = []
@@ -378,7 +396,7 @@ class Planner:
             locale = locale_of(request, row.identity) if originating else locale_of_person(row.identity)
             if locale is not None:
                 result = result.replace(locale=locale)
-            return [_part(channel, row, content) for content in parts_of(channel, result)]
+            return await run_rendering(result.result, _rows_of, channel, row, result)
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
             log.error("the delivery on %s of run %s is dead: %s", channel.name, result.run.run_id, reason)
@@ -387,29 +405,33 @@ class Planner:
             return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
 
 
+def _rows_of(channel: Channel, row: Delivery, result: Result) -> list[Delivery]:
+    return [_part(channel, row, content) for content in parts_of(channel, result)]
+
+
 def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:
-    """Return a part with its content, and with the approval that it asks about, if it asks one."""
+    """Return a part with its content, and with the approval that it asks about, if any."""
     row = row.replace(payload=encode_content(channel, content))
     return row.replace(approval_id=channel.question_in(content)) if isinstance(channel, ShowsQuestions) else row
 
 
 def traced(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
-    """Return deliveries that belong to a trace, but for those that belong to one already."""
+    """Set the trace of deliveries that do not have one yet."""
     if trace is None:
         return [*rows]
     return [row if row.trace is not None else row.replace(trace=trace) for row in rows]
 
 
 def _shown_questions(questions: Sequence[PendingApproval]) -> tuple[PendingApproval, ...]:
-    """Return questions as those see them who render a result: without the request that goes on, and its claims."""
+    """Return questions without their suspended request and its claims, as given to renderers."""
     return tuple(question.replace(requester=None, resume=None, trace=None) for question in questions)
 
 
 def _slim(run: RunRecord) -> RunRecord:
-    """Return the run as its recipients see it: without its input, its result and its state."""
+    """Return a run without its input, result and state, as given to recipients."""
     return run.replace(input=None, result=None, state=None, checkpoint=None, stopped_at=None, details={})
 
 
 def _echo(asked: Sequence[Message]) -> AgentResponse[Any]:
-    """Return the user's messages to be sent before the answer; their role tells them from it."""
+    """Return the user's messages to be sent before the answer. Their role distinguishes them from it."""
     return AgentResponse(messages=[Message("user", list(each.contents)) for each in asked if each.role == "user"])

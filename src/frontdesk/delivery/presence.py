@@ -1,20 +1,20 @@
-"""Records where a person is, when a message of theirs is admitted and only then."""
+"""Records when and where people were last seen, only when one of their messages is admitted."""
 
 from collections.abc import Collection
 
-from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.request import AdmittedRequest
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.models.request import AdmittedRequest
 
 
 class Presence:
-    """Writes when and where people were last seen, on a host with channels that can push."""
+    """Records when and where people were last seen, on hosts with channels that can push."""
 
     def __init__(self, store: HostStateStore, pushing: Collection[str], *, introduces: bool = False) -> None:
-        """Record where people are if there are channels that can push (`pushing`).
+        """Record presence if there are channels that can push (`pushing`).
 
-        `introduces` also stores the identities seen on these, where isolation keys come from elsewhere and nothing
-        else stores them.
+        `introduces` also stores the identities seen on them. Needed where isolation keys come from elsewhere and
+        nothing else stores the identities.
         """
         self._store = store
         self._pushing = frozenset(pushing)
@@ -23,13 +23,13 @@ class Presence:
         self._introduces = introduces
 
     async def see(self, admitted: AdmittedRequest, at: float) -> None:
-        """Write that a message of a person was accepted at a time."""
+        """Record the time at which a message of a person was accepted."""
         if self.matters and admitted.request.store:
             async with self._store.transaction() as transaction:
                 self.note(transaction, admitted, at)
 
     def note(self, transaction: StateTransaction, admitted: AdmittedRequest, at: float) -> None:
-        """Add the same to a transaction."""
+        """Like `see`, as part of a transaction."""
         request, caller = admitted.request, admitted.caller.identity
         if not self.matters or not request.store:
             return
@@ -48,5 +48,5 @@ class Presence:
         conversation_id: str | None,
         at: float,
     ) -> None:
-        """Add to a transaction that a person was seen without an admitted request, as with a command."""
+        """Record in a transaction that a person was seen without an admitted request, as with a command."""
         transaction.see(LastSeen(isolation_key=owner, identity=identity, conversation_id=conversation_id, at=at))

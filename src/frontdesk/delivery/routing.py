@@ -1,11 +1,11 @@
-"""Computes the destinations of an answer. Pure."""
+"""Computes the destinations of a result. Pure."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 
-from frontdesk.data.delivery import Route, Skipped
-from frontdesk.data.identity import ChannelIdentity, LastSeen
-from frontdesk.data.response_target import ORIGINATING_NAME, Address, ResponseTarget
+from frontdesk.models.delivery import Route, Skipped
+from frontdesk.models.identity import ChannelIdentity, LastSeen
+from frontdesk.models.reply import ORIGINATING_NAME, Address, ResponseTarget
 
 ORIGINATING = Route(originating=True)
 NOWHERE = Route(originating=False)
@@ -41,11 +41,11 @@ def route(
     active_since: float = -inf,
     waiting: bool = True,
 ) -> Route:
-    """Return the destinations of an answer, and those that are skipped with the reason.
+    """Return the destinations of an answer, and the skipped ones with the reason.
 
-    `known` are the person's identities, `pushing` the channels that can push. When nothing is left, the answer
-    goes back to where the request came from. For `active`, a person is where they were last seen if that was not
-    before `active_since`; `waiting` tells whether a caller waits for the answer on the wire.
+    `known` are the person's identities, `pushing` the channels that can push. If no destination is left, the answer
+    goes back to its origin. For `active`, a person is where they were last seen, unless that was before `active_since`.
+    `waiting` is True if a caller waits for the answer in the HTTP response.
     """
     if target.kind == "originating":
         return ORIGINATING
@@ -65,7 +65,6 @@ def route(
 
 
 def _route_of(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
-    """Make a route of addresses, each with the reason why it is skipped, if there is one."""
     destinations = tuple(place for place, reason in reasons.items() if reason is None)
     skipped = [(place, reason) for place, reason in reasons.items() if reason is not None]
     is_fallback = not back and not destinations
@@ -78,7 +77,6 @@ def _route_of(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
 
 
 def _reason(address: Address, source: str, pushing: Collection[str], allow: Allow) -> str | None:
-    """Return why a destination is skipped; `None` if it is not."""
     if not address.native_id:
         return UNKNOWN
     if address.channel not in pushing:
@@ -95,7 +93,7 @@ def _route_to_active(
     active_since: float,
     can_return: bool,
 ) -> Route:
-    """Follow a person to where they are, else back to the origin if it can be reached, else to all their places."""
+    """Route to where a person is active, else back to the origin if reachable, else to all their addresses."""
     home, reasons = Address.of(origin), dict[Address, str | None]()
     if last_seen is not None and Address.of(last_seen.identity) != home:
         place = Address.of(last_seen.identity)
@@ -111,7 +109,7 @@ def _route_to_active(
 
 
 def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
-    """Return the addresses that a target stands for, reachable or not; none for `active`, which is found later."""
+    """Return the addresses of a target, reachable or not. Empty for `active`, which is resolved later."""
     if target.kind == "identities":
         return list(target.addresses)
     if target.kind == "all_linked":

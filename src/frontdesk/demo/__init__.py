@@ -1,6 +1,5 @@
-"""A host to try, with no key and no network: the Marmalade, a small hotel by the sea."""
+"""A demo host without an API key or network access: the Marmalade, a small hotel by the sea."""
 
-from frontdesk.demo.host import build_host
-from frontdesk.demo.models import Choice, choose_client
+from frontdesk.demo.host import Choice, build_host, choose_client
 
 __all__ = ["Choice", "build_host", "choose_client"]

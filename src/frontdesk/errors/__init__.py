@@ -17,6 +17,7 @@
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
     │   ├── LostRunError               a background run was fenced off: another process works on it, or none may
     │   ├── LostEventError             an event was fenced off: another process answers it, or has
+    │   ├── EventBegunError            an earlier try of an event has begun a tool, so it is not tried again
     │   ├── LostDeliveryError          a delivery was changed by another meanwhile
     │   ├── ApprovalExistsError        the owner has an approval with this id
     │   ├── LostAnswerError            another run has taken over the answer to an approval, or it was cancelled
@@ -47,7 +48,9 @@
         │   └── UnlinkedError
         ├── BodyTooLargeError      413
         ├── FileTooLargeError      413
+        ├── HistoryTooLargeError   413
         ├── FilesFullError         413
+        │   └── VisitorFilesFullError
         ├── UnsupportedMediaError  415
         ├── HookError              422
         ├── SessionTooLargeError   422
@@ -78,20 +81,12 @@ from frontdesk.errors.base import (
     HistoryStorageError,
     LeadershipLostError,
     OperatorError,
+    Phrase,
     ResponseTakenError,
     SealError,
     StateDirectoryError,
     StateDirectoryInUseError,
     TaskError,
-)
-from frontdesk.errors.phrase import Phrase
-from frontdesk.errors.push import (
-    PushError,
-    PushLimitedError,
-    PushNotEditableError,
-    PushNotModifiedError,
-    PushRefusedError,
-    PushUnknownError,
 )
 from frontdesk.errors.requests import (
     BegunRun,
@@ -101,6 +96,7 @@ from frontdesk.errors.requests import (
     FilesFullError,
     FileTooLargeError,
     ForbiddenError,
+    HistoryTooLargeError,
     HookError,
     InvalidRequestError,
     KeyReusedError,
@@ -117,29 +113,35 @@ from frontdesk.errors.requests import (
     UnauthenticatedError,
     UnlinkedError,
     UnsupportedMediaError,
+    VisitorFilesFullError,
 )
 from frontdesk.errors.service import (
+    ApprovalExistsError,
     ApprovalIdError,
+    DeliveryExistsError,
+    EventBegunError,
+    IdentityChangedError,
     InternalError,
+    LostAnswerError,
+    LostDeliveryError,
+    LostEventError,
+    LostRunError,
     NobodyToAskError,
     NotStorableError,
+    PushError,
+    PushLimitedError,
+    PushNotEditableError,
+    PushNotModifiedError,
+    PushRefusedError,
+    PushUnknownError,
+    StaleTurnError,
+    StoreError,
     StoreUnavailableError,
     TargetError,
     UnavailableError,
     UnknownVersionError,
     UnreadableRecordError,
     UnsupportedError,
-)
-from frontdesk.errors.store import (
-    ApprovalExistsError,
-    DeliveryExistsError,
-    IdentityChangedError,
-    LostAnswerError,
-    LostDeliveryError,
-    LostEventError,
-    LostRunError,
-    StaleTurnError,
-    StoreError,
 )
 
 __all__ = [
@@ -154,12 +156,14 @@ __all__ = [
     "CodecError",
     "ConflictError",
     "DeliveryExistsError",
+    "EventBegunError",
     "FileTooLargeError",
     "FilesFullError",
     "ForbiddenError",
     "FrontdeskError",
     "HistoryRefusedError",
     "HistoryStorageError",
+    "HistoryTooLargeError",
     "HookError",
     "IdentityChangedError",
     "InternalError",
@@ -206,4 +210,5 @@ __all__ = [
     "UnreadableRecordError",
     "UnsupportedError",
     "UnsupportedMediaError",
+    "VisitorFilesFullError",
 ]

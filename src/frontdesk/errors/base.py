@@ -1,7 +1,8 @@
 """The root of the errors, and those of the host itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 
 class FrontdeskError(Exception):
@@ -90,3 +91,19 @@ class SealError(FrontdeskError):
 
 class TaskError(FrontdeskError):
     """A task can't be registered or scheduled like this."""
+
+
+class Phrase(NamedTuple):
+    """A sentence of the catalogue of texts, by its key, with its values; a value may be a phrase too."""
+
+    key: str
+    values: Mapping[str, Any] = {}
+
+
+def install_hint(extra: str, python: str | None = None) -> str:
+    """Return the command that installs an extra, for a checkout and for a wheel; `python` runs pip, if it is given."""
+    pip = "pip" if python is None else f"{python} -m pip"
+    if extra == "testing":
+        # The extra is a distribution of its own, which pip does not find in a checkout.
+        return f'{pip} install "frontdesk[testing]", or {pip} install . ./packages/frontdesk-testing in a checkout'
+    return f'{pip} install ".[{extra}]" in a checkout of Frontdesk, or {pip} install "the-wheel.whl[{extra}]"'

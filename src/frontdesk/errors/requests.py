@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
-from frontdesk.errors.base import FrontdeskError
-from frontdesk.errors.phrase import Phrase
+from frontdesk.errors.base import FrontdeskError, Phrase
+from frontdesk.errors.sizes import shown_size
 
 
 class BegunRun(Protocol):
@@ -110,6 +110,9 @@ class NotFoundError(RequestError):
     code = "not_found"
 
 
+NO_RUN = "There is no such run: its id is wrong, it has expired, or it belongs to another caller."
+
+
 class MethodNotAllowedError(RequestError):
     """This method is not served here."""
 
@@ -187,6 +190,24 @@ class SessionTooLargeError(RequestError):
     code = "session_too_large"
 
 
+class HistoryTooLargeError(RequestError):
+    """The history of this conversation takes more memory than this host gives it; begin a new conversation."""
+
+    status = 413
+    code = "history_too_large"
+
+    def __init__(self, size: int | None = None, limit: int | None = None) -> None:
+        if size is None or limit is None:
+            super().__init__()
+            return
+        sizes = {"size": shown_size(size), "limit": shown_size(limit)}
+        super().__init__(
+            f"The history of this conversation takes {sizes['size']} of memory to answer, and {sizes['limit']} is the "
+            "most that this host gives one; begin a new conversation, or leave out what is wide or large."
+        )
+        self.saying("error.history_too_large_limit", **sizes)
+
+
 class FileTooLargeError(RequestError):
     """The file is larger than this host keeps."""
 
@@ -194,9 +215,13 @@ class FileTooLargeError(RequestError):
     code = "file_too_large"
 
     def __init__(self, limit: int | None = None) -> None:
-        super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
+        super().__init__(
+            None
+            if limit is None
+            else f"The file is larger than {shown_size(limit)}, which is the most that is kept here."
+        )
         if limit is not None:
-            self.saying("error.file_too_large_limit", limit=limit)
+            self.saying("error.file_too_large_limit", limit=shown_size(limit))
 
 
 class FilesFullError(RequestError):
@@ -206,10 +231,30 @@ class FilesFullError(RequestError):
     code = "files_full"
 
     def __init__(self, limit: int | None = None) -> None:
-        more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
-        super().__init__(None if limit is None else more)
-        if limit is not None:
-            self.saying("error.files_full_limit", limit=limit)
+        if limit is None:
+            super().__init__()
+            return
+        size = shown_size(limit)
+        super().__init__(f"The files would take more than {size} together; older ones are dropped in time.")
+        self.saying("error.files_full_limit", limit=size)
+
+
+class VisitorFilesFullError(FilesFullError):
+    """There is no room for more files of visitors without an account. Send the message without files."""
+
+    code = "visitor_files_full"
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is None:
+            RequestError.__init__(self)
+            return
+        size = shown_size(limit)
+        RequestError.__init__(
+            self,
+            f"The files of visitors without an account would take more than {size} together. Send the message without "
+            "files, or link an account.",
+        )
+        self.saying("error.visitor_files_full_limit", limit=size)
 
 
 class KeyReusedError(RequestError):

@@ -1,6 +1,6 @@
 """Requests that fail on the side of the service, or that it can't serve at the moment."""
 
-from frontdesk.errors.base import CodecError
+from frontdesk.errors.base import CodecError, FrontdeskError
 from frontdesk.errors.requests import RequestError
 
 
@@ -79,3 +79,106 @@ class UnknownVersionError(UnreadableRecordError):
     def __init__(self, version: object = None) -> None:
         self.version = version
         super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")
+
+
+class PushError(FrontdeskError):
+    """The platform did not take what was sent; what is to be done next follows from the error alone."""
+
+    code = "push_failed"
+    permanent = False
+    """Whether it would be refused again."""
+    unknown = False
+    """Whether it may have been taken all the same: it was sent, and no answer was seen."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after: float | None = None,
+        permanent: bool | None = None,
+        unknown: bool | None = None,
+        everywhere: bool = False,
+        code: str | None = None,
+    ) -> None:
+        """Set `everywhere` if a wait is for the whole channel and not for one destination."""
+        super().__init__(message or type(self).__doc__ or "")
+        self.retry_after = retry_after
+        self.everywhere = everywhere
+        if permanent is not None:
+            self.permanent = permanent
+        if unknown is not None:
+            self.unknown = unknown
+        if code is not None:
+            self.code = code
+
+
+class PushRefusedError(PushError):
+    """The platform refuses this for good."""
+
+    code = "push_refused"
+    permanent = True
+
+
+class PushNotModifiedError(PushRefusedError):
+    """The message has this content already."""
+
+    code = "not_modified"
+
+
+class PushNotEditableError(PushRefusedError):
+    """The message to be changed is gone, or too old to be changed."""
+
+    code = "not_editable"
+
+
+class PushLimitedError(PushError):
+    """The platform wants us to wait."""
+
+    code = "push_limited"
+
+
+class PushUnknownError(PushError):
+    """It was sent, and no answer was seen."""
+
+    code = "push_unknown"
+    unknown = True
+
+
+class StoreError(FrontdeskError):
+    """The state store refused a write; nothing of its transaction was kept."""
+
+
+class StaleTurnError(StoreError):
+    """The turn no longer holds its session, so its result was not written."""
+
+
+class LostRunError(StoreError):
+    """The background run is no longer this process's, so nothing of it was written."""
+
+
+class LostEventError(StoreError):
+    """The event is no longer this process's, so nothing of its answer was written."""
+
+
+class EventBegunError(StoreError):
+    """An earlier try of the event has begun a tool, so it is not tried again; its run ends as interrupted."""
+
+
+class LostDeliveryError(StoreError):
+    """The delivery was changed by another meanwhile, so nothing of this was written."""
+
+
+class DeliveryExistsError(StoreError):
+    """There is a delivery with this idempotency key, so nothing was written again."""
+
+
+class ApprovalExistsError(StoreError):
+    """The owner has an approval with this id, so nothing was written."""
+
+
+class LostAnswerError(StoreError):
+    """The answer to an approval is no longer this run's, so nothing may be done with it here."""
+
+
+class IdentityChangedError(StoreError):
+    """The links or the key of an identity were changed meanwhile, so nothing was written."""

@@ -1,1 +1,1 @@
-"""The storage of an agent's message history."""
+"""Storage of an agent's message history."""

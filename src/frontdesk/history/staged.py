@@ -1,4 +1,4 @@
-"""The history of a hosted agent: loaded from the host's store, staged while the run lasts, committed by `record`."""
+"""`HostedHistory`: loaded from the store, staged during a run, and committed with its result."""
 
 import inspect
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, RawAgent, WorkflowAgent
 
-from frontdesk.abc.target import ChoosesLoading, HistoryKeeper, TargetTurn
+from frontdesk.concurrency.current import current_turn
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.kit.aio.current import current_turn
+from frontdesk.interfaces.target import ChoosesLoading, HistoryKeeper, TargetTurn
 
 HistoryChoice = Literal["host", "agent"]
 """The operator's choice of the keeper of an agent's history."""
@@ -26,7 +26,7 @@ _CONTROLS = frozenset({"function_approval_request", "function_approval_response"
 
 
 class HostedHistory(InMemoryHistoryProvider):
-    """Provides the host's history inside a hosted turn, and elsewhere that of the framework's own default."""
+    """Provides the host's history inside a hosted turn, and elsewhere the framework's default in-memory history."""
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -56,7 +56,7 @@ class HostedHistory(InMemoryHistoryProvider):
 
 
 def _mark_as_history(history: Sequence[Message]) -> bool:
-    """Mark messages as the framework marks history; return false if some need more than that."""
+    """Mark messages as history like the framework does. Return False if some need more than that."""
     for message in history:
         properties = message.additional_properties
         if _MARK not in properties:
@@ -77,9 +77,9 @@ _OURS = {"source_id": InMemoryHistoryProvider.DEFAULT_SOURCE_ID, "source_type": 
 
 
 def install_history(agent: Any, chosen: HistoryChoice | None = None, *, is_shared: bool = False) -> HistoryKeeper:
-    """Decide who keeps an agent's history, so that no message is given twice, and install the provider if need be.
+    """Decide who stores an agent's history so that no message is given twice, and install the provider if needed.
 
-    `is_shared` tells whether every process of the host's reaches its store.
+    `is_shared` is True if every process of the host reaches its store.
     """
     if not isinstance(agent, (RawAgent, WorkflowAgent)):
         return _keeper_without_providers(agent, chosen)
@@ -105,13 +105,13 @@ def install_history(agent: Any, chosen: HistoryChoice | None = None, *, is_share
 
 
 def _is_own(provider: Any) -> bool:
-    """Tell whether the operator has chosen a provider that loads a history of its own."""
+    """Return True if the operator has chosen a provider that loads its own history."""
     ours = isinstance(provider, HostedHistory) or type(provider) is InMemoryHistoryProvider
     return isinstance(provider, HistoryProvider) and provider.load_messages and not ours
 
 
 def _keeper_without_providers(agent: Any, chosen: HistoryChoice | None) -> HistoryKeeper:
-    """Decide for an agent that runs no providers; those of the framework keep a session with their service."""
+    """Decide for an agent without providers. Those of the framework keep a session with their service."""
     parameters = inspect.signature(agent.run).parameters.values()
     takes_session = any(
         parameter.name == "session" or parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters

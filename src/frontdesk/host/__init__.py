@@ -1,4 +1,4 @@
-"""The host: builds the house and opens its doors."""
+"""The host: builds its components and serves the channels."""
 
 from frontdesk.host.host import AgentFrameworkHost
 

@@ -1,20 +1,22 @@
-"""The host's settings. The only file that reads the environment."""
+"""Settings of the host. The only module that reads environment variables."""
 
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
-from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.approvals.policy import ApprovalOptions
-from frontdesk.data.request import OnInterrupt
 from frontdesk.delivery.plan import ACTIVE_WINDOW
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.foundry.answers import FoundryAnswers
-from frontdesk.kit.foundry.settings import HOSTED, SESSION
+from frontdesk.foundry.conventions import HOSTED, SESSION, FoundryAnswers
+from frontdesk.interfaces.argument_types import type_finding
+from frontdesk.interfaces.auth import AsksEnvironment
+from frontdesk.models.request import OnInterrupt
+from frontdesk.runs.limits import RunLimits
+from frontdesk.secret import Secret
+from frontdesk.sessions.memory import MAX_HISTORY_BYTES
 from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
@@ -32,27 +34,8 @@ FOUNDRY_PORT = 8088
 _EPHEMERAL = (HOSTED, "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
 
-class Mode(NamedTuple):
-    """The first settings of a host: how long its process lives, and what it allows all the same."""
-
-    runtime_mode: RuntimeMode | None
-    allow_in_process_runner: bool
-    allow_anonymous: bool
-
-
-@dataclass(frozen=True)
-class RunLimits:
-    """The numbers of background runs that are allowed: at work, of one caller, and waiting."""
-
-    max_background_runs: int = 100
-    max_background_runs_per_caller: int = 20
-    max_waiting_background_runs: int = 1_000
-
-
 @dataclass(frozen=True)
 class Seconds:
-    """The host's timeouts and windows."""
-
     session_wait: float = 30.0
     cancel_grace: float = 5.0
     shutdown_grace: float = 10.0
@@ -61,31 +44,59 @@ class Seconds:
 
 @dataclass(frozen=True)
 class HostConfig:
-    """The host's settings; they check themselves."""
+    """The host's settings. They validate themselves."""
 
     runtime_mode: RuntimeMode | None = None
     allow_in_process_runner: bool = False
     allow_anonymous: bool = False
     seconds: Seconds = Seconds()
-    runs: RunLimits = RunLimits()
+    runs: RunLimits = field(default_factory=RunLimits)
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
-    approvals: ApprovalOptions | None = None
-    """The rules of who approves which tools; without them the requester does, for as long as the session lasts."""
+    max_history_bytes: int = MAX_HISTORY_BYTES
+    approvals: ApprovalOptions = field(default_factory=ApprovalOptions)
+    """The rules of who approves which tools."""
     admin_socket: AdminSocketPlace = None
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
-        wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
+        seconds = {f"{name}_seconds": value for name, value in asdict(self.seconds).items()}
+        counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}
+        counts["max_history_bytes"] = self.max_history_bytes
+        # The text "false" of an environment variable would let everybody in.
+        flags = {"allow_anonymous": self.allow_anonymous, "allow_in_process_runner": self.allow_in_process_runner}
+        if types := [
+            *filter(None, (type_finding(name, value, float) for name, value in seconds.items())),
+            *filter(None, (type_finding(name, count, int) for name, count in counts.items())),
+            *filter(None, (type_finding(name, flag, bool) for name, flag in flags.items())),
+        ]:
+            return [*wrong, *types]
+        wrong += [f"{name} must not be negative" for name, value in seconds.items() if value < 0]
         if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
-        counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}
         return wrong + [f"{name} must be at least 1" for name, count in counts.items() if count < 1]
+
+
+def build_config(
+    mode: tuple[Any, bool, bool],
+    seconds: Seconds,
+    runs: RunLimits,
+    on_interrupt: OnInterrupt,
+    sizes: tuple[int, int],
+    approvals: ApprovalOptions | None,
+    admin_socket: AdminSocketPlace,
+) -> HostConfig:
+    """Build the configuration.
+
+    `mode` is the runtime mode with the limitations that are accepted in it. `sizes` are the limits of a state and of a
+    history.
+    """
+    rules = ApprovalOptions() if approvals is None else approvals
+    return HostConfig(*mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket)
 
 
 def _is_path(place: object) -> bool:
@@ -95,7 +106,7 @@ def _is_path(place: object) -> bool:
 def detect_runtime_mode(
     chosen: RuntimeMode | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[RuntimeMode, str]:
-    """Return how long this process lives, and the reason for that answer."""
+    """Return the runtime mode of this process and the reason for it."""
     if chosen is not None:
         return chosen, "as configured"
     for name in _EPHEMERAL:
@@ -105,7 +116,7 @@ def detect_runtime_mode(
 
 
 def bind_address(host: str | None, port: int | None, environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Return the address to bind to: as given, and otherwise for this machine only, or in Foundry what it expects."""
+    """Return the bind address: as given, otherwise loopback, or in Foundry the address that it expects."""
     if not is_in_foundry(environment):
         return LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
     given = environment.get("PORT") or str(FOUNDRY_PORT)
@@ -116,17 +127,16 @@ def bind_address(host: str | None, port: int | None, environment: Mapping[str, s
 
 
 def foundry_answers(environment: Mapping[str, str] = os.environ) -> FoundryAnswers | None:
-    """Return what adds the headers of Foundry to answers; `None` elsewhere."""
+    """Return the writer of Foundry response headers, or None outside of Foundry."""
     return FoundryAnswers(environment.get(SESSION)) if is_in_foundry(environment) else None
 
 
 def is_in_foundry(environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether Foundry hosts this process."""
     return bool(environment.get(HOSTED))
 
 
 def is_public(address: str) -> bool:
-    """Tell whether other machines can reach a server that binds to an address."""
+    """Return True if other machines can reach a server that binds to an address."""
     if address == "localhost":
         return False
     try:
@@ -136,12 +146,12 @@ def is_public(address: str) -> bool:
 
 
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the value of a variable that the operator named; `None` if it is not set."""
+    """Return the value of an operator-defined environment variable, or None if it is not set."""
     return environment.get(name) or None
 
 
 def seal_keys(given: SealKeys | None, environment: Mapping[str, str] = os.environ) -> tuple[Secret, ...]:
-    """Return the keys that were given, or else those of the environment, which are separated by commas or spaces."""
+    """Return the given keys, or else those of the environment, separated by commas or spaces."""
     if given is None:
         given = environment.get("FRONTDESK_SEAL_KEY", "").replace(",", " ").split()
     keys = [given] if isinstance(given, (str, Secret)) else given
@@ -149,13 +159,13 @@ def seal_keys(given: SealKeys | None, environment: Mapping[str, str] = os.enviro
 
 
 def show_environment(auths: Iterable[object]) -> None:
-    """Let credentials that depend on the environment read it."""
+    """Give access to the environment to credentials that depend on it."""
     for auth in auths:
         if isinstance(auth, AsksEnvironment):
             auth.look(variable)
 
 
 def openai_settings(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
-    """Return the key for the demo's real model, if there is one, and the name of that model, if it is chosen."""
+    """Return the API key for the demo's real model and the chosen model name, None where not set."""
     model = environment.get("OPENAI_CHAT_MODEL") or environment.get("OPENAI_MODEL")
     return environment.get("OPENAI_API_KEY") or None, model or None

@@ -1,4 +1,4 @@
-"""`AgentFrameworkHost`: one agent behind every door."""
+"""`AgentFrameworkHost`: serves one target on all channels."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -11,36 +11,53 @@ from agent_framework import CheckpointStorage, Message
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
-from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
-from frontdesk.abc.host import HostContribution
-from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker
-from frontdesk.abc.readiness import ReportsReadiness
-from frontdesk.abc.runner import DurableTaskRunner
-from frontdesk.abc.store import HostStateStore
-from frontdesk.abc.target import Target, TargetInfo
-from frontdesk.abc.telemetry import Telemetry
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.policy import ApprovalOptions
+from frontdesk.auth.sealing import Sealer
+from frontdesk.chat.i18n.texts import Texts, text_findings
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import ChannelRequest, OnInterrupt
-from frontdesk.data.run import ContinuationToken, RunRecord
-from frontdesk.data.session import SessionName
+from frontdesk.concurrency.begun import Begun
+from frontdesk.concurrency.loop_lag import LoopLag
+from frontdesk.concurrency.threads import TrackingExecutor
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import HistoryChoice, install_history
-from frontdesk.host.app import build_app
-from frontdesk.host.checks.access import Access
-from frontdesk.host.checks.approvals import approval_findings
-from frontdesk.host.checks.arguments import as_list, need_instances
-from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
-from frontdesk.host.checks.checks import (
+from frontdesk.hooks import fill_empty
+from frontdesk.host.admin_socket import OperatorSocket
+from frontdesk.host.app import Readiness, Step, build_app, contributions_of, host_contribution_findings, run_all
+from frontdesk.host.config import (
+    AdminSocketPlace,
+    HostConfig,
+    RuntimeMode,
+    SealKeys,
+    Seconds,
+    bind_address,
+    build_config,
+    detect_runtime_mode,
+    foundry_answers,
+    is_in_foundry,
+    seal_keys,
+    show_environment,
+)
+from frontdesk.host.context.groups import HostRuns
+from frontdesk.host.context.host_context import HostContext
+from frontdesk.host.links.commands import link_commands, need_own_names
+from frontdesk.host.validation.access import Access
+from frontdesk.host.validation.channels import channel_findings, channel_warnings, usable_channels
+from frontdesk.host.validation.configuration import (
+    DesignNames,
+    Spelling,
+    approval_findings,
+    argument_findings,
+    as_list,
     bind_findings,
+    checks_names,
+    contribution_findings,
     history_findings,
     interrupt_findings,
     memory_warnings,
+    need_instances,
+    origin_warnings,
+    origins_of,
     polling_warnings,
     push_findings,
     runner_findings,
@@ -48,48 +65,61 @@ from frontdesk.host.checks.checks import (
     runtime_warnings,
     seal_findings,
     socket_findings,
+    store_findings,
     worker_findings,
 )
-from frontdesk.host.checks.contributions import contribution_findings
-from frontdesk.host.checks.cors import origin_warnings, origins_of
-from frontdesk.host.checks.design_names import DesignNames, Spelling
-from frontdesk.host.config import (
-    AdminSocketPlace,
-    HostConfig,
-    Mode,
-    RunLimits,
-    RuntimeMode,
-    SealKeys,
-    Seconds,
-    bind_address,
-    detect_runtime_mode,
-    foundry_answers,
-    is_in_foundry,
-    seal_keys,
-    show_environment,
-)
-from frontdesk.host.context.host_context import HostContext
-from frontdesk.host.contributions import contributions_of, host_contribution_findings
-from frontdesk.host.lifespan import Step, run_all
-from frontdesk.host.links.commands import link_commands, need_own_names
-from frontdesk.host.operators import OperatorSocket
-from frontdesk.host.parts import Parts
-from frontdesk.host.readiness import Readiness
-from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
+from frontdesk.host.wiring import Parts
+from frontdesk.http.server_limits import ServerLimits
 from frontdesk.ids import Ids, RandomIds
-from frontdesk.kit.aio.threads import TrackingExecutor
-from frontdesk.kit.auth.sealing import Sealer
-from frontdesk.kit.chat.texts import Texts, text_findings
-from frontdesk.kit.http.server_limits import ServerLimits
-from frontdesk.kit.telemetry import telemetry_findings
+from frontdesk.interfaces.access import Allowlist, Decision, IdentityResolver, LinkPolicy
+from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelContribution
+from frontdesk.interfaces.context import ReportsReadiness
+from frontdesk.interfaces.host import HostContribution
+from frontdesk.interfaces.linker import IdentityLinker
+from frontdesk.interfaces.runner import DurableTaskRunner
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.interfaces.target import RequiresApprovals, Target, TargetInfo
+from frontdesk.interfaces.telemetry import Telemetry
 from frontdesk.loggers import host as log
-from frontdesk.runners.in_process import InProcessTaskRunner
+from frontdesk.models.delivery import Delivery
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import ChannelRequest, OnInterrupt
+from frontdesk.models.run import ContinuationToken, RunRecord, id_of_token
+from frontdesk.models.session import SessionName
+from frontdesk.runners.base import InProcessTaskRunner
+from frontdesk.runs.limits import RunLimits
+from frontdesk.state_dir.paths import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.targets.binding import providers_of
 from frontdesk.targets.detect import adapt
+from frontdesk.telemetry.spans import telemetry_findings
 
 Callback = Callable[[], Awaitable[None]]
+
+
+class Extras(Spelling):
+    """The settings of a host besides `HostConfig`."""
+
+    def __init__(
+        self,
+        names: DesignNames,
+        linker: IdentityLinker | None,
+        runner: DurableTaskRunner | None,
+        texts: Mapping[str, Mapping[str, str]] | None,
+        telemetry: Telemetry | None,
+        seal_key: SealKeys | None,
+        contributions: Sequence[HostContribution],
+        on_startup: Sequence[Callback],
+        on_shutdown: Sequence[Callback],
+    ) -> None:
+        super().__init__(names, linker, runner)
+        self.texts, self.telemetry = texts, telemetry
+        self.sealer = Sealer(seal_keys(seal_key), is_required=seal_key is not None)
+        self.contributions = tuple(contributions)
+        # As they were given, to be checked.
+        self.on_startup, self.on_shutdown = on_startup, on_shutdown
+
+
 _LIMITS = ServerLimits()
-_NOBODY = ChannelIdentity(channel="readyz", native_id="nobody")
 
 
 class AgentFrameworkHost:
@@ -98,6 +128,7 @@ class AgentFrameworkHost:
     app: Starlette
     runtime_mode: RuntimeMode
 
+    @checks_names("AgentFrameworkHost", DesignNames.__annotations__)
     def __init__(
         self,
         target: Any,
@@ -128,6 +159,7 @@ class AgentFrameworkHost:
         max_waiting_background_runs: int = RunLimits.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
+        max_history_bytes: int = HostConfig.max_history_bytes,
         active_window_seconds: float = Seconds.active_window,
         approvals: ApprovalOptions | None = None,
         seal_key: SealKeys | None = None,
@@ -139,14 +171,13 @@ class AgentFrameworkHost:
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
+        mode, sizes = (runtime_mode, allow_in_process_runner, allow_anonymous), (max_session_bytes, max_history_bytes)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approvals, admin_socket)
-        self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
-        linker, self._sealer, self._given = self._spelling.linker, Sealer(seal_keys(seal_key)), tuple(contributions)
-        self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
-        access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
+        self._config = build_config(mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket)
+        self._extras = Extras(names, linker, runner, texts, telemetry, seal_key, contributions, on_startup, on_shutdown)
+        access = Access(identity_resolver, self._extras.linker, default_allowlist, link_policy, link_verified_claims)
+        self._state = HostState(state_dir, checkpoint_location, store, access.linker, allow_unsafe_state_dir)
         self._assemble(target, history, as_list(channels), store, access, middleware, clock or SystemClock(), ids)
 
     def _assemble(
@@ -160,6 +191,8 @@ class AgentFrameworkHost:
         clock: Clock,
         ids: Ids | None,
     ) -> None:
+        if wrong := argument_findings(self._extras, store, clock, ids, middleware):
+            raise ChannelConfigurationError([*wrong, *self._config.findings(), *channel_findings(channels)])
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
@@ -176,16 +209,18 @@ class AgentFrameworkHost:
         store: HostStateStore | None,
         access: Access,
     ) -> Target:
-        runner = self._spelling.runner
+        runner = self._extras.runner
         need_instances(store=store, runner=runner, linker=access.linker, default_allowlist=access.default_allowlist)
         usable = usable_channels(channels)
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, runner, self._config)
-        findings += runner_findings(runner, store) + self._state.findings + self._spelling.findings
+        findings += store_findings(store)
+        findings += runner_findings(runner, store) + self._state.findings + self._extras.findings
         findings += socket_findings(self._config.admin_socket, store, self._state.database)
-        findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts) + telemetry_findings(self._spans)
-        findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
+        findings += self._extras.sealer.findings() + seal_findings(usable, has_key=self._extras.sealer.has_key)
+        findings += text_findings(self._extras.texts) + telemetry_findings(self._extras.telemetry)
+        by_name = {channel.name: channel for channel in usable}
+        findings += host_contribution_findings(self._extras.contributions, by_name)
         adapted: Target | None = None
         try:
             install = partial(
@@ -200,6 +235,8 @@ class AgentFrameworkHost:
             findings += error.findings
         if findings or adapted is None:
             raise ChannelConfigurationError(findings)
+        if isinstance(adapted, RequiresApprovals):
+            adapted.require_approvals(set(self._config.approvals.tools), set(self._config.approvals.dynamic_tools))
         self._state.offer_links()
         return adapted
 
@@ -217,14 +254,14 @@ class AgentFrameworkHost:
             target=self._target,
             channels={channel.name: channel for channel in channels},
             store=chosen,
-            runner=self._spelling.runner or InProcessTaskRunner(chosen, clock=clock),
+            runner=self._extras.runner or InProcessTaskRunner(chosen, clock=clock),
             config=self._config,
             clock=clock,
             ids=ids or RandomIds(),
             access=access,
-            sealer=self._sealer,
-            texts=Texts(self._texts),
-            telemetry=self._spans,
+            sealer=self._extras.sealer,
+            texts=Texts(self._extras.texts),
+            telemetry=self._extras.telemetry,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -240,18 +277,19 @@ class AgentFrameworkHost:
         return made
 
     def _offer(self, channel: Channel, commands: Sequence[ChannelCommand], context: HostContext) -> None:
-        """Offer the commands of a channel, with those of linking if there is a linker."""
+        """Register the commands of a channel, and the link commands if there is a linker."""
         context.add_commands(commands)
         self._parts.notifier.offer(channel.name, commands)
         if self._parts.links is not None:
-            added = link_commands(channel, context, self._parts.notifier, self._parts.texts)
+            added = link_commands(channel, context.links, self._parts.notifier, self._parts.texts)
             need_own_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
-        self._readiness = Readiness(partial(self._parts.store.identities.find, _NOBODY, fresh=True))
-        self._others = contributions_of(self._parts.linker, self._given, self._parts.channels)
+        self._lag = LoopLag()
+        self._readiness = Readiness(self._parts.ask_store, self._parts.check_writable)
+        self._others = contributions_of(self._parts.linker, self._extras.contributions, self._parts.channels)
         return build_app(
             self._contributions,
             others=self._others,
@@ -260,10 +298,10 @@ class AgentFrameworkHost:
             readiness=self._readiness,
             channels_ready=self._channels_ready,
             answers=foundry_answers(),
+            before_cancel=self._parts.active.stop_requests,
         )
 
     def _channels_ready(self) -> dict[str, bool]:
-        """Return whether the channels can receive and send that know it."""
         return {
             channel.name: self._readiness.is_serving and channel.is_ready()
             for channel in self.channels
@@ -282,17 +320,15 @@ class AgentFrameworkHost:
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """Return the channels."""
         return tuple(channel for channel, _ in self._contributions)
 
     @property
     def target(self) -> TargetInfo:
-        """Return what is public about the target."""
         return self._target.info
 
     @property
     def warnings(self) -> list[str]:
-        """List what works, but not as well as it could."""
+        """Return warnings about settings that work, but not optimally."""
         return [
             *self._target.warnings,
             *self._state.warnings(self._kind_of_state),
@@ -306,7 +342,7 @@ class AgentFrameworkHost:
         ]
 
     def _described(self) -> list[str]:
-        """List what the host consists of, a line each, for the log of its start."""
+        """Return a summary of the host for the startup log, one line for each component."""
         target, parts = self._target.info, self._parts
         runner, store = type(parts.runner).__name__, type(parts.store).__name__
         return [
@@ -319,7 +355,7 @@ class AgentFrameworkHost:
 
     @property
     def _kind_of_state(self) -> str:
-        """Return the kind of target by the state that it leaves: an agent with checkpoints counts as a workflow."""
+        """Return the kind of target by its state. An agent with checkpoints counts as a workflow."""
         return "workflow" if self._target.info.checkpoints else self._target.info.kind
 
     async def authorize(
@@ -330,42 +366,47 @@ class AgentFrameworkHost:
         allowlist: Allowlist | None = None,
         verified_claims: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """Decide about a caller by the rule of their channel, or by another one; change nothing.
+        """Evaluate the access rule of the caller's channel, or another rule, without side effects.
 
-        A caller brings their own claims. Those of an identity are given as `verified_claims`, by code that has
-        verified them.
+        A caller has its own claims. Those of an identity are given as `verified_claims` by code that has verified them.
         """
         return await self._parts.gate.ask(who, require_link, allowlist, verified_claims)
 
-    async def reset_session(self, isolation_key: str) -> str:
-        """Start a person's tracked session anew, and keep the old one with its history; return the new id."""
-        return await self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked"))
+    def reset_session(self, isolation_key: str) -> Begun[str]:
+        """Start a new tracked session for a person and keep the old one with its history. Await it for the new id.
+
+        It starts immediately. A command that does not await it ends when it is done.
+        """
+        given: Any = isolation_key
+        if not isinstance(given, str) or not given:
+            raise ValueError(f"isolation_key must be a text that is not empty, got {given!r}")
+        return Begun(self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked")))
 
     @property
     def deliveries(self) -> Deliveries:
-        """Return the deliveries: to be listed, tried again or dropped."""
+        """Return the API to list, retry and drop deliveries."""
         return self._parts.deliveries
 
     async def deliver(
         self, to: str | ChannelIdentity, message: str | Message, *, idempotency_key: str | None = None
     ) -> Sequence[Delivery]:
-        """Send a message to a person, named by isolation key or identity; the same idempotency key sends it once."""
+        """Send a message to a person, by isolation key or identity. The same idempotency key sends it only once."""
         return await self._parts.sender.deliver(to, message, idempotency_key)
 
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
-        """Run the target for a person, without waiting; the request is the operator's own, so it may name anyone."""
+        """Start a background run for a person. The request comes from the operator, so it may name any person."""
         if request.channel not in self._parts.channels:
             raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
-        run = await self._parts.pipeline.submit(request.replace(background=True), Caller(identity=identity))
+        run = await self._parts.pipeline.submit(fill_empty(request).replace(background=True), Caller(identity=identity))
         return ContinuationToken(run_id=run.run_id)
 
-    async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
-        """Return the state of a background run."""
-        return await self._context_of(identity.channel).get_run(Caller(identity=identity), token.run_id)
+    async def get_continuation(self, token: ContinuationToken | str, *, identity: ChannelIdentity) -> RunRecord:
+        """Return the state of a background run, given its token as object or text."""
+        return await HostRuns(identity.channel, self._parts).get(Caller(identity=identity), id_of_token(token))
 
-    async def cancel(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
-        """Cancel a background run."""
-        return await self._context_of(identity.channel).cancel_run(Caller(identity=identity), token.run_id)
+    async def cancel(self, token: ContinuationToken | str, *, identity: ChannelIdentity) -> RunRecord:
+        """Cancel a background run, given its token as object or text."""
+        return await HostRuns(identity.channel, self._parts).cancel(Caller(identity=identity), id_of_token(token))
 
     def serve(
         self,
@@ -375,8 +416,8 @@ class AgentFrameworkHost:
         limits: ServerLimits | None = _LIMITS,
         **uvicorn_options: Any,
     ) -> None:
-        """Start the server, and return when it has stopped; without an address it is that of `bind_address`."""
-        from frontdesk.host.server.server import run
+        """Run the server and return when it has stopped. The default address is that of `bind_address`."""
+        from frontdesk.server.uvicorn_server import run
 
         host, port = bind_address(host, port)
         self.check_bind(host)
@@ -387,20 +428,20 @@ class AgentFrameworkHost:
         run(self.app, limits, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:
-        """Refuse an address at which strangers could come in without credentials."""
+        """Reject a bind address that is reachable by others without credentials."""
         findings = bind_findings(address, self.channels, self._config)
         if findings:
             raise ChannelConfigurationError(findings)
 
     def check_state(self) -> None:
-        """Refuse a place for the state in which this process can't write."""
+        """Reject a state location in which this process can't write."""
         findings = self._state.unwritable(self._kind_of_state)
         if findings:
             raise ChannelConfigurationError(findings)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Do the host's work for a while without serving: what waits in the store is answered and sent."""
+        """Process stored work during the block without serving: answer pending events and send deliveries."""
         findings = worker_findings(self._parts.store)
         if findings:
             raise ChannelConfigurationError(findings)
@@ -409,7 +450,7 @@ class AgentFrameworkHost:
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
-        """Start the host, and stop it at the end: what an app that it is mounted in takes as its own `lifespan`."""
+        """Run the host for the duration of the block. Use it as `lifespan` of an app that mounts the host."""
         async with self._living(serving=True):
             yield
 
@@ -450,12 +491,13 @@ class AgentFrameworkHost:
 
     def _starting(self, serving: bool) -> list[Step]:
         parts = self._parts
-        steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
+        steps: list[Step] = [("loop lag", self._lag.start), ("leases", parts.keeper.start)]
+        steps += [("principals", parts.principals.start), ("storages", parts.storages.start)]
         steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
         steps += [(other.name, callback) for other in self._others for callback in other.on_startup]
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
-        steps += [(_name(callback), callback) for callback in self._callbacks[0]]
+        steps += [(_name(callback), callback) for callback in self._extras.on_startup]
         # Events of an earlier process are taken up once the channels can send, and before they receive new ones.
         steps += [("inbox", parts.events.worker.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
@@ -467,16 +509,17 @@ class AgentFrameworkHost:
     def _stopping(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [("admin socket", self._operators.stop)]
-        steps += [(_name(callback), callback) for callback in self._callbacks[1]]
+        steps += [(_name(callback), callback) for callback in self._extras.on_shutdown]
         steps += [("inbox", parts.events.worker.halt), ("background", parts.background.drain)]
         # Deliveries that are still to be sent need their channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.events.worker.stop)]
-        steps.append(("runs", parts.active.cancel_all))
+        steps.append(("runs", parts.active.stop_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
         for other in reversed(self._others):
             steps += [(other.name, callback) for callback in other.on_shutdown]
         steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
+        steps += [("principals", parts.principals.stop), ("loop lag", self._lag.stop)]
         steps.append(("store", parts.store.close))
         return steps
 

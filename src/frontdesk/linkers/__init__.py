@@ -1,1 +1,1 @@
-"""Ways in which a person proves that two identities are theirs."""
+"""Linkers: methods to prove that two identities belong to one person."""

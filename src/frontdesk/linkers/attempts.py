@@ -1,15 +1,15 @@
-"""Counts attempts over all replicas and restarts: each takes one of a fixed number of slots in a time window."""
+"""Counts attempts across replicas and restarts. Each takes one of a fixed number of slots in a time window."""
 
-from frontdesk.abc.linker import LinkDesk
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import Grant
 from frontdesk.errors import StoreError, TooManyRequestsError
+from frontdesk.interfaces.linker import LinkDesk
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import Grant
 
 
 async def take_attempt(desk: LinkDesk, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> str:
-    """Count an attempt, and return the id of its slot, which gives it back when it is used up.
+    """Count an attempt and return its slot id, whose use gives the attempt back.
 
-    Raise `TooManyRequestsError` until the end of the window if there are too many.
+    Raise `TooManyRequestsError` until the end of the window if there are too many attempts.
     """
     now = desk.now()
     window = int(now // seconds)
@@ -26,7 +26,7 @@ async def take_attempt(desk: LinkDesk, of: str, identity: ChannelIdentity, *, mo
 
 
 async def _taken(desk: LinkDesk, of: str, most: int) -> int:
-    """Return how many slots are taken, by bisection: they fill up in order, and few are given back."""
+    """Return the number of taken slots, by bisection: slots fill up in order, and few are given back."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

@@ -1,26 +1,153 @@
-"""Links two channels by a code: `/link` here, `/link CODE` and `/link confirm` there, and `/link confirm` here again.
+"""Links accounts by a code: `/link` on one channel, `/link CODE` on another, and `/link confirm` on both.
 
-The code alone links no accounts. Each side is shown the other and must confirm: first the one who entered the code,
-which is used up only then, and after that the one who issued it. Until the last confirmation either side can refuse,
-and then the code is invalid.
+The code alone links no accounts. Each side is shown the other account and must confirm. The side that entered the code
+confirms first, which uses up the code. Then the issuer of the code confirms. Until the last confirmation either side
+can refuse, which invalidates the code.
 
-A person has at most one open question (`link-question`), so that a yes can't be taken for the answer to another. The
-question of the one who entered lasts as long as that of the issuer: who could still be linked can still refuse. No
-stored value shows a code: a grant is found by a keyed hash of it.
+A person has at most one open link question (`link-question`), so that a confirmation cannot apply to another one. The
+question of the side that entered the code lasts as long as that of the issuer, so both can refuse until the end. No
+stored value contains a code: grants are found by a keyed hash of it.
 """
 
 import hashlib
+import hmac
 from typing import Any
 
-from frontdesk.abc.linker import LinkDesk
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
-from frontdesk.errors import LinkRefusedError, StoreError
-from frontdesk.kit.auth.secrets import Secret, revealed
-from frontdesk.kit.chat.people import person_phrase
-from frontdesk.linkers import codes
+from frontdesk.chat.commands import LOCALE
+from frontdesk.chat.i18n.wording import person_phrase
+from frontdesk.errors import LinkRefusedError, StoreError, TooManyRequestsError
+from frontdesk.interfaces.linker import LinkDesk, SupportsLinkQuestions
 from frontdesk.linkers.attempts import take_attempt
-from frontdesk.linkers.code_grants import CodeGrants, slim
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
+from frontdesk.models.settings import check_settings, count_finding
+from frontdesk.secret import Secret, revealed
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+BITS = 5
+_LOOKS_LIKE = str.maketrans("OIL", "011", " -–_.")
+_MOST_TYPED = 100
+_GROUP = 4
+
+
+def spelled(number: int, length: int) -> str:
+    """Return a code of `length` letters from the low bits of a number."""
+    return "".join(ALPHABET[(number >> (BITS * place)) % len(ALPHABET)] for place in reversed(range(length)))
+
+
+def shown(code: str) -> str:
+    """Return a code for display, in groups of four."""
+    return "-".join(code[start : start + _GROUP] for start in range(0, len(code), _GROUP))
+
+
+def beginning(code: str) -> str:
+    """Return the prefix of a code by which attempts are counted. It is displayed as the first group."""
+    return code[:_GROUP]
+
+
+def read(typed: str, length: int) -> str | None:
+    """Return the normalized code, in any case and with any dashes, or `None` if it is malformed."""
+    if len(typed) > _MOST_TYPED:
+        return None
+    code = typed.upper().translate(_LOOKS_LIKE)
+    return code if len(code) == length and not set(code) - set(ALPHABET) else None
+
+
+_DRAWS = 3
+_TRIES = 8
+_SEEN = ("name", LOCALE)
+
+
+class CodeGrants:
+    """Generates codes and derives grant ids as keyed hashes."""
+
+    def __init__(self, desk: LinkDesk, name: str, key: bytes | None) -> None:
+        """Hash with the operator's `key`, or with a secret that the desk stores under the linker's `name`."""
+        self._desk = desk
+        self._name = name
+        self._key = key
+
+    async def draw(self, identity: ChannelIdentity, length: int, expires_at: float) -> tuple[Grant, str]:
+        """Store a new code for an identity. Return its grant and the code for display."""
+        for _ in range(_DRAWS):
+            challenge = self._desk.new_id("lch")
+            code = spelled(int(await self._hash("draw", self._desk.new_id("code")), 16), length)
+            grant = Grant(
+                grant_id=await self.of_code(code),
+                identity=slim(identity),
+                expires_at=expires_at,
+                data={"challenge": challenge},
+            )
+            # Before the code can be used, so that its issuer can always revoke it.
+            await self._record_issuer(grant)
+            try:
+                await self._desk.keep(grant)
+            except StoreError:
+                # Another identity has the same code at the moment.
+                continue
+            return grant, shown(code)
+        raise StoreError("no code is free")
+
+    async def _record_issuer(self, grant: Grant) -> None:
+        """Record the issuer of a code, so that the issuer can revoke it without typing it."""
+        place = await self.place("issued", grant.identity)
+        for _ in range(_TRIES):
+            record, now = await self._desk.kept(place), self._desk.now()
+            issued: dict[str, float] = {} if record is None else record.data["codes"]
+            live = {code: ends for code, ends in issued.items() if ends > now}
+            note = grant.replace(grant_id=place, data={"codes": {**live, grant.grant_id: grant.expires_at}})
+            if record is not None:
+                if await self._desk.exchange(place, note):
+                    return
+                continue
+            try:
+                return await self._desk.keep(note)
+            except StoreError:
+                # Another code of the same identity was recorded meanwhile.
+                continue
+        raise TooManyRequestsError(retry_after=1.0)
+
+    async def take_back(self, identity: ChannelIdentity) -> bool:
+        """Use up all codes of an identity. Return True if there were any."""
+        place = await self.place("issued", identity)
+        record = await self._desk.kept(place)
+        if record is None or not await self._desk.exchange(place):
+            return False
+        return any([await self._desk.exchange(code) for code in record.data["codes"]])
+
+    async def place(self, what: str, identity: ChannelIdentity) -> str:
+        """Return the id of a grant that exists once per identity."""
+        return f"link-{what}:{await self._hash(what, *identity.key)}"
+
+    async def of_code(self, code: str) -> str:
+        """Return the grant id of a code."""
+        return f"link-code:{await self._hash('code', code)}"
+
+    async def of_beginning(self, code: str) -> str:
+        """Return the id under which attempts with the same code prefix are counted."""
+        return f"link-tried:{await self._hash('tried', beginning(code))}"
+
+    async def signed(self, challenge: str, identity: ChannelIdentity) -> str:
+        """Return a challenge signed for one identity, so that no other can answer it."""
+        return f"{challenge}.{await self._hash('challenge', challenge, *identity.key)}"
+
+    async def is_signed(self, challenge_id: str, identity: ChannelIdentity) -> bool:
+        signed = await self.signed(challenge_id.partition(".")[0], identity)
+        return hmac.compare_digest(signed.encode(), challenge_id.encode("utf-8", "surrogatepass"))
+
+    async def _hash(self, *parts: str) -> str:
+        if self._key is None:
+            self._key = await self._desk.secret(self._name)
+        # Each part has its length before it, so that no other split gives the same text.
+        text = "".join(f"{len(part)}:{part}" for part in parts)
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def slim(identity: ChannelIdentity) -> ChannelIdentity:
+    """Return an identity with only the attributes that the other side may see: name and language."""
+    attributes = {name: value for name in _SEEN if isinstance(value := identity.attributes.get(name), str)}
+    return ChannelIdentity(channel=identity.channel, native_id=identity.native_id, attributes=attributes)
+
 
 CONFIRM, REJECT = "confirm", "reject"
 _YES, _NO = (CONFIRM, "yes"), (REJECT, "no", "cancel")
@@ -32,8 +159,8 @@ _NOTHING = "There is nothing to confirm."
 _BUSY = "The account that issued this code has another question to answer first. Answer it there, and confirm again."
 
 
-class OneTimeCodeIdentityLinker:
-    """Proves that two identities are one person's by a code that is shown on one channel and typed on the other."""
+class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
+    """Proves that two identities belong to one person: a code shown on one channel is typed on the other."""
 
     name = "one_time_code"
     gives_claims = False
@@ -49,20 +176,24 @@ class OneTimeCodeIdentityLinker:
         max_attempts_per_code: int = 5,
         secret: str | Secret | None = None,
     ) -> None:
-        """Check the settings; codes and the windows in which attempts are counted last for `expires_in` seconds.
+        """Validate the settings. Codes and the windows for counting attempts last for `expires_in` seconds.
 
-        Wrong codes count for whoever enters them, and for the codes that begin alike: so the number of those who guess
-        makes no code easier to find, and nobody can use up the attempts of everybody.
+        Wrong codes count against the identity that enters them and against all codes with the same prefix. More
+        attackers therefore do not make guessing easier, and no one can use up the attempts of everybody.
 
-        `secret` is the key by which codes are hashed and challenges signed; without one, the host keeps a random key
-        in its store.
+        `secret` is the key for hashing codes and signing challenges. Without one, the host keeps a random key in its
+        store.
         """
         if not _SHORTEST <= code_length <= 40:
             raise ValueError(f"code_length must be from {_SHORTEST} to 40: fewer letters could be guessed")
         if not 30 <= expires_in <= 3600:
             raise ValueError("expires_in must be from 30 to 3600 seconds")
-        if min(max_attempts_per_identity, max_attempts_per_code) < 1:
-            raise ValueError("max_attempts_per_identity and max_attempts_per_code must be at least 1")
+        check_settings(
+            "OneTimeCodeIdentityLinker",
+            count_finding("code_length", code_length),
+            count_finding("max_attempts_per_identity", max_attempts_per_identity),
+            count_finding("max_attempts_per_code", max_attempts_per_code),
+        )
         if secret is not None and len(revealed(secret)) < _SHORTEST_SECRET:
             raise ValueError(f"secret must have at least {_SHORTEST_SECRET} characters")
         self._length = code_length
@@ -118,12 +249,12 @@ class OneTimeCodeIdentityLinker:
         await self._desk.part(identity, here=identity)
 
     async def _enter(self, identity: ChannelIdentity, typed: str) -> LinkChallenge:
-        """Ask the person who entered a code to confirm its issuer; the code stays valid."""
+        """Ask the person who entered a code to confirm its issuer. The code stays valid."""
         await self._limit("entered", identity)
         waiting = await self._question(identity)
         if waiting is not None:
             return await self._shown(waiting)
-        code = codes.read(typed, self._length)
+        code = read(typed, self._length)
         grant = None if code is None else await self._found(identity, code)
         # A code that is wrong, expired, used or one's own gets the same answer.
         if grant is None or grant.identity.key == identity.key:
@@ -142,7 +273,7 @@ class OneTimeCodeIdentityLinker:
         return await self._shown(question)
 
     async def _found(self, identity: ChannelIdentity, code: str) -> Grant | None:
-        """Return the grant of a code; a wrong one counts for all codes that begin like it, whether or not there are."""
+        """Return the grant of a code. A wrong code counts against its prefix, even if no code has that prefix."""
         place = await self._grants.of_beginning(code)
         attempt = await take_attempt(self._desk, place, identity, most=self._per_code, seconds=self._expires_in)
         grant = await self._desk.kept(await self._grants.of_code(code))
@@ -165,7 +296,6 @@ class OneTimeCodeIdentityLinker:
         return record
 
     async def _ask_issuer(self, mine: Grant) -> LinkChallenge:
-        """Use up the code that was confirmed, and ask its issuer to confirm too."""
         issuer: ChannelIdentity = mine.data["other"]
         ask = Grant(
             grant_id=await self._grants.place("question", issuer),
@@ -195,7 +325,7 @@ class OneTimeCodeIdentityLinker:
             await self._refuse_issued(question)
 
     async def _refuse_entered(self, ask: Grant) -> None:
-        """Refuse the person who entered a code, on behalf of its issuer."""
+        """Reject the person who entered a code, on behalf of its issuer."""
         if not await self._desk.exchange(ask.grant_id):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         other: ChannelIdentity = ask.data["other"]
@@ -203,7 +333,7 @@ class OneTimeCodeIdentityLinker:
         await self._desk.tell(other, self._say(other, "link.refused_by", other=person_phrase(ask.identity)))
 
     async def _refuse_issued(self, mine: Grant) -> None:
-        """Refuse the issuer of a code, before or after the confirmation of who entered it, while nothing is linked."""
+        """Reject the issuer, before or after the other side's confirmation, while nothing is linked."""
         issuer: ChannelIdentity = mine.data["other"]
         # The code first: a confirmation at the same moment turns it into the question that is looked for next.
         message = None
@@ -220,7 +350,7 @@ class OneTimeCodeIdentityLinker:
         await self._desk.tell(issuer, message)
 
     async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
-        """Return the open question of an identity; `None` if another one was named."""
+        """Return the open question of an identity, or `None` if `challenge_id` names another one."""
         if challenge_id and not await self._grants.is_signed(challenge_id, identity):
             return None
         question = await self._question(identity)
@@ -232,20 +362,19 @@ class OneTimeCodeIdentityLinker:
         return await self._desk.kept(await self._grants.place("question", identity))
 
     async def _counterpart(self, question: Grant) -> Grant | None:
-        """Return the question of the other side about the same code and the same two people."""
+        """Return the other side's question about the same code and the same two people."""
         other = await self._question(question.data["other"])
         if other is None or other.data["challenge"] != question.data["challenge"]:
             return None
         return other if other.data["other"].key == question.identity.key else None
 
     async def _drop(self, identity: ChannelIdentity, ended: Grant) -> None:
-        """Remove the question of the other side, which has nothing to decide any more."""
         theirs = await self._question(identity)
         if theirs is not None and theirs.data["challenge"] == ended.data["challenge"]:
             await self._desk.exchange(theirs.grant_id)
 
     async def _shown(self, question: Grant) -> LinkChallenge:
-        """Return a question as a challenge, and record that it was shown: only then can it be confirmed."""
+        """Return a question as a challenge and record that it was shown, which confirmation requires."""
         if question.data["side"] == _ISSUED:
             await self._note_shown(question)
         return await self._challenge(question, self._words(question))

@@ -1,1 +1,1 @@
-"""Runners of scheduled tasks: in one process, or on many machines."""
+"""Runners of scheduled tasks, for one process or many machines."""

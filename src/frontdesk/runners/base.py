@@ -1,23 +1,170 @@
-"""The base of all runners: registers tasks, stores those that are durable, and sweeps for unfinished ones."""
+"""Base class of task runners, and the in-process runner. Stores durable tasks and sweeps for unfinished ones."""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from frontdesk.abc.runner import RetryPolicy, Task, TaskHandle, TaskStatus, Waiting
-from frontdesk.abc.store import HostStateStore
-from frontdesk.clock import Clock, SystemClock
-from frontdesk.data.codec import encode
-from frontdesk.errors import FrontdeskError, TaskError
+from frontdesk.clock import Clock, Moment, SystemClock
+from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.timeouts import until_available
+from frontdesk.errors import FrontdeskError, StoreUnavailableError, TaskError
 from frontdesk.ids import RandomIds
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.interfaces.runner import ONE_GROUP, RetryPolicy, Task, TaskGroups, TaskHandle, TaskStatus, Waiting
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import tasks as log
-from frontdesk.runners.stored import Registered, StoredTasks
+from frontdesk.models.base import Value
+from frontdesk.models.operations import TaskRecord
 from frontdesk.runners.wakes import Failed, Wake, Wakes
+from frontdesk.serialization.codec import encode
 from frontdesk.sessions.leases import LeaseRenewal
+
+_PAUSE = 0.5
+_MOST_WAITING = 10_000
+"""The number of tasks whose next try is known by the steady clock; any other waits for its stored time."""
+_DIED = "the process ended each time that it worked on it"
+
+
+class Registered(Value, frozen=True, kw_only=True):
+    task: Task
+    retry: RetryPolicy
+    waiting: Waiting | None
+    most: int
+    groups: TaskGroups = ONE_GROUP
+
+
+class StoredTasks:
+    """Runs the tasks that this process has claimed in the store."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, registered: Mapping[str, Registered]) -> None:
+        self._store = store
+        self._clock = clock
+        self._registered = registered
+        self._again: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Tasks that wait for a retry, with their stored time and the time by the steady clock."""
+        self._held: dict[str, tuple[TaskRecord, asyncio.Task[Any] | None]] = {}
+        self.holder = ""
+        self.stopping = False
+
+    async def keep(self, name: str, payload: Mapping[str, Any], task_id: str, at: float | None) -> float:
+        """Store a task and return its due time."""
+        due_at = self._clock.now() if at is None else at
+        await self._store.tasks.schedule(TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at))
+        if at is None:
+            # It stays due even if the clock is set back before it is claimed.
+            self._note(task_id, due_at, self._clock.steady())
+        return due_at
+
+    async def do(self, task_id: str) -> float | None:
+        """Claim a task and run it. Return its next due time. Do nothing if it cannot be claimed."""
+        now, (due_at, again_at) = self._clock.now(), self._again.get(task_id, (0.0, 0.0))
+        left = again_at - self._clock.steady()
+        claimed_at = Moment.of(self._clock)
+        record = await self._store.tasks.claim(task_id, self.holder, now=now if left > 0 else max(now, due_at))
+        if record is None and left > 0:
+            return self._clock.now() + left
+        self._again.pop(task_id, None)
+        if record is None or not await self._is_held(record, claimed_at):
+            return None
+        self._held[task_id] = (record, asyncio.current_task())
+        try:
+            return await self._try(record, self._registered[record.name])
+        finally:
+            del self._held[task_id]
+
+    async def _is_held(self, record: TaskRecord, claimed_at: Moment) -> bool:
+        """Return True if this process still holds a task, even after a standstill since the claim."""
+        seconds = self._store.lease_seconds
+        while seconds is not None and claimed_at.age(self._clock) > seconds / 4:
+            claimed_at = Moment.of(self._clock)
+            if not await self._store.tasks.renew([record]):
+                log.warning("task %s (%s) is another's by now", record.task_id, record.name)
+                return False
+        return True
+
+    async def _try(self, record: TaskRecord, registered: Registered) -> float | None:
+        now, attempts = self._clock.now, record.attempts
+        if attempts > registered.retry.attempts:
+            log.error("task %s (%s) is given up: %s", record.task_id, record.name, _DIED)
+            return await self._settle(record, "failed", attempts=attempts - 1, error=_DIED)
+        try:
+            again = await registered.task(record.payload)
+        except asyncio.CancelledError:
+            # A cancelled try does not count; the task waits for the next process.
+            await self._settle(record, "pending", due_at=now(), attempts=attempts - 1)
+            raise
+        except Exception as error:  # No caller waits for a task: its error is stored.
+            why = type(error).__name__
+            if attempts >= registered.retry.attempts:
+                log.error("task %s (%s) has failed for good", record.task_id, record.name, exc_info=error)
+                return await self._settle(record, "failed", attempts=attempts, error=why)
+            log.warning("task %s (%s) failed, attempt %s", record.task_id, record.name, attempts, exc_info=error)
+            pause = registered.retry.delay(attempts)
+            due_at, again_at = now() + pause, self._clock.steady() + pause
+            settled = await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
+            if settled == due_at:
+                self._note(record.task_id, due_at, again_at)
+            return settled
+        if again is not None:
+            return await self._settle(record, "pending", due_at=again, attempts=0)
+        return await self._settle(record, "succeeded", attempts=attempts)
+
+    async def _settle(
+        self,
+        record: TaskRecord,
+        status: TaskStatus,
+        *,
+        attempts: int,
+        due_at: float | None = None,
+        error: str | None = None,
+    ) -> float | None:
+        at = record.due_at if due_at is None else due_at
+
+        async def settle() -> TaskRecord | None:
+            return await self._store.tasks.settle(record, status, due_at=at, attempts=attempts, error=error)
+
+        try:
+            settled = await until_available(settle, pause=_PAUSE, give_up=lambda: self.stopping)
+        except StoreUnavailableError:
+            # The next sweep finds it, because its holder is gone.
+            return None
+        if settled is None:
+            log.info("task %s (%s) is no longer held by this process", record.task_id, record.name)
+        return settled.due_at if settled is not None and settled.status == "pending" else None
+
+    def _note(self, task_id: str, due_at: float, again_at: float) -> None:
+        self._again[task_id] = (due_at, again_at)
+        if len(self._again) > _MOST_WAITING:
+            self._again.popitem(last=False)
+
+    def due(self, task: TaskRecord) -> float:
+        """Return the due time of a waiting task. A failed task is due no later than its pause from now."""
+        due_at, again_at = self._again.get(task.task_id, (None, 0.0))
+        now, steady = self._clock.now(), self._clock.steady()
+        if due_at == task.due_at:
+            return now + max(again_at - steady, 0.0)
+        pause = self._registered[task.name].retry.delay(task.attempts)
+        if task.attempts == 0 or task.due_at - now <= pause:
+            return task.due_at
+        self._note(task.task_id, task.due_at, steady + pause)
+        return now + pause
+
+    def held(self) -> Sequence[TaskRecord]:
+        return [record for record, _ in self._held.values()]
+
+    async def renew(self, held: Sequence[str]) -> Collection[str]:
+        """Renew the leases of some tasks. Return the ids whose leases were lost."""
+        renewed = await self._store.tasks.renew([self._held[task_id][0] for task_id in held if task_id in self._held])
+        return set(held) - {task.task_id for task in renewed}
+
+    def lose(self, task_id: str) -> None:
+        record, task = self._held.get(task_id, (None, None))
+        if record is not None and task is not None:
+            log.warning("task %s (%s) has lost its lease, and is cancelled here", task_id, record.name)
+            task.cancel()
+
 
 MOST = 100
 MOST_KNOWN = 10_000
@@ -26,7 +173,7 @@ _AT_ONCE = 500
 
 
 class TaskRunner(ABC):
-    """The part that runners share; each subclass decides how a worker is woken."""
+    """Base class of task runners. Subclasses decide how a worker is woken."""
 
     durable: bool
 
@@ -50,6 +197,7 @@ class TaskRunner(ABC):
         retry: RetryPolicy | None = None,
         waiting: Waiting | None = None,
         most: int | None = None,
+        groups: TaskGroups = ONE_GROUP,
     ) -> None:
         if self._started:
             raise TaskError(f"the task {name!r} is registered after the runner has started")
@@ -58,7 +206,11 @@ class TaskRunner(ABC):
         if most is not None and most < 1:
             raise TaskError(f"the task {name!r} needs room for at least one at a time")
         self.registered[name] = Registered(
-            task=task, retry=retry or RetryPolicy(), waiting=waiting, most=MOST if most is None else most
+            task=task,
+            retry=retry or RetryPolicy(),
+            waiting=waiting,
+            most=MOST if most is None else most,
+            groups=groups,
         )
 
     async def schedule(
@@ -104,7 +256,7 @@ class TaskRunner(ABC):
         await self._renewal.stop()
 
     async def call(self, wake: Wake, failures: int) -> float | None:
-        """Run a task that was woken; return when to wake it again. Log a failure, and raise `Failed`."""
+        """Run a woken task and return its next wake-up time. Log a failure and raise `Failed`."""
         registered = self.registered[wake.name]
         try:
             if registered.waiting is None:
@@ -128,15 +280,23 @@ class TaskRunner(ABC):
                     await self._swept.wait()
 
     async def look(self) -> None:
-        """Wake every task that has something to do, in case its wake-up was lost."""
+        """Wake every pending task, in case its wake-up was lost."""
         stored = [name for name, registered in self.registered.items() if registered.waiting is None]
         if stored:
             await self._remind_of_stored(stored)
         for name, registered in self.registered.items():
             if registered.waiting is not None:
-                async for task_id, payload in registered.waiting():
-                    if not self.remind(Wake(name, task_id, payload), None):
-                        break
+                await self._remind_of_waiting(name, registered.waiting, registered.groups)
+
+    async def _remind_of_waiting(self, name: str, waiting: Waiting, groups: TaskGroups) -> None:
+        full: set[str] = set()
+        async for task_id, payload in waiting():
+            group = groups.group_of(payload)
+            if group not in full and not self.remind(Wake(name, task_id, payload), None):
+                full.add(group)
+                # Another group may still have room, however much the first one has queued.
+                if full.issuperset(groups.names):
+                    break
 
     async def _remind_of_stored(self, names: list[str]) -> None:
         now, holder, tasks = self.clock.now(), self._stored.holder, self.store.tasks
@@ -149,9 +309,8 @@ class TaskRunner(ABC):
                 break
 
     async def begin(self) -> None:
-        """Prepare to be woken."""
         for name, registered in self.registered.items():
-            self.wakes.make_room(name, registered.most)
+            self.wakes.make_room(name, registered.most, registered.groups)
 
     def halt(self) -> None:
         """Stop making new calls."""
@@ -163,14 +322,14 @@ class TaskRunner(ABC):
 
     @abstractmethod
     def wake(self, wake: Wake, at: float | None) -> None:
-        """Have a worker run a task, now or at a time. A wake-up may be lost: the next `look` finds the task."""
+        """Make a worker run a task, now or at a time. If the wake-up is lost, the next `look` finds the task."""
 
     @abstractmethod
     def remind(self, wake: Wake, at: float | None) -> bool:
-        """Wake a task that may be known already; return false if there is no room for more."""
+        """Wake a task that may already be known. Return False if there is no room for more."""
 
     def is_known(self, wake: Wake, at: float | None) -> bool:
-        """Tell whether a task waits or runs here; one that waits is moved to `at` if that is sooner."""
+        """Return True if a task waits or runs here. A waiting task is moved to `at` if that is sooner."""
         if at is not None:
             self.wakes.move(wake.task_id, at)
         return wake.task_id in self.wakes
@@ -181,7 +340,26 @@ class TaskRunner(ABC):
         return None if running is None else "running" if running else "pending"
 
     async def cancel_wake(self, task_id: str) -> bool:
-        """Drop the wake-up of a task, and cancel its call; tell whether there was one."""
+        """Drop a task's wake-up and cancel its call. Return True if there was one."""
         was_known = task_id in self.wakes
         await self.wakes.cancel(task_id)
         return was_known
+
+
+class InProcessTaskRunner(TaskRunner):
+    """Runs the tasks of the state store in this process."""
+
+    in_process = True
+
+    async def begin(self) -> None:
+        await super().begin()
+        self.wakes.start()
+
+    async def end(self, grace: float) -> None:
+        await self.wakes.drain(grace)
+
+    def wake(self, wake: Wake, at: float | None) -> None:
+        self.wakes.wake(wake, at)
+
+    def remind(self, wake: Wake, at: float | None) -> bool:
+        return self.is_known(wake, at) or self.wakes.wake(wake, at)

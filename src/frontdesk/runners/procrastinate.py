@@ -1,8 +1,8 @@
-"""Runs tasks on many machines, which are woken by jobs of Procrastinate on the Postgres of the store.
+"""Runs tasks on many machines, woken by Procrastinate jobs in the Postgres database of the store.
 
-The source of truth are rows: of the outbox, of the inbox, and of stored tasks. A job is only a wake-up, deferred after
-the commit. One that is lost, or stalled with its worker, only costs time: every process sweeps for unclaimed work. So
-jobs are deleted when they end, and retries are our own.
+The source of truth are rows of the outbox, the inbox and stored tasks. A job is only a wake-up, deferred after the
+commit. A lost or stalled job only costs time, because every process sweeps for unclaimed work. So jobs are deleted when
+they end, and retries are implemented here.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, LiteralString, Protocol, cast
 
-from frontdesk.errors.extras import install_hint
+from frontdesk.errors.base import install_hint
 
 try:
     import psycopg
@@ -25,17 +25,16 @@ try:
 except ImportError as error:
     raise ImportError(f"ProcrastinateTaskRunner needs Procrastinate: {install_hint('postgres')}") from error
 
-from frontdesk.abc.runner import TaskStatus
-from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.codec import decode, encode
-from frontdesk.errors import CodecError, StoreUnavailableError
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import spawn_clean
-from frontdesk.kit.names import digest
+from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.errors import ChannelConfigurationError, CodecError, StoreUnavailableError
+from frontdesk.identifiers import digest
+from frontdesk.interfaces.runner import TaskStatus
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.base import MOST_KNOWN, TaskRunner
 from frontdesk.runners.wakes import Wake
+from frontdesk.serialization.codec import decode, encode
 
 _AWAY = (ProcrastinateException, psycopg.Error, PoolTimeout, OSError)
 _QUEUE = "frontdesk"
@@ -48,27 +47,28 @@ _MAKING = 0x66726F6E75
 
 
 class PostgresAddress(Protocol):
-    """The address of a database, and the settings of its connections."""
-
     conninfo: str
     connect_settings: dict[str, Any]
     settings: dict[str, Any]
 
 
 class PostgresStore(HostStateStore, Protocol):
-    """A store on Postgres."""
-
     @property
     def address(self) -> PostgresAddress: ...
 
 
 class ProcrastinateTaskRunner(TaskRunner):
-    """Runs a task on any process that has room, whichever process scheduled it."""
+    """Runs a task on any process with free capacity, whichever process scheduled it."""
 
     in_process = False
 
     def __init__(self, store: PostgresStore, *, pool_size: int = _AT_ONCE, clock: Clock | None = None) -> None:
-        """Use the database of a store; `pool_size` connections are for jobs, and one more listens."""
+        """Use the database of a store, with `pool_size` connections for jobs and one for listening."""
+        if not hasattr(store, "address"):
+            raise ChannelConfigurationError(
+                f"runner: ProcrastinateTaskRunner needs a PostgresStateStore, got {type(store).__name__}; give one to "
+                "both the host and the runner, or leave out runner= to run tasks in the process"
+            )
         super().__init__(store, clock=clock)
         self._address = store.address
         self._lease = store.lease_seconds or 30.0
@@ -106,7 +106,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         return {**settings, "options": f"{settings['options']} {mine}"}
 
     async def _prepare(self) -> None:
-        """Create the tables of the queue in a schema of their own; of many processes, one does it."""
+        """Create the queue's tables in their own schema. Only one of several processes does it."""
         try:
             connected = await AsyncConnection.connect(self._address.conninfo, **self._address.connect_settings)
             async with connected as connection, connection.transaction():
@@ -122,7 +122,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             raise StoreUnavailableError from error
 
     async def _work(self) -> None:
-        """Run a worker, and a new one whenever it ends because the database went away."""
+        """Run a worker, and restart it when it ends because the database is unavailable."""
         while not self.wakes.stopping:
             self._worker = Worker(
                 self._app,
@@ -143,7 +143,7 @@ class ProcrastinateTaskRunner(TaskRunner):
                 await asyncio.sleep(_PAUSE)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
-        """Run the task of a job, or let it wait here for room; beyond that, a sweep finds it."""
+        """Run a job's task, or keep it waiting for room. Beyond that limit, a sweep finds it."""
         if name not in self.registered:
             log.warning("there is no task %s here; it waits for a process that knows it", name)
             return
@@ -188,7 +188,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def remind(self, wake: Wake, at: float | None) -> bool:
         # Without a job: each process that sweeps and has room runs the task.
-        return self.is_known(wake, at) or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
+        return self.is_known(wake, at) or (self.wakes.has_room(wake) and self.wakes.wake(wake, at))
 
     async def _send(self) -> None:
         """Defer a job for each wake-up."""
@@ -221,7 +221,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             log.warning("stalled jobs could not be looked for: %s", type(error).__name__)
 
     async def _take_over(self, job: Job) -> None:
-        """Delete the job of a worker that is gone, which would block its task, and defer it again."""
+        """Delete the job of a dead worker, which would block its task, and defer it again."""
         if job.id is None:
             return
         try:
@@ -262,9 +262,9 @@ class ProcrastinateTaskRunner(TaskRunner):
 
 
 def schema_name() -> str:
-    """Return the schema of the queue: one for each form of its tables, so that no version uses those of another.
+    """Return the schema of the queue. Each table format has its own, so that versions do not share tables.
 
-    While one version replaces another there are two queues, and each finds the work of the other by its sweep.
+    During an upgrade there are two queues, and each finds the other's work by its sweep.
     """
     return f"frontdesk_queue_{hashlib.sha256(SchemaManager.get_schema().encode()).hexdigest()[:12]}"
 

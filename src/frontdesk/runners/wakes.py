@@ -1,15 +1,87 @@
-"""Runs the calls of wake-ups: one at a time for each id, and a limited number at once."""
+"""Runs the calls of wake-ups: one at a time per id, with a limit on concurrent calls."""
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from frontdesk.clock import Clock
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import call_later_clean, spawn_clean
+from frontdesk.concurrency.tasks import call_later_clean, spawn_clean, stopped
+from frontdesk.interfaces.runner import ONE_GROUP, TaskGroups
 from frontdesk.loggers import tasks as log
+
+T = TypeVar("T")
+
+
+class Shares:
+    """Counts the slots that each group holds."""
+
+    def __init__(self, slots: int, groups: Sequence[str] = ()) -> None:
+        """Reserve half of the slots, in equal parts, for the groups. Any other group uses the shared half alone."""
+        # Without a second group there is nobody to reserve slots for.
+        reserved = slots // (2 * len(groups)) if len(groups) > 1 else 0
+        self._reserved = dict.fromkeys(groups, reserved)
+        self._shared = slots - reserved * len(groups)
+        self._held: Counter[str] = Counter()
+
+    def held(self, group: str) -> int:
+        return self._held[group]
+
+    def can_take(self, group: str) -> bool:
+        """Return True if there is a slot for a group, reserved or shared."""
+        return self._shared > 0 or self._held[group] < self._reserved.get(group, 0)
+
+    def take(self, group: str) -> bool:
+        """Take a slot for a group. Return False if there is none."""
+        if not self.can_take(group):
+            return False
+        if self._held[group] >= self._reserved.get(group, 0):
+            self._shared -= 1
+        self._held[group] += 1
+        return True
+
+    def release(self, group: str) -> None:
+        self._held[group] -= 1
+        if self._held[group] >= self._reserved.get(group, 0):
+            self._shared += 1
+        if not self._held[group]:
+            del self._held[group]
+
+
+class FairQueue(Generic[T]):
+    """Queues entries by group, and returns them as slots become free, in turn over the groups."""
+
+    def __init__(self, slots: int, groups: Sequence[str] = ()) -> None:
+        self.shares = Shares(slots, groups)
+        # The group that was served longest ago is first.
+        self._queues: OrderedDict[str, deque[T]] = OrderedDict()
+
+    def add(self, group: str, entry: T) -> None:
+        self._queues.setdefault(group, deque()).append(entry)
+
+    def take(self) -> tuple[str, T] | None:
+        """Take a slot and return the next entry with its group, or None. The caller releases the slot.
+
+        The group with the fewest slots is first. Of several, the least recently served one is first.
+        """
+        able = [group for group in self._queues if self.shares.can_take(group)]
+        if not able:
+            return None
+        group = min(able, key=self.shares.held)
+        queue = self._queues.pop(group)
+        entry = queue.popleft()
+        if queue:
+            self._queues[group] = queue
+        self.shares.take(group)
+        return group, entry
+
+    def clear(self) -> None:
+        self._queues.clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
 
 _CANCEL_TIMEOUT = 5.0
 _LONGEST = 600.0
@@ -38,12 +110,13 @@ class Failed(Exception):
 
 
 class _Entry:
-    """The state of an id: it waits for its time, waits for room, or runs. Times are of the steady clock."""
+    """The state of an id: waiting for its time, waiting for room, or running. Times use the steady clock."""
 
-    __slots__ = ("again", "at", "failures", "ready", "task", "wake")
+    __slots__ = ("again", "at", "failures", "group", "ready", "task", "wake")
 
-    def __init__(self, wake: Wake) -> None:
+    def __init__(self, wake: Wake, group: str) -> None:
         self.wake = wake
+        self.group = group
         self.ready = False
         self.at: float | None = None
         self.task: asyncio.Task[None] | None = None
@@ -52,16 +125,17 @@ class _Entry:
 
 
 class Wakes:
-    """The wake-ups of this process that have not ended."""
+    """The pending wake-ups of this process."""
 
     def __init__(self, call: Call, clock: Clock, *, most: int, freed: Callable[[], None]) -> None:
-        """Keep `most` ids at most; call `freed` when there is room again after there was none."""
+        """Keep at most `most` ids. Call `freed` when there is room again after there was none."""
         self._call = call
         self._clock = clock
         self._most = most
-        self._room: dict[str, int] = {}
+        self._groups: dict[str, TaskGroups] = {}
+        self._known = Shares(most)
         self._entries: dict[str, _Entry] = {}
-        self._ready: dict[str, deque[_Entry]] = {}
+        self._ready: dict[str, FairQueue[_Entry]] = {}
         self._timed: list[tuple[float, str]] = []
         self._timer: asyncio.TimerHandle | None = None
         self.stopping = False
@@ -74,28 +148,31 @@ class Wakes:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def make_room(self, name: str, most: int) -> None:
-        """Set how many calls of a name may run at once."""
-        self._room[name] = most
-        self._ready[name] = deque()
+    def make_room(self, name: str, most: int, groups: TaskGroups = ONE_GROUP) -> None:
+        """Set the concurrency limit of a name, and the groups that share it. Call before the first wake-up."""
+        self._groups[name] = groups
+        self._ready[name] = FairQueue(most, groups.names)
+        self._known = Shares(
+            self._most, [_known_as(one, group) for one, of in self._groups.items() for group in of.names]
+        )
 
     def start(self) -> None:
-        """Start making calls."""
         self.stopping = False
 
     def running(self, task_id: str) -> bool | None:
-        """Tell whether an id runs; `None` if it is not known here."""
+        """Return True if an id is running, or `None` if it is unknown here."""
         entry = self._entries.get(task_id)
         return None if entry is None else entry.task is not None
 
     def wake(self, wake: Wake, at: float | None = None) -> bool:
-        """Plan a call, now or at a time; return false if there are too many ids already."""
+        """Schedule a call, now or at a time. Return False if its group, or all groups, have too many ids."""
         entry = self._entries.get(wake.task_id)
         if entry is None:
-            if len(self._entries) >= self._most:
+            group = self.group_of(wake)
+            if not self._known.take(_known_as(wake.name, group)):
                 self._full = True
                 return False
-            entry = self._entries[wake.task_id] = _Entry(wake)
+            entry = self._entries[wake.task_id] = _Entry(wake, group)
         due = self._steady(at)
         if entry.task is not None:
             entry.wake = wake
@@ -104,8 +181,11 @@ class Wakes:
             self._plan(entry, due)
         return True
 
+    def group_of(self, wake: Wake) -> str:
+        return self._groups[wake.name].group_of(wake.payload)
+
     def move(self, task_id: str, at: float) -> None:
-        """Move a waiting call forward if its time is sooner than planned; not a retry."""
+        """Move a waiting call forward if `at` is sooner than planned. Retries are not moved."""
         entry = self._entries.get(task_id)
         if entry is None or entry.at is None or entry.failures:
             return
@@ -114,14 +194,14 @@ class Wakes:
             self._plan(entry, due)
 
     def _steady(self, at: float | None) -> float:
-        """Convert a time of day to the steady clock, as far as that is known now."""
+        """Convert a time of day to the steady clock, using the current offset."""
         steady = self._clock.steady()
         return steady if at is None else steady + min(max(at - self._clock.now(), 0.0), _LONGEST)
 
     def _plan(self, entry: _Entry, at: float) -> None:
         if at <= self._clock.steady():
             entry.at, entry.ready = None, True
-            self._ready[entry.wake.name].append(entry)
+            self._ready[entry.wake.name].add(entry.group, entry)
             self._fill(entry.wake.name)
         elif entry.at is None or at < entry.at:
             entry.at = at
@@ -149,12 +229,12 @@ class Wakes:
 
     def _fill(self, name: str) -> None:
         ready = self._ready[name]
-        while ready and self._room[name] > 0 and not self.stopping:
-            entry = ready.popleft()
+        while not self.stopping and (taken := ready.take()) is not None:
+            group, entry = taken
             if not entry.ready:
+                ready.shares.release(group)
                 continue
             entry.ready = False
-            self._room[name] -= 1
             entry.task = spawn_clean(self._run(entry))
 
     async def _run(self, entry: _Entry) -> None:
@@ -166,7 +246,7 @@ class Wakes:
             entry.failures += 1
             at = failed.at
         finally:
-            self._room[name] += 1
+            self._ready[name].shares.release(entry.group)
             self._ended(entry, at)
             self._fill(name)
 
@@ -177,35 +257,41 @@ class Wakes:
         if times and not self.stopping:
             self._plan(entry, min(times))
             return
-        del self._entries[entry.wake.task_id]
+        self._forget(entry)
         if self._full and 2 * len(self._entries) < self._most:
             self._full = False
             self._freed()
 
+    def _forget(self, entry: _Entry) -> None:
+        if self._entries.get(entry.wake.task_id) is entry:
+            del self._entries[entry.wake.task_id]
+            self._known.release(_known_as(entry.wake.name, entry.group))
+
     async def settled(self, task_id: str) -> None:
-        """Wait for the end of the running call of an id, if there is one."""
+        """Wait for the running call of an id to end, if any."""
         entry = self._entries.get(task_id)
         if entry is not None and entry.task is not None:
             await asyncio.wait([entry.task])
 
-    def has_room(self, name: str) -> bool:
-        """Tell whether another call of a name could run at once."""
-        return self._room[name] > 0 and len(self._entries) < self._most
+    def has_room(self, wake: Wake) -> bool:
+        """Return True if the call of a new id could run at once."""
+        group = self.group_of(wake)
+        return self._ready[wake.name].shares.can_take(group) and self._known.can_take(_known_as(wake.name, group))
 
     async def cancel(self, task_id: str) -> None:
-        """Drop an id; cancel its running call, and wait for its end."""
+        """Drop an id, cancel its running call, and wait for its end."""
         entry = self._entries.get(task_id)
         if entry is None:
             return
         if entry.task is None:
             entry.ready = False
-            del self._entries[task_id]
+            self._forget(entry)
             return
         entry.again = None
         await stopped(entry.task, within=_CANCEL_TIMEOUT)
 
     async def drain(self, grace: float) -> list[Wake]:
-        """Stop making calls, wait `grace` seconds for those that run, then cancel them.
+        """Stop making calls, wait `grace` seconds for the running ones, then cancel them.
 
         Return the wake-ups that were cancelled, and those that waited for room.
         """
@@ -218,8 +304,13 @@ class Wakes:
         left += [entry.wake for entry in self._entries.values() if entry.task is not None]
         if not await stopped(*tasks, within=_CANCEL_TIMEOUT):
             log.warning("some tasks did not end when they were cancelled")
-        self._entries.clear()
+        for entry in list(self._entries.values()):
+            self._forget(entry)
         self._timed.clear()
         for ready in self._ready.values():
             ready.clear()
         return left
+
+
+def _known_as(name: str, group: str) -> str:
+    return f"{name}/{group}"

@@ -1,1 +1,1 @@
-"""The steps of the pipeline that lie behind the gate: a run is deferred, or opened, and ended."""
+"""The pipeline steps after admission: deferring, starting and ending runs."""

@@ -1,4 +1,4 @@
-"""Ends runs: the outcome is written in one transaction, before the answer is sent."""
+"""Ends runs. Writes the outcome in one transaction, before the answer is sent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,15 +6,11 @@ from typing import Any
 
 from agent_framework import MiddlewareFailure
 
-from frontdesk.abc.target import Target
 from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import ApprovalAnswers, answered
-from frontdesk.approvals.pending import questions, taken
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.delivery import Delivery, Route
-from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunFailure, RunRecord, RunStatus
+from frontdesk.approvals.extraction import questions, taken
+from frontdesk.approvals.requester import Asking
+from frontdesk.concurrency.current import cancelled_run
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
@@ -38,16 +34,19 @@ from frontdesk.errors import (
     TargetError,
     UnlinkedError,
 )
-from frontdesk.kit.aio.current import cancelled_run
+from frontdesk.interfaces.target import Target
 from frontdesk.loggers import runs as log
-from frontdesk.runs.asking import Asking
-from frontdesk.runs.routes import Routes
-from frontdesk.runs.starter import RunStarter
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.delivery import Delivery, Route
+from frontdesk.models.request import AdmittedRequest
+from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunFailure, RunRecord, RunStatus
+from frontdesk.runs.starter import Routes, RunStarter
 from frontdesk.sessions.active import ActiveRun
 from frontdesk.sessions.branches import Branches
-from frontdesk.sessions.endings import is_redone, is_refusal
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.record import CANCELLED, Recorder
+from frontdesk.sessions.record import CANCELLED, INTERRUPTION, Recorder
+from frontdesk.sessions.results import is_redone, is_refusal
 from frontdesk.sessions.turn import Turn
 
 Result = HostedRunResult[Any]
@@ -58,8 +57,6 @@ _NOWHERE_TO_WAIT = "A tool needs an approval, and without a session nothing can 
 
 
 class RunFinisher:
-    """Records how runs end, together with their deliveries."""
-
     def __init__(
         self,
         *,
@@ -79,7 +76,7 @@ class RunFinisher:
         self._routes, self._asking = routes, asking
 
     async def record(self, run: ActiveRun, result: Any) -> Result:
-        """Write the outcome of a run; leave out the result if the run was cancelled."""
+        """Write the outcome of a run. Omit the result if the run was cancelled."""
         if run.cancel_requested:
             # It completed although it was cancelled; its output after that must not count.
             log.warning(TOO_LATE, run.record.run_id)
@@ -95,7 +92,12 @@ class RunFinisher:
                 return await self.fail(run, error)
         run.cancellable = False
         try:
-            record, result = await self._completed(run, result)
+            admitted = turn.admitted
+            asked = questions(result, admitted, run.record.session_id)
+            if asked or turn.approval_ids or admitted.is_delivered():
+                record, result = await self._completed(run, result, asked)
+            else:
+                record = await self._recorder.completed(turn, run.record, result, ORIGINATING)
         except (ApprovalIdError, NobodyToAskError, UnlinkedError) as error:
             log.error("run %s asks for an approval that can't be recorded: %s", run.record.run_id, error)
             return await self.fail(run, error)
@@ -108,20 +110,19 @@ class RunFinisher:
             raise
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
-            raise InternalError from error
+            return await self._fail_unwritten(run, error)
         if turn.deliveries or turn.asked:
             await self._outbox.wake([*turn.deliveries, *turn.asked])
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
-        """Return an update or a result with the questions in it under ids of ours."""
+        """Return an update or a result with the host's ids for its questions."""
         turn.approval_ids = turn.approval_ids or {}
         return await self._answers.show(turn.admitted.owner, turn.record, turn.approval_ids, value)
 
-    async def _completed(self, run: ActiveRun, result: Any) -> tuple[RunRecord, Any]:
-        """Write the end of a run; return its record, and the result as it was recorded."""
+    async def _completed(self, run: ActiveRun, result: Any, asked: Sequence[PendingApproval]) -> tuple[RunRecord, Any]:
+        """Write the end of a run with questions or deliveries. Return its record and the recorded result."""
         turn, admitted = run.turn, run.turn.admitted
-        asked = questions(result, admitted, run.record.session_id)
         if asked and (run.record.session_id is None or not admitted.request.store):
             raise SessionRequiredError(_NOWHERE_TO_WAIT)
         if asked or turn.approval_ids:
@@ -155,13 +156,16 @@ class RunFinisher:
         raise UnlinkedError
 
     async def fail(self, run: ActiveRun, error: BaseException) -> Result:
-        """Record a run that failed or was cancelled, and raise its error; return if it was cancelled on request."""
+        """Record a failed or cancelled run, and raise its error.
+
+        Return instead if it was cancelled on request, or because the host stops.
+        """
         run.cancellable = False
         error = _reason(error)
         await self._raise_unless_ended(run, error)
         cancelled = _is_cancellation(error)
         record = await self._write_failure(run, error, cancelled)
-        if cancelled and run.cancel_requested:
+        if cancelled and (run.cancel_requested or run.stopped):
             await run.uncancel()
             return HostedRunResult(result=None, run=record)
         if isinstance(error, Exception):
@@ -172,8 +176,16 @@ class RunFinisher:
         cancelled_run.set(record)
         raise error
 
+    async def _fail_unwritten(self, run: ActiveRun, error: StoreError) -> Result:
+        """Record the failure of a run whose end was rejected, so that its event ends and the sender is notified."""
+        failure = InternalError()
+        try:
+            return await self.fail(run, failure)
+        except StoreError:
+            raise failure from error
+
     async def _raise_unless_ended(self, run: ActiveRun, error: BaseException) -> None:
-        """Raise the error of a run that has not ended by it: another worker begins it again, or continues it."""
+        """Raise the error if it does not end the run, because another worker restarts or continues it."""
         turn = run.turn
         if turn.unreadable is not None:
             # The target was not called: a process that can read the history may begin the turn.
@@ -187,8 +199,9 @@ class RunFinisher:
             raise error
 
     async def _write_failure(self, run: ActiveRun, error: BaseException, cancelled: bool) -> RunRecord:
+        stopped = cancelled and run.stopped
         if cancelled:
-            failure = CANCELLED
+            failure = INTERRUPTION if stopped else CANCELLED
         elif isinstance(error, RequestError):
             failure = RunFailure(code=error.code, message=error.message)
         else:
@@ -196,23 +209,23 @@ class RunFinisher:
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         turn = run.turn
         reason = error if isinstance(error, RequestError) else failure.message
-        notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, reason)
+        notice = () if cancelled and not stopped else await self._failure_notice(turn.admitted, run.record, reason)
         if turn.event is not None:
             notice = self._planner.for_event(notice, turn.event)
-        status = "cancelled" if cancelled else "failed"
+        status = "cancelled" if cancelled and not stopped else "failed"
         record = await asyncio.shield(self._write_end(turn, run.record, status, failure, notice))
         if turn.deliveries:
             await self._outbox.wake(turn.deliveries)
         return record
 
     async def cancel(self, turn: Turn) -> None:
-        """Write the end of a turn that was cancelled before it began: its question stays, and nothing is said."""
+        """Write the end of a turn that was cancelled before it began. Its input stays, and no notice is sent."""
         await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
         if turn.deliveries:
             await self._outbox.wake(turn.deliveries)
 
     async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
-        """Write the end of a background run that can't go on; its question stays in the history, as failed."""
+        """Write the end of a background run that cannot continue. Its input stays in the history, as failed."""
         turn.job = job
         run = self._recorder.begin(turn)
         notice = await self._failure_notice(turn.admitted, run, failure.message)
@@ -222,14 +235,13 @@ class RunFinisher:
     async def _write_end(
         self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure, notice: Sequence[Delivery]
     ) -> RunRecord:
-        """Write how a run ended that did not complete, in its session."""
         await self._branches.rejoin(turn)
         return await self._recorder.ended(turn, run, status, failure, notice)
 
     async def _failure_notice(
         self, admitted: AdmittedRequest, run: RunRecord, reason: RequestError | str
     ) -> Sequence[Delivery]:
-        """Return the notice of a failure, if no caller waits on a wire for the error."""
+        """Return the failure notice, or nothing if a caller waits for the error response."""
         if not admitted.pushes:
             return ()
         return await self._planner.failure_notice(
@@ -242,7 +254,6 @@ def _is_cancellation(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> BaseException:
-    """Return the error that its caller is shown, if the reason of a failure is known."""
     if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
         error = error.__cause__
     return answered() if isinstance(error, LostAnswerError) else error

@@ -1,1 +1,1 @@
-"""Sessions: which one a request belongs to, and one turn at a time in each."""
+"""Sessions: session selection, and one turn at a time per session."""

@@ -1,20 +1,20 @@
-"""The runs of this process that have not ended."""
+"""The active runs of this process."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.run import RunRecord
+from frontdesk.concurrency.tasks import present_task
 from frontdesk.errors import RunExistsError
-from frontdesk.kit.aio.tasks import present_task
-from frontdesk.sessions.record import CANCELLED, Recorder
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.run import RunRecord
+from frontdesk.sessions.record import CANCELLED, INTERRUPTION, Recorder
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
 
 
 class ActiveRun:
-    """A run in progress. It runs in the task that asked for it, so cancelling it cancels that task's present wait."""
+    """A run in progress, executed in the task that requested it. Cancelling it cancels that task's current wait."""
 
     def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
         self.turn = turn
@@ -24,10 +24,11 @@ class ActiveRun:
         self.cancellable = True
         self.interrupted = False
         """Whether it has to stop here without being recorded as ended."""
+        self.stopped = False
+        """Whether the host has cancelled it because it stops, so that it ends as interrupted."""
         self.ended: asyncio.Event | None = None
 
     async def uncancel(self) -> None:
-        """Take back the cancellation of the task, once the run has ended by it."""
         with suppress(asyncio.CancelledError):
             # A run that cancelled itself has it still ahead.
             await asyncio.sleep(0)
@@ -49,7 +50,7 @@ class ActiveRuns:
 
     @contextmanager
     def reserved(self, record: RunRecord) -> Generator[None]:
-        """Keep the id of a run for it, until it begins in the same step in which the block is left."""
+        """Reserve the id of a run until it begins. It must begin in the same step in which the block exits."""
         key = (record.owner, record.run_id)
         if key in self._runs or key in self._reserved:
             raise RunExistsError
@@ -60,7 +61,6 @@ class ActiveRuns:
             self._reserved.discard(key)
 
     def begin(self, turn: Turn, record: RunRecord) -> ActiveRun:
-        """Register a run while the present task works on it."""
         key = (record.owner, record.run_id)
         if key in self._runs or key in self._reserved:
             raise RunExistsError
@@ -68,36 +68,36 @@ class ActiveRuns:
         return run
 
     def end(self, run: ActiveRun) -> None:
-        """Remove a run that has ended."""
         self._runs.pop((run.record.owner, run.record.run_id), None)
         if run.ended is not None:
             run.ended.set()
 
     def get(self, owner: str, run_id: str) -> ActiveRun | None:
-        """Return a run of the owner's that is in progress."""
         return self._runs.get((owner, run_id))
 
     def running(self) -> list[ActiveRun]:
-        """Return all runs that are in progress."""
         return list(self._runs.values())
 
     def of_event(self, item: InboxItem) -> ActiveRun | None:
-        """Return the run that answers an event."""
         return next((run for run in self._runs.values() if run.turn.event is item), None)
 
     async def cancel(self, run: ActiveRun) -> bool:
-        """Cancel a run and wait for its end; take its session away if it has not ended within `cancel_grace`."""
-        if run.ended is None:
-            run.ended = asyncio.Event()
+        """Cancel a run and wait for its end. Revoke its session if it has not ended within `cancel_grace`."""
         if run.cancellable and not run.cancel_requested:
             run.cancel_requested = True
             run.task.cancel()
+        return await self._wait_for_end(run)
+
+    async def _wait_for_end(self, run: ActiveRun) -> bool:
+        if run.ended is None:
+            run.ended = asyncio.Event()
         try:
             async with asyncio.timeout(self._cancel_grace):
                 await run.ended.wait()
         except TimeoutError:
-            # It still runs, but can write nothing any more, and it is recorded as cancelled.
-            run.record = await self._recorder.ended(run.turn, run.record, "cancelled", CANCELLED)
+            # It still runs, but can write nothing any more, and its end is recorded here.
+            status, failure = ("failed", INTERRUPTION) if run.stopped else ("cancelled", CANCELLED)
+            run.record = await self._recorder.ended(run.turn, run.record, status, failure)
             await self._turns.expel(run.turn)
             return False
         return True
@@ -110,11 +110,24 @@ class ActiveRuns:
         await self.cancel(run)
 
     def interrupt(self, run: ActiveRun) -> None:
-        """Stop a run without recording an end; another worker decides how it goes on."""
+        """Stop a run without recording an end. Another worker decides how it continues."""
         if run.cancellable:
             run.interrupted = True
             run.task.cancel()
 
-    async def cancel_all(self) -> None:
-        """Cancel all runs that are left, when the host stops."""
-        await asyncio.gather(*(self.cancel(run) for run in self.running()))
+    async def stop_requests(self) -> None:
+        """End runs with waiting requests as interrupted on host shutdown. Others have their own grace period."""
+        await self._stop([run for run in self.running() if run.turn.is_requested()])
+
+    async def stop_all(self) -> None:
+        """End all remaining runs as interrupted, because the host stops."""
+        await self._stop(self.running())
+
+    async def _stop(self, runs: Sequence[ActiveRun]) -> None:
+        for run in runs:
+            if run.cancel_requested or run.stopped:
+                continue
+            run.stopped = True
+            if run.cancellable:
+                run.task.cancel()
+        await asyncio.gather(*(self._wait_for_end(run) for run in runs))

@@ -1,17 +1,17 @@
-"""Runs that are sent elsewhere work on a branch, so that the person can go on talking in their session.
+"""Branches: runs with another destination do not block the session of the person.
 
-A branch has what its session had when the run began, and is never stored. At the end of the run its session is taken as
-it is by then, and the question and the answer are appended to it in the transaction that ends the run. Changes of the
-run to its state are dropped.
+A branch starts with the content of its session and is never stored. When the run ends, the question and the answer are
+appended to the current session, in the transaction that ends the run. Changes of the run to the session state are
+dropped.
 """
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.abc.target import TargetInfo
-from frontdesk.data.request import AdmittedRequest, ConversationScope
-from frontdesk.data.session import ForkPoint, SessionName, SessionRecord
+from frontdesk.concurrency.offload import off_loop
 from frontdesk.errors import InvalidRequestError
 from frontdesk.ids import Ids
-from frontdesk.kit.aio.large import off_loop
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.request import AdmittedRequest, ConversationScope
+from frontdesk.models.session import ForkPoint, SessionName, SessionRecord
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore
 from frontdesk.sessions.turn import Turn
@@ -24,7 +24,7 @@ _NOT_POSSIBLE = (
 
 
 class Branches:
-    """Opens the turn of a run, on a branch where it needs one, and takes a branch back to its session."""
+    """Opens the turn of a run, on a branch if needed, and rejoins a branch with its session."""
 
     def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, target: TargetInfo) -> None:
         self._store = store
@@ -34,21 +34,20 @@ class Branches:
         self._is_possible = not target.checkpoints and target.history not in ("own", "agent")
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
-        """Refuse a run that needs a branch if its target can't work on one."""
+        """Reject a run that needs a branch if its target does not support branches."""
         if not self._is_possible and self._name(admitted, tracked) is not None:
             raise InvalidRequestError(_NOT_POSSIBLE, param="response_target", code="branch_not_possible")
 
     async def open(
         self, admitted: AdmittedRequest, job: Job, *, tracked: ConversationScope | None, waits: bool
     ) -> Turn:
-        """Open the turn of a background run; only a run that is sent elsewhere works on a branch."""
+        """Open the turn of a background run. Only a run with another destination works on a branch."""
         name = self._name(admitted, tracked) if self._is_possible else None
         if name is None:
             return await self._turns.open(admitted, tracked=tracked, waits=waits, new_id=job.run.session_id)
         return await self._branch_off(admitted, await self._home(admitted, name, job.began_in))
 
     def _name(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
-        """Return the name of the session that a run has to leave free; `None` if it may hold its session."""
         request = admitted.request
         if not request.background or not admitted.targets_elsewhere():
             return None
@@ -59,7 +58,7 @@ class Branches:
         return name if name is not None and name.kind == "tracked" else None
 
     async def _home(self, admitted: AdmittedRequest, name: SessionName, began_in: str | None) -> SessionRecord:
-        """Find the session that a run goes back to: the one in which it began before, or the person's present one."""
+        """Return the session that a run rejoins: the one where it began, or the person's current one."""
         if began_in is None:
             fresh = await self._turns.locate(admitted, name)
         else:
@@ -72,7 +71,7 @@ class Branches:
             turns=0,
             parent=ForkPoint(session_id=home.session_id, messages=home.messages),
         )
-        turn = Turn(self._store, admitted, record, None)
+        turn = Turn(self._store, admitted, record, None, memory=self._turns.memory)
         # It holds no lock and no lease to release.
         turn.home, turn.closed = home, True
         if turn.unrestored:
@@ -80,6 +79,6 @@ class Branches:
         return turn
 
     async def rejoin(self, turn: Turn) -> None:
-        """Take the session that a branch has left, as it is now; wait for it as long as it takes."""
+        """Take the current state of the session that a branch has left. Wait for it without a limit."""
         if turn.home is not None and turn.lease is None:
             await self._turns.rejoin(turn, turn.home)

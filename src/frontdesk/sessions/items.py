@@ -1,34 +1,31 @@
 """Keeps the items of a conversation consistent with the history of its session.
 
-The target reads the history, people read the items. Both are written in one transaction, by the holder of the session.
-New entries are appended to both. When an item is deleted, the history before it is ignored: the next turn rebuilds it
-from the items that are left.
+The target reads the history, people read the items. The holder of the session writes both in one transaction, and
+appends new entries to both. After the deletion of an item, the earlier history is ignored: the next turn rebuilds it
+from the remaining items.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.conversations import ShowsItems
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord
+from frontdesk.concurrency.offload import run_weighed
 from frontdesk.errors import NotFoundError, RequestError
-from frontdesk.kit.aio.large import run_weighed
-from frontdesk.kit.hooks import show_result
+from frontdesk.hooks import show_result
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.context import ShowsItems
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.conversation import Conversation, ConversationItem
+from frontdesk.models.request import AdmittedRequest
+from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunRecord
 from frontdesk.sessions.snapshot import rewritten
 
 
 class TurnItems:
-    """Makes the items that turns add to conversations, in the format of the channel that they came by."""
-
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
 
     async def of(self, admitted: AdmittedRequest, run: RunRecord, conversation_id: str) -> list[ConversationItem]:
-        """Return the items of a run that has ended."""
         channel = self._channels[run.channel]
         # An answer to an approval may arrive on a channel that has no items.
         showing = [each for each in (channel, *self._channels.values()) if isinstance(each, ShowsItems)]
@@ -43,7 +40,7 @@ class TurnItems:
         return await prepared_items(items)
 
     async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
-        """Return the result as its channel shows it: what the response hook hides is hidden in the items too."""
+        """Return the result as displayed by its channel. What the response hook hides is hidden here too."""
         if run.result is None:
             return None
         recorded = HostedRunResult(result=run.result, run=run)
@@ -56,12 +53,11 @@ class TurnItems:
 
 
 async def prepared_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
-    """Encode the items that are large, away from the event loop."""
+    """Encode the large items outside the event loop."""
     return [item.replace(body=await rewritten(item.body)) for item in items]
 
 
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:
-    """Return a conversation of the owner's."""
     conversation = await store.conversations.get(owner, conversation_id)
     if conversation is None:
         raise NotFoundError("There is no such conversation.", param="conversation")

@@ -1,13 +1,12 @@
-"""Renew leases; a turn that may have lost its session is cancelled before another can begin."""
+"""Renews leases. Cancels a turn that may have lost its session before another turn can begin."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from frontdesk.abc.store import HostStateStore
+from frontdesk.concurrency.tasks import spawn_clean, stopped
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.turn import Turn
@@ -26,9 +25,9 @@ async def renew_leases(
     renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
     give_up: Callable[[H], None],
 ) -> None:
-    """Renew what is held until cancelled; give up what was lost, or may soon be held by another.
+    """Renew held leases until cancelled. Give up those that were lost, or may soon be held by others.
 
-    `renew` returns what it knows to be lost.
+    `renew` returns the leases known to be lost.
     """
     pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
     # Half a pause is left to end what is given up.
@@ -56,7 +55,7 @@ async def renew_leases(
 
 
 class LeaseRenewal(Generic[H]):
-    """Renews what this process holds from start to stop; does nothing where no other process could take it."""
+    """Renews this process's leases from start to stop. Does nothing if no other process could take them."""
 
     def __init__(
         self,
@@ -65,22 +64,20 @@ class LeaseRenewal(Generic[H]):
         renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
         give_up: Callable[[H], None],
     ) -> None:
-        """Take the lifetime of a lease as `seconds`, if there are any; the others are those of `renew_leases`."""
         self._seconds, self._held, self._renew, self._give_up = seconds, held, renew, give_up
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to renew."""
         if self._seconds is not None:
             self._task = spawn_clean(renew_leases(self._seconds, self._held, self._renew, self._give_up))
 
     async def stop(self) -> None:
-        """End; what is still held ends by itself."""
+        """Stop renewing. Leases that are still held expire."""
         await stopped(self._task)
 
 
 class LeaseKeeper:
-    """Renews the leases of open turns; a turn that may have lost its session is stopped."""
+    """Renews the leases of open turns. A turn that may have lost its session is stopped."""
 
     def __init__(
         self,
@@ -89,7 +86,7 @@ class LeaseKeeper:
         active: ActiveRuns,
         interrupt: Callable[[str, str], bool] = lambda owner, run_id: False,
     ) -> None:
-        """Call `interrupt` to stop a run; it returns false unless another process can continue the run."""
+        """Call `interrupt` to stop a run. It returns False unless another process can continue the run."""
         self._interrupt = interrupt
         self._store = store
         self._turns = turns
@@ -98,11 +95,10 @@ class LeaseKeeper:
         self._cancelling: set[asyncio.Task[bool]] = set()
 
     async def start(self) -> None:
-        """Begin to renew."""
         self._renewal.start()
 
     async def stop(self) -> None:
-        """End, once every turn that was given up has ended."""
+        """Stop once every turn that was given up has ended."""
         await self._renewal.stop()
         await asyncio.gather(*self._cancelling, return_exceptions=True)
 

@@ -1,22 +1,13 @@
-"""Writes the end of a run: result, history, session, questions and deliveries in one transaction."""
+"""Writes the end of a run: result, history, session, approvals and deliveries in one transaction."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from agent_framework import Message
+from agent_framework import AgentResponse, Content, Message
 
-from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
-from frontdesk.data.approval import AuditLine, PendingApproval, named_people
-from frontdesk.data.conversation import ConversationItem
-from frontdesk.data.delivery import Delivery, Route
-from frontdesk.data.json_tree import Shared
-from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.response_target import Address, ResponseTarget
-from frontdesk.data.run import RunFailure, RunRecord, RunStatus
-from frontdesk.data.session import ClientCall, SessionRecord
 from frontdesk.errors import (
     CodecError,
     LostEventError,
@@ -25,26 +16,75 @@ from frontdesk.errors import (
     StaleTurnError,
     StoreUnavailableError,
 )
+from frontdesk.framework.client_outputs import in_given_order
+from frontdesk.framework.contents import as_messages, said, stamped
+from frontdesk.framework.workflow_requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.ids import Ids
-from frontdesk.kit.framework.messages import as_messages, said, stamped
-from frontdesk.kit.framework.types import is_response
-from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, call_id_of, calls_in, requests_of
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import runs as log
-from frontdesk.sessions.answering import Answering
+from frontdesk.models.approval import AuditLine, PendingApproval, named_people
+from frontdesk.models.conversation import ConversationItem
+from frontdesk.models.delivery import Delivery, Route
+from frontdesk.models.reply import Address, ResponseTarget
+from frontdesk.models.request import AdmittedRequest
+from frontdesk.models.run import INTERRUPTED, RunFailure, RunRecord, RunStatus
+from frontdesk.models.session import ClientCall, SessionRecord
+from frontdesk.serialization.codec import encode
+from frontdesk.serialization.json_tree import Shared
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.salvage import salvaged, salvaged_messages
-from frontdesk.sessions.snapshot import NOTHING, Snapshots, is_blank, release, rewritten
-from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewritten
+from frontdesk.sessions.turn import AnswerAttempt, Turn
+
+_LONGEST_TEXT = 10_000
+
+
+def salvaged(run: RunRecord) -> RunRecord:
+    """Return the run without the parts that cannot be stored."""
+    messages: Any = run.input
+    return run.replace(
+        input=salvaged_messages(cast("list[Message]", messages)) if isinstance(messages, list) else None,
+        metadata=_storable_fields(run.metadata),
+        details=_storable_fields(run.details),
+    )
+
+
+def salvaged_messages(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages. Those that cannot be stored are replaced by the beginning of their text."""
+    return [message if _is_storable(message) else _shortened(message) for message in messages]
+
+
+def _shortened(message: Message) -> Message:
+    text = message.text[:_LONGEST_TEXT].encode(errors="replace").decode()
+    hosting = message.additional_properties.get("hosting")
+    properties = {"hosting": hosting} if _is_storable(hosting) else {}
+    return Message(
+        str(message.role),
+        [Content.from_text(text)],
+        message_id=message.message_id,
+        additional_properties=properties,
+    )
+
+
+def _storable_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if _is_storable(value)}
+
+
+def _is_storable(value: Any) -> bool:
+    try:
+        encode(value)
+    except CodecError:
+        return False
+    return True
+
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
+INTERRUPTION = RunFailure(code=INTERRUPTED, message="The run was interrupted: the process that worked on it ended.")
 _TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
 
 
 class Recorder:
-    """Begins the record of a run and writes its end."""
-
     def __init__(
         self,
         store: HostStateStore,
@@ -59,8 +99,12 @@ class Recorder:
         self._ids = ids
         self._clock = clock
 
+    @property
+    def has_other_hosts(self) -> bool:
+        return self._store.lease_seconds is not None
+
     def begin(self, turn: Turn, resumed: Sequence[Message] = ()) -> RunRecord:
-        """Return the record of a run that starts, perhaps with the answers that resume it; write nothing."""
+        """Return the record of a starting run, with any answers that resume it. Write nothing."""
         admitted, request, job = turn.admitted, turn.admitted.request, turn.job
         hosting = _question_hosting(admitted)
         if job is not None and job.messages is not None:
@@ -68,7 +112,7 @@ class Recorder:
         elif isinstance(request.input, str) and not resumed:
             turn.messages = [said(request.input, hosting, self._ids.new("msg"))]
         else:
-            messages = (*resumed, *(as_messages(request.input) or ()))
+            messages = in_given_order(resumed, as_messages(request.input) or (), request.client_outputs)
             turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in messages]
         session = turn.home or turn.record
         return RunRecord(
@@ -91,33 +135,37 @@ class Recorder:
         )
 
     async def started(self, turn: Turn, run: RunRecord) -> None:
-        """Record that a background run starts, before it does."""
+        """Record the start of a background run before it starts."""
         if turn.job is not None:
             async with self._store.transaction() as transaction:
                 transaction.save_run(run)
                 transaction.save_job(turn.job.run)
 
     async def refuse_known(self, admitted: AdmittedRequest, run_id: str) -> None:
-        """Refuse a run id from the request that its owner has used before."""
-        if await self._store.runs.get(admitted.owner, run_id) is not None:
+        """Reject a run id in the request that its owner has already used."""
+        if await self.is_known(admitted.owner, run_id):
             raise RunExistsError
+
+    async def is_known(self, owner: str, run_id: str) -> bool:
+        return await self._store.runs.get(owner, run_id) is not None
 
     async def completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
-        """Write the end of a run that has completed; return the recorded end if there is one already."""
-        if turn.is_ending() and (recorded := await turn.end()) is not None:
+        """Write the end of a completed run. If an end is already recorded, return that one."""
+        if (turn.writing or turn.recorded is not None) and (recorded := await turn.end()) is not None:
             return recorded
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [
             message if "hosting" in message.additional_properties else stamped(message, hosting) for message in staged
         ]
+        calls = _client_calls(turn, result)
         try:
             changes = {
                 "status": "completed",
                 "result": result,
-                "client_calls": _still_waiting(turn) + _client_calls(turn, result),
+                "client_calls": _still_waiting(turn) + calls if turn.home is not None else calls,
                 "checkpoint": turn.checkpoint,
             }
             return await self._write(turn, run, kept, questions, changes)
@@ -136,9 +184,9 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Write the end of a run that failed or was cancelled; its question stays in the history, with that status.
+        """Write the end of a failed or cancelled run. Its input stays in the history with that status.
 
-        If an end is written already, or being written, return that one.
+        If an end is already written, or being written, return that one.
         """
         if turn.is_ending() and (recorded := await turn.end()) is not None:
             return recorded
@@ -188,7 +236,7 @@ class Recorder:
             if session is not None and session.openai_conversation_id is not None and self._items is not None:
                 items = await self._items.of(turn.admitted, run.replace(**changes), session.openai_conversation_id)
             if session is not None and turn.lease is not None:
-                blank = turn.home is None and (turn.session is None or is_blank(turn.session))
+                blank = turn.home is None and turn.is_blank()
                 changes["state"] = NOTHING if blank else await self._state_after(turn, session, changes["status"])
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
@@ -207,7 +255,6 @@ class Recorder:
         return turn.recorded
 
     async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
-        """Return the state of the session after a turn; the state of a branch is dropped."""
         if turn.home is not None:
             return await rewritten(record.state)
         if turn.session is None:
@@ -215,7 +262,6 @@ class Recorder:
         return await self._snapshots.after(turn.session, record, completed=status == "completed")
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
-        """Write only the deliveries and the event of a turn that is not stored."""
         uses_up = _uses_up(turn, changes)
         if turn.deliveries or turn.event is not None or uses_up:
             async with self._store.transaction() as transaction:
@@ -224,7 +270,6 @@ class Recorder:
                     uses_up.use_up(transaction)
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
-        """Write the end of a background run together with its pending events."""
         try:
             async with job.writing() as write, self._store.transaction() as transaction:
                 write(transaction)
@@ -273,7 +318,7 @@ class Recorder:
                 transaction.add_audit(_asked_line(question, now))
         for delivery in turn.asked if questions else ():
             transaction.add_delivery(delivery)
-        uses_up = _uses_up(turn, changes)
+        uses_up = None if turn.answering is None else _uses_up(turn, changes)
         if uses_up is not None:
             uses_up.use_up(transaction)
         if turn.deliveries or turn.event is not None or turn.live is not None:
@@ -281,7 +326,6 @@ class Recorder:
         return run
 
     def _note_inbox_and_outbox(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
-        """Add the deliveries of a turn, and the end of the event that it answers."""
         for delivery in turn.deliveries:
             transaction.add_delivery(delivery)
         if turn.event is not None:
@@ -291,15 +335,15 @@ class Recorder:
             turn.live.close(transaction)
 
 
-def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:
-    """Return the answers that a result uses up, if no tool has: a rejection, for example, runs none."""
+def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> AnswerAttempt | None:
+    """Return the answers that a result uses up, if no tool has. A rejection, for example, runs no tool."""
     if turn.answering is None or turn.answering.begun or changes["status"] != "completed":
         return None
     return turn.answering
 
 
 def _messages_to_keep(turn: Turn) -> Sequence[Message]:
-    """Return the messages without answers that were not acted on: they can be given again, and are recorded then."""
+    """Return the messages without answers that were not acted on. Those may be repeated and recorded later."""
     if turn.answering is None or turn.answering.begun:
         return turn.messages
     return [
@@ -310,12 +354,12 @@ def _messages_to_keep(turn: Turn) -> Sequence[Message]:
 
 
 def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
-    """Return the client calls that a session waits for since a run left it for a branch."""
+    """Return the client calls that a session still waits for, because a run left it for a branch."""
     return () if turn.home is None or turn.record is None else turn.record.client_calls
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:
-    if not is_response(result):
+    if not isinstance(result, AgentResponse):
         return tuple(ClientCall(call_id=call_id_of(call), name=REQUEST_INFO) for call in calls_in(requests_of(result)))
     client_tools = turn.admitted.request.client_tools
     # Only a workflow that is run as an agent has saved a checkpoint, and it takes no tools.
@@ -338,7 +382,7 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
 
 
 def _asked_line(question: PendingApproval, now: float) -> AuditLine:
-    """Return the line that says who was asked a question that others decide."""
+    """Return the audit line that records who was asked for an approval by others."""
     terms = question.terms
     asked = "" if terms is None else named_people((*terms.approvers, *terms.asked))
     return AuditLine(
@@ -371,7 +415,6 @@ def _hosting_of(channel: str, identity_channel: str, native_id: str, other: Resp
 
 @lru_cache(maxsize=1024)
 def answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
-    """Return the `hosting` property of an answer: where it was meant to go."""
     return Shared(
         originating_channel=channel,
         includes_originating=route.originating,

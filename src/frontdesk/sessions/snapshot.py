@@ -1,42 +1,46 @@
-"""The state of a session beside its messages: taken after a turn, restored before the next, and limited in size.
+"""Session state without messages: saved after a turn, restored before the next, and limited in size.
 
-A small state is encoded and decoded on the event loop, a large one in a thread, because it would block the loop.
+A small state is encoded and decoded on the event loop. A large one is processed in a thread, because it would block the
+loop.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from agent_framework import AgentSession
+from agent_framework import AgentSession, InMemoryHistoryProvider
 
-from frontdesk.data.codec import prepare
-from frontdesk.data.json_tree import Prepared
-from frontdesk.data.session import SessionRecord
+from frontdesk.concurrency.offload import LARGE, is_heavy, off_loop, weight_of
 from frontdesk.errors import CodecError, SessionTooLargeError
-from frontdesk.kit.aio.large import is_heavy, off_loop, weight_of
 from frontdesk.loggers import runs as log
+from frontdesk.models.session import SessionRecord
+from frontdesk.serialization.codec import prepare
+from frontdesk.serialization.json_tree import Prepared
 
 MAX_BYTES = 4 * 1024 * 1024
 """The default limit for the size of a state."""
 
+_UNUSED: Mapping[str, Any] = {InMemoryHistoryProvider.DEFAULT_SOURCE_ID: {}}
+"""The state after a turn of an agent whose history the host keeps: the framework makes a place for each provider."""
 NOTHING: Mapping[str, Any] = {}
 """The state of a session that remembers nothing beside its messages."""
 
 
 class Snapshots:
-    """Takes the states of sessions, up to a size."""
+    """Serializes session states, up to a maximum size."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
 
     async def take(self, live: AgentSession) -> Mapping[str, Any]:
-        """Write down the state of a session; one that is too large is a `SessionTooLargeError`."""
+        """Serialize the state of a session. Raise `SessionTooLargeError` if it is too large."""
         if not is_heavy(live.state, inside=True):
-            return self._taken(live)
+            return self._taken(live, is_light=self._max_bytes >= LARGE)
         return await off_loop(self._taken, live)
 
-    def _taken(self, live: AgentSession) -> Mapping[str, Any]:
+    def _taken(self, live: AgentSession, *, is_light: bool = False) -> Mapping[str, Any]:
+        """Serialize a state. One that `is_light` was measured before, and has less text than the limit."""
         # Estimated first, so that no time is spent on a state that is far too large.
-        if weight_of(live.state, self._max_bytes) > self._max_bytes:
+        if not is_light and weight_of(live.state, self._max_bytes) > self._max_bytes:
             raise SessionTooLargeError
         # Encoded here, so that the store in memory accepts nothing that another would refuse.
         state = prepare(live.to_dict)
@@ -45,7 +49,7 @@ class Snapshots:
         return state
 
     async def after(self, live: AgentSession, before: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
-        """Return the state after a turn; if it can't be stored and the turn has not completed, the one before."""
+        """Return the state after a turn, or the previous one if it cannot be stored and the turn is incomplete."""
         try:
             return await self.take(live)
         except (CodecError, SessionTooLargeError) as error:
@@ -56,19 +60,18 @@ class Snapshots:
 
 
 async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a state that was stored before, ready to be stored again."""
     if not is_heavy(state):
         return state
     return await off_loop(prepare, lambda: state)
 
 
 def is_blank(live: AgentSession) -> bool:
-    """Tell whether a session remembers nothing beside its messages."""
-    return not live.state and live.service_session_id is None
+    """Return True if a session has no state besides its messages."""
+    return (not live.state or live.state == _UNUSED) and live.service_session_id is None
 
 
 def restore(record: SessionRecord) -> AgentSession:
-    """Return the framework's session, as the last turn left it."""
+    """Return the framework's session in its state after the last turn."""
     if not record.state:
         return AgentSession(session_id=record.session_id)
     # The framework's session id is ours: a branch takes over its parent's state, not its name.

@@ -1,4 +1,4 @@
-"""One turn, while its session is open."""
+"""`Turn`: one turn with its session open."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,29 +7,29 @@ from typing import Any, Protocol
 
 from agent_framework import AgentSession
 
-from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.delivery import Delivery, InboxItem, Route
-from frontdesk.data.identity import IdentityRecord
-from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.run import RunRecord, RunStatus
-from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
+from frontdesk.concurrency.offload import is_heavy
+from frontdesk.concurrency.threads import ThreadWork
 from frontdesk.errors import UnreadableRecordError
-from frontdesk.kit.aio.large import is_heavy
-from frontdesk.kit.aio.threads import ThreadWork
-from frontdesk.kit.lineage import asked_as
-from frontdesk.sessions.answering import Answering
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.delivery import Delivery, InboxItem, Route
+from frontdesk.models.identity import IdentityRecord
+from frontdesk.models.request import AdmittedRequest
+from frontdesk.models.run import RunRecord, RunStatus
+from frontdesk.models.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.snapshot import restore
+from frontdesk.sessions.memory import HistoryMemory, Release
+from frontdesk.sessions.session_list import asked_as
+from frontdesk.sessions.snapshot import is_blank, restore
 
 _NO_HISTORY: tuple[Any, ...] = ()
 
 
 class LiveEnding(Protocol):
-    """An answer that is shown while it is written."""
+    """A live message that shows the answer of a run."""
 
     async def end(self, deliveries: Sequence[Delivery], status: RunStatus) -> Sequence[Delivery]:
-        """Stop showing it; return the deliveries of the run's end, with what becomes of the messages that show it."""
+        """Stop updating the message. Return the run's final deliveries, adjusted to the messages that show it."""
         ...
 
     def close(self, transaction: StateTransaction) -> None:
@@ -37,17 +37,44 @@ class LiveEnding(Protocol):
         ...
 
 
+class AnswerAttempt(Protocol):
+    """One attempt to act on the answers to approvals."""
+
+    @property
+    def begun(self) -> bool:
+        """Return True if the beginning of the attempt is recorded."""
+        ...
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Return the error that prevented recording the beginning. The attempt then does nothing."""
+        ...
+
+    async def begin(self, job: Job | None) -> None:
+        """Record in one transaction that the run begins and that the answers are used up, before they are used."""
+        ...
+
+    def use_up(self, transaction: StateTransaction) -> None:
+        """Add to a transaction that the answers are used up. It fails if another attempt has them."""
+        ...
+
+    async def give_back(self) -> None:
+        """Release the answers if it is unknown whether a failed beginning was written."""
+        ...
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Turn:
-    """One turn: the request, its session while it is open, and what the turn adds to it."""
+    """One turn: the request, its session while it is open, and the turn's additions."""
 
     _store: HostStateStore
     admitted: AdmittedRequest
     record: SessionRecord | None
     lease: Lease | None
-    session: AgentSession | None = None
     messages: Sequence[Any] = ()
     staged: list[Any] | None = None
+    memory: HistoryMemory | None = None
+    """The budget for its history."""
     rebuilt_history: Sequence[Any] | None = None
     """The history made from the items of a conversation, where the session has none that counts."""
     unreadable: UnreadableRecordError | None = None
@@ -59,8 +86,6 @@ class Turn:
     """The route of the answer, once it was computed."""
     answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     closed: bool = False
-    unrestored: bool = False
-    """Whether the session is still to be restored, in a thread."""
     writing: bool = False
     """Whether the end of its run is being written."""
     recorded: RunRecord | None = None
@@ -77,7 +102,7 @@ class Turn:
     """Whether its own request works on the job; another worker may only record that it was interrupted."""
     settled: bool = False
     """Whether its job has been ended in the store."""
-    answering: Answering | None = None
+    answering: AnswerAttempt | None = None
     """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
@@ -93,86 +118,98 @@ class Turn:
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
     approval_ids: dict[str, str] | None = None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
+    _history: Sequence[Any] | None = None
+    _release: Release | None = None
+    _session: AgentSession | None = None
     _work: ThreadWork | None = None
     _written: asyncio.Event | None = None
 
-    def __post_init__(self) -> None:
+    @property
+    def unrestored(self) -> bool:
         record = self.record
-        if record is None:
-            return
-        if record.state and is_heavy(record.state):
-            self.unrestored = True
-        else:
-            self.session = restore(record)
+        return self._session is None and record is not None and bool(record.state) and is_heavy(record.state)
+
+    @property
+    def session(self) -> AgentSession | None:
+        """Return the framework's session, or None without a record. Created on demand, as most turns never use it."""
+        if self._session is None and self.record is not None:
+            self._session = restore(self.record)
+        return self._session
+
+    @session.setter
+    def session(self, session: AgentSession) -> None:
+        self._session = session
+
+    def is_blank(self) -> bool:
+        """Return True if the session has no state besides its messages."""
+        if self._session is None:
+            return self.record is None or not self.record.state
+        return is_blank(self._session)
 
     @property
     def earlier(self) -> Sequence[Any]:
-        """Return the outputs of an interrupted workflow before it is resumed."""
         return () if self.job is None else self.job.earlier
 
+    def is_requested(self) -> bool:
+        """Return True if a request, not an event or background run, waits for the turn or may retry it."""
+        return self.event is None and (self.job is None or self.held)
+
     def is_guarded(self) -> bool:
-        """Tell whether `begin` must be called before anything is done that can't be done twice."""
         if self.answering is not None and not self.answering.begun:
             return True
         return self.job is not None and self.job.guarded
 
     async def begin(self) -> None:
-        """Record that the turn is about to do something that can't be done twice."""
         if self.answering is not None:
             await self.answering.begin(self.job)
         elif self.job is not None:
             await self.job.begin()
 
-    def answer(self, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
-        """Let the turn act on answers, as a given attempt."""
-        self.answering = Answering(self._store, self.admitted.owner, answers, attempt)
-
     async def reached(self, checkpoint: CheckpointRef) -> None:
-        """Record that the run has saved a checkpoint."""
         if self.job is not None:
             await self.job.reached(checkpoint)
 
     @property
     def work(self) -> ThreadWork:
-        """Return the threads that work for the turn; they are made at the first use, because most turns need none."""
+        """Return the turn's threads, created at first use, because most turns need none."""
         if self._work is None:
             self._work = ThreadWork()
         return self._work
 
     def is_busy(self) -> bool:
-        """Tell whether a thread is still at work."""
+        """Return True if a thread is still working."""
         return self._work is not None and self._work.busy
 
     def is_ending(self) -> bool:
-        """Tell whether the end of the run is written, or being written."""
+        """Return True if the end of the run is written, or being written."""
         return self.writing or self.recorded is not None
 
     async def end(self) -> RunRecord | None:
-        """Wait while the end of the run is being written, and return it; `None` if there is none."""
+        """Wait until the end of the run is written, and return it. Return `None` if there is none."""
         while self.writing:
             self._written = self._written or asyncio.Event()
             await self._written.wait()
         return self.recorded
 
     def wrote(self) -> None:
-        """Note that the end of the run is not being written any more."""
+        """Record that writing the end of the run has finished."""
         self.writing = False
         if self._written is not None:
             self._written.set()
             self._written = None
 
     def has_history(self) -> bool:
-        """Tell whether there may be a history to read."""
         record = self.record
         return bool(self.rebuilt_history) or (record is not None and record.messages != record.ignored)
 
     async def history(self) -> Sequence[Any]:
-        """Return the session's messages before this turn, oldest first; callers must not change them."""
-        try:
-            return await self._read_history()
-        except UnreadableRecordError as error:
-            self.unreadable = error
-            raise
+        if self._history is None:
+            try:
+                self._history = await self._read_history()
+            except UnreadableRecordError as error:
+                self.unreadable = error
+                raise
+        return self._history
 
     async def _read_history(self) -> Sequence[Any]:
         record = self.record
@@ -182,16 +219,59 @@ class Turn:
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:
             # A branch that is not stored yet has only the messages that it shares.
-            shared = await self._store.sessions.history(record.owner, record.parent.session_id)
+            shared = await self._store.sessions.history(record.owner, record.parent.session_id, charge=self.charge)
             return shared[record.ignored : record.parent.messages]
-        messages = await self._store.sessions.history(record.owner, record.session_id)
+        messages = await self._store.sessions.history(record.owner, record.session_id, charge=self.charge)
         return messages[record.ignored :] if record.ignored else messages
 
+    async def charge(self, size: int) -> None:
+        self.release_memory()
+        if self.memory is not None:
+            self._release = await self.memory.take(self.admitted.owner, size)
+
+    def release_memory(self) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
     async def question(self, approval_id: str) -> PendingApproval | None:
-        """Return an approval that the turn's owner was asked for, decided or not."""
         return await self._store.approvals.get(self.admitted.owner, approval_id)
 
     async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
-        """Return the last approval that the session has asked the turn's owner for under an id of the target's."""
         asked = await asked_as(self._store, self.admitted.owner, self.record, target_request_id)
         return asked[-1] if asked else None
+
+
+Note = Callable[[StateTransaction], None]
+
+
+class RecordsBeginning(Protocol):
+    """Records the start of a run, so that another process ends it as interrupted if this one dies."""
+
+    async def write(self, also: Note) -> None:
+        """Record the start of the run, in one transaction with `also`."""
+        ...
+
+    async def find_written(self) -> Note | None:
+        """Return the note that reverts a written start, or `None` if none was written."""
+        ...
+
+
+class IdempotentRuns(Protocol):
+    """Records the start of runs whose requests have idempotency keys or their own run ids."""
+
+    async def hold(self, turn: Turn, record: RunRecord) -> Job:
+        """Record the start of a run. Raise `RunExistsError` if another request has used its key or id."""
+        ...
+
+    def beginning(self, turn: Turn, record: RunRecord) -> RecordsBeginning:
+        """Return the start record of a run, to be written once the run acts on its request's answers."""
+        ...
+
+    async def revoke(self, turn: Turn) -> None:
+        """Revert the start of a run whose request was rejected. Its key is free again."""
+        ...
+
+    def let_go(self, turn: Turn) -> None:
+        """Release the hold. A run whose end could not be written is left to another worker."""
+        ...

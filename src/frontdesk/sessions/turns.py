@@ -1,29 +1,88 @@
-"""Opens the session of a request for one turn, and closes it again."""
+"""Opens the session of a request for one turn, and closes it afterwards."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from agent_framework import Message
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
-from frontdesk.data.run import RunRecord
-from frontdesk.data.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.concurrency.offload import off_loop
+from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
 from frontdesk.ids import Ids
-from frontdesk.kit.aio.large import off_loop
-from frontdesk.kit.aio.tasks import spawn_clean
-from frontdesk.kit.lineage import continued_by
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.interfaces.store_sessions import Charge
 from frontdesk.loggers import runs as log
+from frontdesk.models.request import AdmittedRequest, ChannelRequest, ConversationScope
+from frontdesk.models.run import RunRecord
+from frontdesk.models.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.sessions.items import find_conversation
-from frontdesk.sessions.locks import SessionLocks
+from frontdesk.sessions.memory import HistoryMemory
 from frontdesk.sessions.scope import SHARED, tracked_name
+from frontdesk.sessions.session_list import continued_by
 from frontdesk.sessions.snapshot import restore
 from frontdesk.sessions.turn import Turn
 
-RebuildHistory = Callable[[str, str], Awaitable[tuple[Sequence[Message], tuple[ClientCall, ...]]]]
+
+class SessionLocks:
+    """A fair lock for each session id."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[asyncio.Future[None]] | None] = {}
+
+    def held(self, session_id: str) -> bool:
+        return session_id in self._waiting
+
+    def try_take(self, session_id: str) -> bool:
+        """Take the lock if it is free. Return True on success."""
+        if session_id in self._waiting:
+            return False
+        # Hardly any session is waited for, so the queue is made for the first waiter.
+        self._waiting[session_id] = None
+        return True
+
+    async def take(self, session_id: str, wait: float | None) -> None:
+        """Wait for the lock, in order of arrival, without a limit if `wait` is `None`."""
+        if self.try_take(session_id):
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        queue = self._waiting[session_id]
+        if queue is None:
+            queue = self._waiting[session_id] = deque()
+        queue.append(waiter)
+        try:
+            async with asyncio.timeout(wait):
+                await waiter
+        except BaseException as error:
+            self._give_up(session_id, waiter)
+            if isinstance(error, TimeoutError):
+                raise SessionBusyError(retry_after=1.0) from None
+            raise
+
+    def _give_up(self, session_id: str, waiter: "asyncio.Future[None]") -> None:
+        if waiter.done() and not waiter.cancelled():
+            # The lock was handed over in the moment in which we stopped waiting.
+            self.release(session_id)
+        elif waiter in (queue := self._waiting.get(session_id) or deque()):
+            # If it is not there, a release has passed over it already.
+            queue.remove(waiter)
+
+    def release(self, session_id: str) -> None:
+        """Pass the lock to the next waiter."""
+        queue = self._waiting[session_id]
+        while queue:
+            waiter = queue.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        del self._waiting[session_id]
+
+
+RebuildHistory = Callable[[str, str, Charge], Awaitable[tuple[Sequence[Message], tuple[ClientCall, ...]]]]
 """Reads the messages that an owner's conversation stands for, and the calls in it that wait for an output."""
 
 _NO_RUN = "There is no such run to continue."
@@ -33,7 +92,7 @@ _MOST_CONTINUATIONS = 100
 
 
 class Turns:
-    """Opens and closes turns: in one session, one at a time and in order of arrival."""
+    """Opens and closes turns: one at a time per session, in order of arrival."""
 
     def __init__(
         self,
@@ -43,9 +102,11 @@ class Turns:
         session_wait: float,
         cancel_grace: float,
         rebuild_history: RebuildHistory,
+        memory: HistoryMemory | None = None,
     ) -> None:
         self._store = store
         self._rebuild_history = rebuild_history
+        self.memory = memory or HistoryMemory()
         self._ids = ids
         self._locks = SessionLocks()
         self._session_wait = session_wait
@@ -61,27 +122,35 @@ class Turns:
         waits: bool = False,
         new_id: str | None = None,
     ) -> Turn:
-        """Open the session that a request belongs to; wait for it without a limit if `waits`.
+        """Open the session of a request. Wait for it without a limit if `waits`.
 
-        `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
-        if it has to be a certain one.
+        `tracked` is the scope of a channel whose sessions the host tracks. `new_id` is a fixed id for a new session.
         """
         request = admitted.request
         if request.session_mode == "disabled":
             return Turn(self._store, admitted, None, None)
+        names_nothing = request.session is None and request.previous_run_id is None and tracked is None
+        if names_nothing and new_id is None and request.store and request.session_mode != "required":
+            # Most requests without a name begin a session of their own, and skip the look-up.
+            return self._begin(admitted)
         self.check(admitted, tracked)
         name = self.name_of(admitted, tracked)
         is_named = request.previous_run_id is not None or _names_its_own(request)
         if name is None and new_id is None and request.store and not is_named:
-            turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
-            turn.new = True
-            return turn
+            return self._begin(admitted)
         return await self._restored(await self._find(admitted, name, None if waits else self._session_wait, new_id))
+
+    def _begin(self, admitted: AdmittedRequest) -> Turn:
+        session_id, owner, now = self._ids.new("ses"), admitted.owner, admitted.admitted_at
+        record = SessionRecord(session_id=session_id, owner=owner, key=session_id, created_at=now, updated_at=now)
+        turn = self._take(admitted, record)
+        turn.new = True
+        return turn
 
     async def open_past(
         self, admitted: AdmittedRequest, session_id: str, *, tracked: ConversationScope | None = None
     ) -> Turn:
-        """Open the session that the name of a request stood for before; without a name, the request's own."""
+        """Open an earlier session of the request's name. Without a name, open the request's own session."""
         name = self.name_of(admitted, tracked)
         if name is None or not admitted.request.store:
             return await self.open(admitted, tracked=tracked, waits=True)
@@ -100,7 +169,6 @@ class Turns:
     async def _find(
         self, admitted: AdmittedRequest, name: SessionName | None, wait: float | None, new_id: str | None
     ) -> Turn:
-        """Open a turn in a session that exists, or that has a name."""
         request = admitted.request
         if request.previous_run_id is not None:
             if request.store and request.session is not None and request.session.key is not None:
@@ -108,8 +176,8 @@ class Turns:
             return await self._continue(admitted, request.previous_run_id)
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, wait)
-        if request.session is not None and request.session.openai_conversation_id is not None:
-            return await self._converse(admitted, request.session.openai_conversation_id, wait)
+        if request.session is not None and request.session.conversation_id is not None:
+            return await self._converse(admitted, request.session.conversation_id, wait)
         if not request.store:
             record = None if name is None else await self._store.sessions.find(name)
             # With nothing to read and nothing to store there is no session: in one that is dropped, the framework
@@ -121,21 +189,20 @@ class Turns:
         return await self._enter(admitted, fresh_session(admitted, new_id or self._ids.new("ses")), wait)
 
     def name_of(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
-        """Return the name of the session that a request belongs to; `None` if it has none, or names it by an id."""
+        """Return the session name of a request, or `None` if it has none or uses a session id."""
         request = admitted.request
         if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
             return None
         return _name(admitted, tracked)
 
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
-        """Return an id for the new session of a request; `None` if it makes no new one."""
+        """Return an id for the new session of a request, or `None` if it creates none."""
         request = admitted.request
         if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
             return None
         return self._ids.new("ses") if _name(admitted, tracked) is None else None
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
-        """Refuse a request that needs a session and names none."""
         request = admitted.request
         if request.session_mode != "required" or request.previous_run_id is not None:
             return
@@ -143,7 +210,7 @@ class Turns:
             raise SessionRequiredError
 
     async def check_previous(self, admitted: AdmittedRequest) -> None:
-        """Refuse a request to be deferred if the run that it continues does not exist."""
+        """Reject a deferrable request if the run that it continues does not exist."""
         previous = admitted.request.previous_run_id
         if previous is not None and await self._store.runs.get(admitted.owner, previous) is None:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
@@ -152,7 +219,7 @@ class Turns:
         return await self._enter(admitted, await self.locate(admitted, name), wait)
 
     async def locate(self, admitted: AdmittedRequest, name: SessionName) -> SessionRecord:
-        """Find the session of a name or reserve one, and return the record it has if it was never stored."""
+        """Return the session record of a name. Reserve a new one if it was never stored."""
         record = await self._store.sessions.find(name)
         if record is not None:
             session_id = record.session_id
@@ -185,31 +252,38 @@ class Turns:
         return turn if record is not None or turn.rebuilt_history else Turn(self._store, admitted, None, None)
 
     async def _with_conversation(self, turn: Turn) -> Turn:
-        """Rebuild the history of a turn from its conversation, if the session's own no longer counts."""
+        """Rebuild the history of a turn from its conversation, if the session's own is obsolete."""
         record = turn.record
         if record is None or record.openai_conversation_id is None:
             return turn
         # Read again, because it may have been deleted while the turn waited.
         await find_conversation(self._store, record.owner, record.openai_conversation_id)
         if record.messages == record.ignored:
-            turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.openai_conversation_id)
+            try:
+                rebuilt = await self._rebuild_history(record.owner, record.openai_conversation_id, turn.charge)
+            except BaseException:
+                turn.release_memory()
+                raise
+            turn.rebuilt_history, calls = rebuilt
             turn.record = record.replace(client_calls=calls)
         return turn
 
     async def _enter(self, admitted: AdmittedRequest, record: SessionRecord, wait: float | None) -> Turn:
-        """Wait for a session and open it as it is then; use `record` if it was never stored."""
+        """Wait for a session and open its state at that time. Use `record` if it was never stored."""
         session_id = record.session_id
         lease = await self._hold(session_id, wait)
         try:
             # Read under the lease: until then another process may have changed it.
             stored = await self._store.sessions.get(record.owner, session_id)
-            return self._opened(await self._with_conversation(Turn(self._store, admitted, stored or record, lease)))
+            return self._opened(
+                await self._with_conversation(Turn(self._store, admitted, stored or record, lease, memory=self.memory))
+            )
         except BaseException:
             self._release(lease)
             raise
 
     async def rejoin(self, turn: Turn, home: SessionRecord) -> None:
-        """Take the session that a branch has left, as it is now, for the end of its run."""
+        """Take the current state of the session that a branch has left, for the end of its run."""
         lease = await self._hold(home.session_id, None)
         try:
             stored = await self._store.sessions.get(home.owner, home.session_id)
@@ -225,14 +299,14 @@ class Turns:
         self._opened(turn)
 
     async def announce(self, turn: Turn) -> None:
-        """Store a new session before its caller learns its id, where another process may get the next request."""
+        """Store a new session before its caller learns the id, if another process may get the next request."""
         if turn.new and turn.record is not None and turn.lease is not None and self._leased is not None:
             async with self._store.transaction() as transaction:
                 transaction.save_session(turn.record, turn.lease, keep=True)
 
     @asynccontextmanager
     async def held(self, session_id: str) -> AsyncGenerator[Lease]:
-        """Hold a session for work that is not a turn, and release it again."""
+        """Hold a session for work that is not a turn."""
         lease = await self._hold(session_id, self._session_wait)
         try:
             yield lease
@@ -253,7 +327,7 @@ class Turns:
         self._locks.release(lease.session_id)
 
     async def _claim(self, session_id: str, until: float | None) -> Lease:
-        """Claim a session, and wait while another process holds it."""
+        """Claim a session. Wait while another process holds it."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -265,7 +339,7 @@ class Turns:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _branch_named(self, admitted: AdmittedRequest, run_id: str, key: str, wait: float | None) -> Turn:
-        """Open the session of a key; one that has had no turn begins as a branch of a run, and is never its own."""
+        """Open the session of a key. Without earlier turns it starts as a branch of a run, never as the run's own."""
         name = SessionName(owner=admitted.owner, kind="named", value=key)
         if await self._store.sessions.find(name) is not None:
             return await self._resume(admitted, name, wait)
@@ -300,7 +374,7 @@ class Turns:
         return self._take(admitted, self._branch(admitted, run, record))
 
     async def _latest(self, run: RunRecord) -> RunRecord:
-        """Return the run that went on with a run after others decided its question, once it has ended; or the run."""
+        """Return the ended run that continued this one after others decided its approval, or this run."""
         for _ in range(_MOST_CONTINUATIONS):
             later = await continued_by(self._store, run)
             ended = None if later is None else await self._store.runs.get(run.owner, later)
@@ -318,7 +392,7 @@ class Turns:
         # Read again under the lease, because it may have had another turn before.
         record = await self._of_run(run) or record
         if record.messages == run.messages and record.checkpoint == run.checkpoint:
-            return self._opened(Turn(self._store, admitted, record, lease))
+            return self._opened(Turn(self._store, admitted, record, lease, memory=self.memory))
         self._store.sessions.release(lease)
         return None
 
@@ -328,8 +402,8 @@ class Turns:
         return turn
 
     def _unkept(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
-        """Return a turn that is not stored: it needs no lock, because nothing of it is written."""
-        turn = Turn(self._store, admitted, record, None)
+        """Return a turn that is not stored. It needs no lock, because nothing is written."""
+        turn = Turn(self._store, admitted, record, None, memory=self.memory)
         turn.closed = True
         return turn
 
@@ -341,7 +415,8 @@ class Turns:
         self._locks.try_take(session_id)
         try:
             lease = self._store.sessions.begin(record.owner, session_id)
-            return self._opened(Turn(self._store, admitted, record, lease))
+            turn = Turn(self._store, admitted, record, lease, memory=self.memory)
+            return turn if self._leased is None else self._opened(turn)
         except BaseException:
             self._locks.release(session_id)
             raise
@@ -357,26 +432,28 @@ class Turns:
         )
 
     async def rotate(self, name: SessionName) -> str:
-        """Point a name at a new session; the old one and its history stay."""
+        """Point a name at a new session. The old session and its history stay."""
         session_id = self._ids.new("ses")
         async with self._store.transaction() as transaction:
             transaction.name_session(name, session_id)
         return session_id
 
     def close(self, turn: Turn) -> None:
-        """Close a turn; while threads of its run are still at work, hold its session for up to `cancel_grace`."""
+        """Close a turn. While threads of its run still work, hold its session for up to `cancel_grace`."""
+        turn.release_memory()
         if turn.record is None or turn.closed:
             return
         turn.closed = True
         session_id = turn.record.session_id
-        if not turn.is_busy() or turn.home is not None:
-            # Threads of a branch do not touch the session that the branch has left.
+        # Threads of a branch do not touch the session that the branch has left.
+        if turn.home is not None or not turn.is_busy():
             self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))
 
     async def expel(self, turn: Turn) -> None:
-        """Take the session away from a turn that does not end; its later writes are refused."""
+        """Revoke the session of a turn that does not end. Its later writes are rejected."""
+        turn.release_memory()
         if turn.record is None or turn.closed:
             return
         turn.closed = True
@@ -387,7 +464,6 @@ class Turns:
         log.warning("run %s did not end when it was cancelled; its session was released", turn.admitted.run_id)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine in a task of its own."""
         task = spawn_clean(work)
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
@@ -406,12 +482,11 @@ class Turns:
 
     @property
     def leased(self) -> Sequence[Turn]:
-        """Return the open turns whose leases have to be renewed."""
         return () if self._leased is None else list(self._leased.values())
 
 
 def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = None) -> SessionRecord:
-    """Make the record of a session that has no turn yet; without a key its id is its name."""
+    """Create the record of a session without turns. Without a key, its id is its name."""
     now = admitted.admitted_at
     return SessionRecord(
         session_id=session_id,
@@ -423,9 +498,8 @@ def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = 
 
 
 def _names_its_own(request: ChannelRequest) -> bool:
-    """Tell whether a request names its session or its conversation by an id."""
     session = request.session
-    return session is not None and (session.session_id is not None or session.openai_conversation_id is not None)
+    return session is not None and (session.session_id is not None or session.conversation_id is not None)
 
 
 def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

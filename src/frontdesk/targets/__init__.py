@@ -1,1 +1,1 @@
-"""Targets: adapters by which the host runs agents, workflows and plain functions in the same way."""
+"""Targets: adapters that run agents, workflows and plain functions in the same way."""

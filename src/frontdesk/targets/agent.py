@@ -1,7 +1,7 @@
-"""Runs anything of the shape `SupportsAgentRun`."""
+"""`AgentTarget`: runs any object that implements `SupportsAgentRun`."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -15,21 +15,36 @@ from agent_framework import (
     FunctionTool,
     Message,
     MiddlewareFailure,
+    MiddlewareTypes,
     RawAgent,
 )
 
-from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
-from frontdesk.data.codec import register_answer
-from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import FrontdeskError, InvalidRequestError
-from frontdesk.kit.framework.messages import need_messages
-from frontdesk.kit.framework.tool_schemas import schema_digest, tools_of
-from frontdesk.kit.names import is_named
+from frontdesk.framework.contents import need_messages
+from frontdesk.framework.types import schema_digest, tools_of
+from frontdesk.identifiers import is_named
+from frontdesk.interfaces.target import (
+    HistoryKeeper,
+    RequiresApprovals,
+    ShowsToolSchemas,
+    TargetInfo,
+    TargetStream,
+    TargetTurn,
+)
 from frontdesk.loggers import runs as log
+from frontdesk.models.request import ChannelRequest, ClientTool
+from frontdesk.serialization.codec import register_answer
 from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
 from frontdesk.targets.extras import OWN_HISTORY, function_results
 from frontdesk.targets.own_history import find_fork, of_turn
 from frontdesk.targets.streams import as_stream
+from frontdesk.targets.tool_approvals import (
+    approval_middleware,
+    has_dynamic_tools,
+    mode_findings,
+    require_approval,
+    rule_findings,
+)
 
 _APPROVALS = "tool_approval"
 """The key under which the framework keeps the pending approval requests of a session."""
@@ -39,12 +54,12 @@ _UNNAMED = (
 )
 _NAMESAKE = (
     "target: the agent answers in a type whose name another type has in the store; a store on disk can't keep its "
-    "answers until it is registered with frontdesk.data.codec.register_model under a name of its own"
+    "answers until it is registered with frontdesk.serialization.codec.register_model under a name of its own"
 )
 
 
-class AgentTarget:
-    """An agent. The signature of its `run` is read once; options that it can't take are refused by name."""
+class AgentTarget(RequiresApprovals, ShowsToolSchemas):
+    """An agent. The signature of its `run` is read once. Unsupported options are rejected by name."""
 
     def __init__(self, agent: Any, history: HistoryKeeper = "host") -> None:
         self.native = agent
@@ -72,7 +87,17 @@ class AgentTarget:
             history=history,
             reads_attributes=asks_for_attributes(self._binding),
         )
+        self.findings += mode_findings([agent])
+        self._approval_middleware: tuple[MiddlewareTypes, ...] = ()
         self._warned_of_leftovers = False
+
+    def approval_findings(self, ruled: Collection[str], dynamic: Collection[str]) -> list[str]:
+        return rule_findings([self.native], ruled, dynamic)
+
+    def require_approvals(self, ruled: Collection[str], dynamic: Collection[str]) -> None:
+        require_approval([self.native], ruled)
+        if self._observes_tools and (ruled or has_dynamic_tools(self.native)):
+            self._approval_middleware = approval_middleware(ruled, dynamic)
 
     def tool_schema(self, name: str) -> str | None:
         return schema_digest(tools_of(self.native), name)
@@ -90,7 +115,7 @@ class AgentTarget:
     async def prepare(self, turn: TargetTurn) -> list[Message]:
         for answer in turn.admitted.request.approvals:
             question = await turn.question(answer.approval_id)
-            if question is not None and turn.session is not None:
+            if question is not None and turn.record is not None:
                 _restore_request(self._session_of(turn), question.request)
         if self._history == "own":
             await find_fork(self.native.context_providers, turn)
@@ -123,22 +148,25 @@ class AgentTarget:
         return as_stream(stream, lambda result: self._done(turn, result), scope)
 
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
-        messages = turn.messages
-        need_messages(messages)
-        self.check(turn.admitted.request)
+        messages, request = turn.messages, turn.admitted.request
+        if not messages:
+            need_messages(messages)
+        if request.options or request.client_tools:
+            self.check(request)
         if self._history == "host" and turn.has_history():
             messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}
-        if self._takes_session and turn.session is not None:
+        if self._takes_session and turn.record is not None:
             arguments["session"] = self._session_of(turn)
-        request = turn.admitted.request
         if request.options or self._defaults:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
+        if self._approval_middleware:
+            arguments["middleware"] = [*self._approval_middleware]
         if turn.is_guarded():
             if self._observes_tools:
-                arguments["middleware"] = _begin_middleware(turn)
+                arguments["middleware"] = [*self._approval_middleware, *_begin_middleware(turn)]
             else:
                 # Its tool calls can't be observed.
                 await turn.begin()
@@ -157,21 +185,22 @@ class AgentTarget:
             result = _unstructured(result)
         if self._history in ("host", "agent"):
             turn.staged = [*turn.messages, *result.messages]
-            self._warn_of_leftovers(turn.plan)
+            if turn.plan is not None:
+                self._warn_of_leftovers(turn.plan)
         return result
 
     def _session_of(self, turn: TargetTurn) -> AgentSession:
-        """Choose the session that the agent sees: with the host's history, one that lasts for this run only.
+        """Choose the agent's session. With the host's history, it lasts for this run only.
 
-        An agent finds what it kept of a conversation by its session. One that is sent the whole conversation each time
-        must find nothing, or it would get it twice.
+        An agent looks up its stored conversation by session. If it receives the whole conversation each time, it must
+        find nothing, or it would get the conversation twice.
         """
         if self._history != "host":
             return turn.session
         if turn.plan is None:
             turn.plan = AgentSession(session_id=turn.admitted.run_id)
-            if turn.session.state or turn.session.service_session_id is not None:
-                turn.session = AgentSession(session_id=turn.session.session_id)
+            if turn.record is not None and turn.record.state:
+                turn.session = AgentSession(session_id=turn.record.session_id)
         return turn.plan
 
     def _warn_of_leftovers(self, dropped: AgentSession | None) -> None:
@@ -202,7 +231,7 @@ class _BeginBeforeTool(FunctionMiddleware):
 
 
 class _BeginBeforeModel(ChatMiddleware):
-    """Marks the turn as begun before the first model call, which carries approvals of tools of the model's service."""
+    """Marks the turn as begun before the first model call, which carries approvals of hosted tools."""
 
     def __init__(self, turn: TargetTurn) -> None:
         self._turn = turn
@@ -258,7 +287,7 @@ def _defaults(agent: Any) -> Mapping[str, Any]:
 
 
 def _restore_request(session: Any, request: Any) -> None:
-    """Put an older approval request back: the framework keeps only those of the last turn that had any."""
+    """Restore an older approval request. The framework keeps only those of the last turn that had any."""
     waiting = session.state.setdefault(_APPROVALS, {}).setdefault("pending_approval_requests", [])
     # A request of another call with the same id must not be approved by this answer.
     waiting[:] = [*(other for other in waiting if other.get("id") != request.id), request.to_dict()]

@@ -1,14 +1,16 @@
-"""Binds context providers to the request of a run."""
+"""Binds context providers to the request of a run, and gives access to the current isolation keys."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
-from frontdesk.abc.target import BindsRequestContext, TargetTurn
-from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.request import ChannelRequest
-from frontdesk.kit.foundry.ids import is_response_id
+from frontdesk.concurrency.current import current_turn
+from frontdesk.foundry.conventions import is_response_id
+from frontdesk.interfaces.target import BindsRequestContext, TargetTurn
+from frontdesk.models.identity import IsolationKeys
+from frontdesk.models.request import ChannelRequest
 from frontdesk.targets.blueprint import agents_in
 
 Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
@@ -24,23 +26,21 @@ class Binding(NamedTuple):
 
 
 def binding(*agents: Any) -> list[Binding]:
-    """Find the context providers of agents that can be bound, each once."""
+    """Return the bindable context providers of agents, each once."""
     providers = {id(provider): provider for agent in agents for provider in providers_of(agent)}
     return [Binding(bound, _names(bound)) for bound in providers.values() if isinstance(bound, BindsRequestContext)]
 
 
 def binding_in(workflow: Any) -> list[Binding]:
-    """Find the context providers of the agents inside a workflow."""
+    """Return the bindable context providers of the agents inside a workflow."""
     return binding(*agents_in(workflow))
 
 
 def asks_for_attributes(bindings: Sequence[Binding]) -> bool:
-    """Tell whether any of them takes the attributes of a request."""
     return any("attributes" in bound.names for bound in bindings)
 
 
 def binding_findings(bindings: Sequence[Binding]) -> Iterator[str]:
-    """Yield a finding for each that can't be called with the arguments that there are."""
     for bound in bindings:
         call = inspect.signature(bound.provider.bind_request_context)
         try:
@@ -53,7 +53,7 @@ def binding_findings(bindings: Sequence[Binding]) -> Iterator[str]:
 
 
 async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitStack) -> None:
-    """Bind context providers to the request of a turn, until the scope is left."""
+    """Bind context providers to the request of a turn, until the scope exits."""
     admitted = turn.admitted
     chat = None if turn.session is None else turn.session.session_id
     if turn.home is not None:
@@ -76,13 +76,12 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
 
 
 def _adopted(request: ChannelRequest) -> str | None:
-    """Return the response that a session is named after, because only the platform has kept it."""
+    """Return the response that a session is named after, because only the platform has its history."""
     key = None if request.session is None else request.session.key
     return key if is_response_id(key) else None
 
 
 def providers_of(agent: Any) -> Sequence[Any]:
-    """Return the context providers of an agent; nothing for anything else."""
     return getattr(agent, "context_providers", None) or ()
 
 
@@ -92,3 +91,25 @@ def _names(provider: BindsRequestContext) -> tuple[str, ...]:
         return _ARGUMENTS
     taken = {parameter.name for parameter in parameters}
     return tuple(name for name in _ARGUMENTS if name in taken)
+
+
+_set_by_hand: ContextVar[IsolationKeys | None] = ContextVar("frontdesk_isolation_keys", default=None)
+
+
+def get_current_isolation_keys() -> IsolationKeys | None:
+    """Return the keys of the current run. `None` outside of a run, or if no trusted platform has sent any."""
+    own = _set_by_hand.get()
+    if own is not None:
+        return own
+    turn = current_turn.get()
+    return None if turn is None else turn.admitted.isolation
+
+
+def set_current_isolation_keys(keys: IsolationKeys) -> Token[IsolationKeys | None]:
+    """Set keys for the current context, for the operator's own code. Reset them with the token."""
+    return _set_by_hand.set(keys)
+
+
+def reset_current_isolation_keys(token: Token[IsolationKeys | None]) -> None:
+    """Restore the isolation keys from before `set_current_isolation_keys` returned this token."""
+    _set_by_hand.reset(token)

@@ -1,6 +1,6 @@
-"""Storage of the checkpoints of workflows, each with the session that saved it.
+"""Workflow checkpoints, stored with the session that saved them.
 
-The framework writes a checkpoint before our record of the run commits. The id in the record decides: a checkpoint that
+The framework writes a checkpoint before the record of the run commits. The id in the record decides: a checkpoint that
 no record names is never restored.
 """
 
@@ -16,11 +16,11 @@ from typing import Any, Protocol, Self
 
 from agent_framework import CheckpointStorage, FileCheckpointStorage, WorkflowCheckpoint, WorkflowCheckpointException
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.session import CheckpointRef
 from frontdesk.errors import UnavailableError
-from frontdesk.kit.names import digest, is_plain_id
+from frontdesk.identifiers import digest, is_plain_id
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
+from frontdesk.models.session import CheckpointRef
 
 _SESSION = "frontdesk_session"
 _ANSWERS = "frontdesk_answers"
@@ -31,7 +31,7 @@ Reached = Callable[[CheckpointRef], Awaitable[None]]
 
 
 class Place(Protocol):
-    """Keeps checkpoints by session and id."""
+    """Stores checkpoints by session and id."""
 
     async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None: ...
 
@@ -41,7 +41,7 @@ class Place(Protocol):
 
 
 class Checkpoints:
-    """The checkpoints of every session, found only by the id that a record names."""
+    """The checkpoints of every session, accessible only by the id in a record."""
 
     def __init__(self, place: Place, *, gives_way: bool = False) -> None:
         self._place = place
@@ -50,12 +50,12 @@ class Checkpoints:
 
     @classmethod
     def in_memory(cls, limit: int = 5_000) -> Self:
-        """Keep checkpoints in this process; beyond `limit`, drop the least recently used."""
+        """Keep checkpoints in this process. Beyond `limit`, drop the least recently used."""
         return cls(_Memory(limit))
 
     @classmethod
     def under(cls, root: Path | str, types: Iterable[type] = (), *, gives_way: bool = False) -> Self:
-        """Keep checkpoints in files, a directory per session; `types` are types that they hold, beside those found."""
+        """Keep checkpoints in files, one directory per session. `types` are held types beyond those found."""
         names = [f"{kind.__module__}:{kind.__qualname__}" for kind in types]
         return cls(_Files(Path(root), names), gives_way=gives_way)
 
@@ -66,11 +66,15 @@ class Checkpoints:
 
     @classmethod
     def of(cls, storage: CheckpointStorage) -> Self:
-        """Keep checkpoints in a storage of the operator's own, from which nothing is deleted."""
+        """Keep checkpoints in the operator's own storage, from which nothing is deleted."""
         return cls(_Shared(storage))
 
+    @property
+    def is_directory(self) -> bool:
+        return isinstance(self._place, _Files)
+
     async def find(self, ref: CheckpointRef) -> WorkflowCheckpoint | None:
-        """Return a checkpoint; `None` if it is not there, can't be read, or is of another session."""
+        """Return a checkpoint, or `None` if it is missing, unreadable, or of another session."""
         try:
             checkpoint = await self._place.load(ref)
         except WorkflowCheckpointException as error:
@@ -81,7 +85,6 @@ class Checkpoints:
         return checkpoint if checkpoint.metadata.get(_SESSION) == _plain(ref.session_id) else None
 
     async def keep(self, session_id: str, checkpoint: WorkflowCheckpoint) -> CheckpointRef:
-        """Save a checkpoint of a session outside of a run."""
         marked = replace(checkpoint, metadata={**checkpoint.metadata, _SESSION: _plain(session_id)})
         try:
             await self._place.save(session_id, marked)
@@ -92,7 +95,7 @@ class Checkpoints:
     def opened(
         self, session_id: str, note: Note, restored: WorkflowCheckpoint | None = None, reached: Reached | None = None
     ) -> "RunStorage":
-        """Open the storage for one run of a session; it calls `note` and `reached` after every save."""
+        """Open the storage for one run of a session. It calls `note` and `reached` after every save."""
         return RunStorage(self._place, session_id, note, restored, reached)
 
 
@@ -148,26 +151,25 @@ class RunStorage:
 
 
 class PauseStorage:
-    """Hold back the checkpoints of a run until it ends, and save the last one only if it is a pause.
+    """Holds back a run's checkpoints until its end, and saves the last one only if it is a pause.
 
-    For a session that remembers by its history: without a pause, a checkpoint holds only what the history has already,
+    It is used for sessions that are restored from their history. Without a pause, a checkpoint duplicates the history,
     and writing it would make each turn cost as much as the whole conversation.
     """
 
     def __init__(self, storage: RunStorage, *, always: bool) -> None:
-        """Save the end of the run too if `always`, because the session is at a pause that it ends."""
+        """Also save the end of the run if `always`, because it ends the session's current pause."""
         self._storage = storage
         self._always = always
         self._last: WorkflowCheckpoint | None = None
 
     @property
     def failure(self) -> Exception | None:
-        """Return the error of the save, if it failed."""
         return self._storage.failure
 
     @property
     def pending(self) -> frozenset[str]:
-        """Return the requests that wait in the last checkpoint, saved or not."""
+        """Return the pending requests in the last checkpoint, saved or not."""
         return frozenset() if self._last is None else frozenset(self._last.pending_request_info_events)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
@@ -178,7 +180,7 @@ class PauseStorage:
         return await self._storage.load(checkpoint_id)
 
     async def save_pause(self) -> None:
-        """Save the pause to which the session returns; call it after the run ends and before it is recorded."""
+        """Save the pause that the session returns to. Call it after the run ends and before it is recorded."""
         last = self._last
         if last is None:
             return
@@ -203,7 +205,7 @@ class ReadOnly:
 
 
 def _plain(session_id: str) -> str:
-    """Return the digest of a session's id, which is safe as the name of a directory."""
+    """Return the digest of a session id, which is safe as a directory name."""
     return digest(session_id)
 
 
@@ -318,11 +320,10 @@ class _Shared:
 
 
 def answers_in(checkpoint: WorkflowCheckpoint) -> Mapping[str, Any]:
-    """Return the answers that were kept with a checkpoint."""
     return checkpoint.metadata.get(_ANSWERS, {})
 
 
 def own_storage(workflow: Any) -> CheckpointStorage | None:
-    """Return the storage that a workflow was built with, if any; the framework has no public name for it."""
+    """Return the storage that a workflow was built with, if any. The framework has no public name for it."""
     context = getattr(workflow, "_runner_context", None)
     return getattr(workflow if context is None else context, "_checkpoint_storage", None)

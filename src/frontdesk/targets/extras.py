@@ -1,11 +1,11 @@
-"""Parts of a request that only some targets take. Pure."""
+"""Request options, tools and outputs that only some targets support. Pure."""
 
 from agent_framework import Message
 
-from frontdesk.abc.target import TargetTurn
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.framework.client_outputs import returned
+from frontdesk.framework.client_outputs import returned
+from frontdesk.interfaces.target import TargetTurn
+from frontdesk.models.request import ChannelRequest
 
 OWN_HISTORY = (
     "target: the agent has a history provider of its own; what that keeps is not committed with the rest of a turn, "
@@ -15,7 +15,7 @@ OWN_HISTORY = (
 
 
 def refuse_extras(request: ChannelRequest, kind: str) -> None:
-    """Refuse options and tools for a target that does not take them."""
+    """Reject options and tools for a target that does not support them."""
     if request.options:
         name = next(iter(request.options))
         raise InvalidRequestError(f"This {kind} does not take {name!r}.", param=name)
@@ -24,7 +24,6 @@ def refuse_extras(request: ChannelRequest, kind: str) -> None:
 
 
 def function_results(turn: TargetTurn) -> list[Message]:
-    """Return the results of the client's own functions, for a target that keeps no checkpoints."""
     request, record = turn.admitted.request, turn.record
     if request.checkpoint_id is not None:
         raise InvalidRequestError("This target keeps no checkpoints.", param="checkpoint_id")

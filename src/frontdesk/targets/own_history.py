@@ -1,8 +1,8 @@
-"""An agent's own history providers, for the time of one turn.
+"""Wraps an agent's own history providers for one turn.
 
-The messages of such a provider are the operator's, and the host reaches them only by the interface of all providers. So
-each turn runs with the providers wrapped: an answer carries its hosting metadata, a turn that is not stored leaves
-nothing, and a branch begins with the messages before it.
+The messages of such a provider belong to the operator, and the host accesses them only by the common provider
+interface. So each turn runs with wrapped providers: an answer gets its hosting metadata, an unstored turn leaves no
+messages, and a branch begins with the earlier messages.
 """
 
 import copy
@@ -11,9 +11,9 @@ from typing import Any
 
 from agent_framework import AgentResponse, AgentSession, HistoryProvider, Message
 
-from frontdesk.abc.target import FollowsResponses, TargetTurn
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.framework.messages import stamped
+from frontdesk.framework.contents import stamped
+from frontdesk.interfaces.target import FollowsResponses, TargetTurn
 
 _NO_BRANCH = (
     "This can't be continued from an earlier place: the agent's own history provider does not tell what was said up to "
@@ -22,7 +22,7 @@ _NO_BRANCH = (
 
 
 async def find_fork(providers: Sequence[Any], turn: TargetTurn) -> None:
-    """Read the messages that a branch takes over from its parent; refuse it if a provider does not return them."""
+    """Read the messages that a branch inherits. Reject the branch if a provider does not return them."""
     record = turn.record
     if record is None or record.parent is None or record.turns or turn.session is None:
         return
@@ -46,7 +46,7 @@ async def find_fork(providers: Sequence[Any], turn: TargetTurn) -> None:
 
 
 def _up_to(messages: Sequence[Message], last: str | None, earlier: set[str | None]) -> Sequence[Message]:
-    """Return the messages up to the end of the turn of message `last`; `earlier` are the ids up to that turn."""
+    """Return the messages up to the end of the turn of message `last`. `earlier` has the ids up to that turn."""
     place = next((place for place, message in enumerate(messages) if message.message_id == last), None)
     if last is None or place is None:
         raise InvalidRequestError(_NO_BRANCH, param="previous_run_id", code="branch_not_possible")
@@ -57,7 +57,7 @@ def _up_to(messages: Sequence[Message], last: str | None, earlier: set[str | Non
 
 
 async def wrapped(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
-    """Return the providers for one turn; a branch that is stored begins with a copy of the messages before it."""
+    """Return the providers for one turn. A stored branch begins with a copy of the preceding messages."""
     session: AgentSession | None = turn.session
     forks: Mapping[str, Sequence[Message]] = turn.fork or {}
     wrapped_providers: list[Any] = []
@@ -76,7 +76,7 @@ async def wrapped(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
 
 
 async def of_turn(agent: Any, turn: TargetTurn) -> Any:
-    """Return a copy of the agent with the providers of one turn; all else is shared with the original."""
+    """Return a copy of the agent with the providers of one turn. All else is shared with the original."""
     own = copy.copy(agent)
     own.context_providers = await wrapped(agent.context_providers, turn)
     return own
@@ -91,7 +91,7 @@ def _loading(providers: Sequence[Any]) -> list[HistoryProvider]:
 
 
 class _OfTurn(HistoryProvider):
-    """A provider in one turn."""
+    """A provider bound to one turn."""
 
     def __init__(self, provider: HistoryProvider, turn: TargetTurn, fork: Sequence[Message], *, stores: bool) -> None:
         super().__init__(provider.source_id)
@@ -128,7 +128,7 @@ class _OfTurn(HistoryProvider):
         return _Context(context, marked)
 
     async def _stamped(self, messages: Sequence[Message]) -> list[Message]:
-        """Return copies with hosting metadata; the result itself is passed on unchanged."""
+        """Return copies with hosting metadata. The result itself is passed on unchanged."""
         answer_hosting = self._turn.answer_hosting
         hosting: Mapping[str, Any] = {} if answer_hosting is None else await answer_hosting()
         return [
@@ -137,8 +137,6 @@ class _OfTurn(HistoryProvider):
 
 
 class _Context:
-    """The context of a run, with another response."""
-
     def __init__(self, context: Any, response: AgentResponse[Any]) -> None:
         self._context = context
         self.response = response

@@ -3,29 +3,114 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from hmac import compare_digest
-from typing import Any
+from typing import Any, cast
 
 from agent_framework import AgentExecutor, Content, Message, WorkflowCheckpoint
 
-from frontdesk.abc.target import GivenUp, TargetTurn
-from frontdesk.approvals.pending import digest
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.request import ChannelRequest, ClientOutput
-from frontdesk.data.session import CheckpointRef, SessionRecord
+from frontdesk.approvals.extraction import digest
+from frontdesk.chat.i18n.wording import ENGLISH_WORDING
 from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
+    Phrase,
     SessionRequiredError,
     TargetError,
     UnsupportedError,
 )
-from frontdesk.kit.framework.client_outputs import as_results, taken
-from frontdesk.kit.framework.workflow_requests import Request, approvals_in, call_id_of, calls_in, is_approval
+from frontdesk.framework.client_outputs import as_results, taken
+from frontdesk.framework.request_forms import FORM, check, form_of
+from frontdesk.framework.workflow_requests import (
+    CHOICE,
+    QUESTION,
+    Choice,
+    Request,
+    approvals_in,
+    call_id_of,
+    calls_in,
+    choices_of,
+    chosen,
+    is_approval,
+    short_name,
+    wanted_phrase,
+)
+from frontdesk.interfaces.target import GivenUp, TargetTurn
 from frontdesk.loggers import runs as log
-from frontdesk.targets.chat_answers import answer_of_chat, presses_choice
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.request import AdmittedRequest, ChannelRequest, ClientOutput
+from frontdesk.models.session import CheckpointRef, SessionRecord
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
-from frontdesk.targets.typed_input import fit_answer
+from frontdesk.targets.typed_input import fit_answer, is_of
+
+_NOT_OPEN = "This question is not open any more."
+
+
+def presses_choice(request: ChannelRequest) -> bool:
+    return QUESTION in request.attributes
+
+
+def answer_of_chat(admitted: AdmittedRequest, calls: Sequence[Request]) -> AdmittedRequest:
+    """Return a request as the answer to one of the open questions: that of its button, else the first.
+
+    A message that does not fit is rejected, and the question stays open.
+    """
+    request = admitted.request
+    call = _pressed(request, calls) if presses_choice(request) else calls[0]
+    output = ClientOutput(call_id=call_id_of(call), output=_value(request, call))
+    return admitted.with_request(client_outputs=(output,), input=None)
+
+
+def _pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
+    for call in calls:
+        if short_name(call_id_of(call)) == request.attributes[QUESTION]:
+            return call
+    raise NotFoundError(_NOT_OPEN)
+
+
+def _value(request: ChannelRequest, call: Request) -> Any:
+    wanted: Any = call.response_type
+    choices = choices_of(wanted)
+    if FORM in request.attributes:
+        return _form_value(request.attributes[FORM], wanted, call_id_of(call))
+    if presses_choice(request):
+        number = request.attributes.get(CHOICE)
+        if not isinstance(number, int) or not 0 <= number < len(choices):
+            raise NotFoundError(_NOT_OPEN)
+        return choices[number].value
+    said = request.input
+    if isinstance(said, Message) and is_of(said, wanted):
+        return said
+    text = said.text if isinstance(said, Message) else said
+    if not isinstance(text, str) or not text.strip():
+        raise _no_answer(wanted, choices)
+    choice = chosen(choices, text)
+    if choice is not None:
+        return choice.value
+    try:
+        fit_answer(text, wanted, call_id_of(call))
+    except InvalidRequestError:
+        raise _no_answer(wanted, choices) from None
+    return text
+
+
+def _form_value(values: Any, wanted: Any, name: str) -> Any:
+    """Return the values of a form, validated again: the form was only displayed, the type is authoritative."""
+    fields = form_of(wanted)
+    if not fields or not isinstance(values, Mapping):
+        raise NotFoundError(_NOT_OPEN)
+    given = dict(cast("Mapping[str, Any]", values))
+    problems = check(fields, given)
+    if problems:
+        raise InvalidRequestError(problems[0].sentence, param="input")
+    fit_answer(given, wanted, name)
+    return given
+
+
+def _no_answer(wanted: Any, choices: Sequence[Choice]) -> InvalidRequestError:
+    answer = wanted_phrase(wanted, [choice.label for choice in choices]) or Phrase("question.text")
+    phrase = Phrase("question.first", {"answer": answer})
+    return InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input").saying(phrase.key, **phrase.values)
+
 
 _MAY_NOT_PAUSE = "The workflow asked for more information, and it was built so that it can't be paused."
 _NOWHERE_TO_WAIT = "The workflow asks for something, and without a session nothing can wait for the answer."
@@ -52,17 +137,14 @@ class Plan:
 
     @property
     def checkpoint_id(self) -> str | None:
-        """Return the id of the checkpoint to begin with."""
         return None if self.checkpoint is None else self.checkpoint.checkpoint_id
 
     @property
     def keeps(self) -> bool:
-        """Tell whether the run's checkpoints are kept."""
         return isinstance(self.storage, (RunStorage, PauseStorage))
 
     @property
     def failure(self) -> Exception | None:
-        """Return the error of the last checkpoint that could not be saved."""
         return self.storage.failure if isinstance(self.storage, (RunStorage, PauseStorage)) else None
 
     @property
@@ -71,12 +153,12 @@ class Plan:
         return None if self.failure else self._last
 
     def saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
-        """Record a checkpoint that was saved; one with undelivered messages is not an end."""
+        """Record a saved checkpoint. One with undelivered messages is not an end."""
         self._last = None if any(checkpoint.messages.values()) else ref
         self.pending = dict(checkpoint.pending_request_info_events)
 
     def answers(self, messages: Sequence[Message], workflow: Any) -> dict[str, Any]:
-        """Return the answers with which the run resumes; approvals come from its messages."""
+        """Return the answers with which the run resumes. Approvals come from its messages."""
         approvals: dict[str, Any] = {}
         for message in messages:
             for content in message.contents:
@@ -90,7 +172,7 @@ class Plan:
         return answers
 
     def _asks_agent(self, request_id: str, workflow: Any) -> bool:
-        """Tell whether a request is that of an agent; an executor of another kind takes a yes or a no."""
+        """Return True if a request is an agent's. Executors of other kinds take a yes or a no."""
         pending = {} if self.checkpoint is None else self.checkpoint.pending_request_info_events
         executors: Any = getattr(workflow, "executors", None) or {}
         asked = pending.get(request_id)
@@ -98,7 +180,7 @@ class Plan:
 
 
 def _rejected(answer: Content, reason: str) -> Content:
-    """Return a no with its reason as the result of the call, because the framework's own has no room for one."""
+    """Return a rejection as the call's result. The framework's own rejection has no field for a reason."""
     call = answer.function_call
     return Content.from_function_result(
         call_id=str((answer if call is None else call).call_id),
@@ -107,14 +189,12 @@ def _rejected(answer: Content, reason: str) -> Content:
 
 
 class Resumption:
-    """Plans runs for one workflow."""
-
     def __init__(
         self, checkpoints: Checkpoints, signature: Callable[[], str | None], *, replays: bool, anew: bool = False
     ) -> None:
-        """Compare versions of the workflow by `signature`; `replays` says that it is resumed by a replay.
+        """Compare workflow versions by `signature`. `replays` means that it is resumed by a replay.
 
-        `anew` says that its session remembers by its history: then only a pause is kept and restored.
+        `anew` means that its session is restored from its history. Then only a pause is kept and restored.
         """
         self._checkpoints = checkpoints
         self._signature = signature
@@ -122,7 +202,7 @@ class Resumption:
         self._anew = anew
 
     async def plan(self, turn: TargetTurn) -> Plan:
-        """Plan how the turn resumes; refuse answers that do not fit, and use up no approval."""
+        """Plan how the turn resumes. Reject answers that do not fit, and use up no approval."""
         request, record = turn.admitted.request, turn.record
         if self._anew and request.checkpoint_id is not None:
             raise InvalidRequestError("This target has no checkpoints to go back to.", param="checkpoint_id")
@@ -160,7 +240,6 @@ class Resumption:
         return plan
 
     async def give_up(self, record: SessionRecord) -> GivenUp | None:
-        """Return what a session becomes without its open questions; `None` if it has none."""
         ref = record.checkpoint
         checkpoint = None if ref is None else await self._checkpoints.find(ref)
         if checkpoint is None or checkpoint.graph_signature_hash != self._signature():
@@ -211,7 +290,6 @@ class Resumption:
     async def _before_message(
         self, turn: TargetTurn, record: SessionRecord, checkpoint: WorkflowCheckpoint | None
     ) -> WorkflowCheckpoint | None:
-        """Return the checkpoint to restore before a message is taken."""
         if checkpoint is None:
             return None
         if any(checkpoint.messages.values()):
@@ -235,7 +313,7 @@ class Resumption:
 
 
 def _hear_answer(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> ChannelRequest:
-    """Take what was said in a chat for the answer to an open question; return the request as it is now."""
+    """Interpret a chat message as the answer to an open question. Return the changed request."""
     request = turn.admitted.request
     calls = [] if checkpoint is None else calls_in(_waiting(checkpoint))
     if request.client_outputs or request.approvals or not (calls or presses_choice(request)):
@@ -278,7 +356,7 @@ def _answered(
 
 
 def _need_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]) -> None:
-    """Refuse an approval if the call that waits under its id in the checkpoint is not the one that was shown."""
+    """Reject an approval if its pending call in the checkpoint is not the one that was shown."""
     waiting = approvals_in([] if checkpoint is None else checkpoint.pending_request_info_events.values())
     requests = {str(content.id): content for content in waiting}
     for question in questions:
@@ -287,7 +365,7 @@ def _need_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[
 
 
 def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:
-    """Raise if the pause of a result that waits for answers was not saved."""
+    """Raise if a result waits for answers and its pause was not saved."""
     if resumption is None:
         raise UnsupportedError(_MAY_NOT_PAUSE)
     if not plan.keeps:
@@ -303,7 +381,6 @@ def _once(message: str) -> ConflictError:
 
 
 def _holds_approval(checkpoint: WorkflowCheckpoint) -> bool:
-    """Tell whether resuming from a checkpoint would use an approval once more."""
     undelivered = (message.data for messages in checkpoint.messages.values() for message in messages)
     given = (*undelivered, *answers_in(checkpoint).values())
     return any(isinstance(value, Content) and value.type == "function_approval_response" for value in given)
@@ -318,7 +395,7 @@ def _fitted(call: Request, given: ClientOutput) -> Any:
 
 
 async def _open_name(turn: TargetTurn, record: SessionRecord, request: Request) -> str | None:
-    """Return the id under which a request can still be answered, if it can; an approval can until its tool begins."""
+    """Return the id under which a request can be answered, if it still can. Approvals can until their tool begins."""
     if not is_approval(request):
         return call_id_of(request)
     target_id = str(request.data.id)

@@ -1,4 +1,4 @@
-"""Streams of a target, closed in whatever way they end."""
+"""Streams of a target, which are closed in every case."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -6,14 +6,14 @@ from typing import Any
 
 from agent_framework import AgentResponse, ResponseStream
 
-from frontdesk.kit.framework.types import is_generator, is_response_stream
+from frontdesk.framework.types import is_generator, is_response_stream
 
 Done = Callable[[Any], Any]
 """A function that records the result, and returns it."""
 
 
 class FrameworkStream:
-    """A `ResponseStream`, which collects its updates and makes the result itself."""
+    """A `ResponseStream`, which collects its updates and builds the result itself."""
 
     __slots__ = ("_done", "_scope", "_stream")
 
@@ -37,7 +37,7 @@ class FrameworkStream:
 
 
 class PlainStream:
-    """Any other async iterable of updates; the result is put together from them."""
+    """Any other async iterable of updates. The result is built from them."""
 
     __slots__ = ("_done", "_iterator", "_scope", "_updates")
 
@@ -68,7 +68,6 @@ class PlainStream:
 def as_stream(
     stream: AsyncIterable[Any], done: Done, scope: AsyncExitStack | None = None
 ) -> FrameworkStream | PlainStream:
-    """Wrap a stream of the framework, or any other async iterable of updates."""
     if is_response_stream(stream):
         return FrameworkStream(stream, done, scope)
     return PlainStream(stream, done, scope)

@@ -1,4 +1,4 @@
-"""Fits input and answers to the types that a workflow takes."""
+"""Converts input and answers to the types that a workflow accepts."""
 
 from collections.abc import Sequence
 from types import UnionType
@@ -9,7 +9,7 @@ from agent_framework import Content, Message
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.framework.messages import said
+from frontdesk.framework.contents import said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
@@ -30,7 +30,7 @@ def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
 
 
 def is_of(value: Any, wanted: Any) -> bool:
-    """Tell whether a value has a type, with the arguments of generics."""
+    """Return True if a value has a type, including the arguments of generics."""
     if wanted is Any:
         return True
     origin, arguments = get_origin(wanted), get_args(wanted)
@@ -49,7 +49,7 @@ def is_of(value: Any, wanted: Any) -> bool:
 
 
 def fit_answer(value: Any, wanted: Any, name: str) -> Any:
-    """Return an answer from the wire as the type that was asked for: itself, as a message, or read from its JSON."""
+    """Convert a received answer to the requested type: as is, as a message, or parsed from its JSON."""
     value = _text_of(value)
     if is_of(value, wanted):
         return value
@@ -69,7 +69,6 @@ def fit_answer(value: Any, wanted: Any, name: str) -> Any:
 
 
 def _text_of(value: Any) -> Any:
-    """Join an answer that came as parts of text."""
     parts = cast("list[Any]", value) if isinstance(value, list) else []
     if parts and all(isinstance(part, Content) and part.type == "text" for part in parts):
         return "".join(part.text or "" for part in parts)
@@ -77,7 +76,7 @@ def _text_of(value: Any) -> Any:
 
 
 def _json_forms(value: Any) -> list[bytes]:
-    """Return the JSON that a value may be: a text is JSON itself, or a value that JSON writes as a text."""
+    """Return the possible JSON of a value. A string is JSON itself, or a value that JSON encodes as a string."""
     try:
         plain = msgspec.json.encode(value)
         return [value.encode(), plain] if isinstance(value, str) else [plain]

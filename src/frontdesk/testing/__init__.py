@@ -1,73 +1,28 @@
-"""The testing kit for hosts, channels and stores; each part is imported when it is first used.
+"""Deprecated aliases of the distribution `frontdesk-testing`. Version 0.3 removes them.
 
-`frontdesk.testing.strategies` needs Hypothesis; the contracts need pytest and pytest-asyncio.
+`frontdesk.testing.name` is `frontdesk_testing.name`, and `frontdesk.testing.module` is `frontdesk_testing.module`. The
+exception is `ScriptedChatClient`, which is in `frontdesk.scripted`.
 """
 
+import sys
+import warnings
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from frontdesk.testing.agents import EchoAgent as EchoAgent
-    from frontdesk.testing.agents import FailingAgent as FailingAgent
-    from frontdesk.testing.agents import GatedAgent as GatedAgent
-    from frontdesk.testing.agents import ScriptedChatClient as ScriptedChatClient
-    from frontdesk.testing.auth_contract import AuthContract as AuthContract
-    from frontdesk.testing.channel_contract import ChannelContract as ChannelContract
-    from frontdesk.testing.chat_contract import ChatContract as ChatContract
-    from frontdesk.testing.chat_platform import ChatFile as ChatFile
-    from frontdesk.testing.chat_platform import ChatPerson as ChatPerson
-    from frontdesk.testing.chat_platform import FakePlatform as FakePlatform
-    from frontdesk.testing.chat_platform import MembershipPlatform as MembershipPlatform
-    from frontdesk.testing.chat_platform import ShownMessage as ShownMessage
-    from frontdesk.testing.clock import FakeClock as FakeClock
-    from frontdesk.testing.crash import CRASH_POINTS as CRASH_POINTS
-    from frontdesk.testing.crash import CrashPlan as CrashPlan
-    from frontdesk.testing.crash import crashing as crashing
-    from frontdesk.testing.ids import FakeIds as FakeIds
-    from frontdesk.testing.proxy import TcpProxy as TcpProxy
-    from frontdesk.testing.runner_contract import RunnerContract as RunnerContract
-    from frontdesk.testing.server import HostClient as HostClient
-    from frontdesk.testing.server import serving as serving
-    from frontdesk.testing.server import serving_app as serving_app
-    from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
-    from frontdesk.testing.sse import parse_sse as parse_sse
-    from frontdesk.testing.store_contract import StoreContract as StoreContract
-    from frontdesk.testing.telemetry import RecordedSpan as RecordedSpan
-    from frontdesk.testing.telemetry import RecordingTelemetry as RecordingTelemetry
+from frontdesk.errors.base import install_hint
 
-_HOME = {
-    "AuthContract": "auth_contract",
-    "CRASH_POINTS": "crash",
-    "ChannelContract": "channel_contract",
-    "ChatContract": "chat_contract",
-    "ChatFile": "chat_platform",
-    "ChatPerson": "chat_platform",
-    "CrashPlan": "crash",
-    "EchoAgent": "agents",
-    "FailingAgent": "agents",
-    "FakeClock": "clock",
-    "FakeIds": "ids",
-    "FakePlatform": "chat_platform",
-    "GatedAgent": "agents",
-    "HostClient": "server",
-    "MembershipPlatform": "chat_platform",
-    "RecordedSpan": "telemetry",
-    "RecordingTelemetry": "telemetry",
-    "RunnerContract": "runner_contract",
-    "ScriptedChatClient": "agents",
-    "ServerSentEvent": "sse",
-    "ShownMessage": "chat_platform",
-    "StoreContract": "store_contract",
-    "TcpProxy": "proxy",
-    "crashing": "crash",
-    "parse_sse": "sse",
-    "serving": "server",
-    "serving_app": "server",
-}
+_OLD, _NEW = __name__, "frontdesk_testing"
 
+# Names that `__getattr__` resolves.
+# pyright: reportUnsupportedDunderAll=false
 __all__ = [
-    "AuthContract",
     "CRASH_POINTS",
+    "AuthContract",
     "ChannelContract",
     "ChatContract",
     "ChatFile",
@@ -97,13 +52,77 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'frontdesk.testing' has no attribute {name!r}")
-    value = getattr(import_module(f"frontdesk.testing.{home}"), name)
-    globals()[name] = value
-    return value
+    if name not in __all__:
+        raise AttributeError(f"module {_OLD!r} has no attribute {name!r}")
+    module = "frontdesk.scripted" if name == "ScriptedChatClient" else _NEW
+    warnings.warn(
+        f"{_OLD}.{name} is deprecated. Import {name} from {module}.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(_import(module), name)
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != _NEW:
+            raise
+        raise _missing(name) from None
+
+
+def _missing(name: str) -> ModuleNotFoundError:
+    hint = install_hint("testing")
+    return ModuleNotFoundError(f"{name} is in the package frontdesk-testing, which is not installed: {hint}", name=_NEW)
+
+
+class _Alias(MetaPathFinder, InspectLoader):
+    """Imports `frontdesk.testing.x` as the module `frontdesk_testing.x`, also for `python -m`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(f"{_OLD}."):
+            return None
+        found = self._find(fullname)
+        if found is None:
+            return None
+        spec = ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
+        spec.origin = found.origin
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        new = _new_name(module.__name__)
+        warnings.warn(f"{module.__name__} is deprecated. Import {new}.", DeprecationWarning, stacklevel=2)
+        # The import system takes the module from here: both names are one module, whose classes are the same.
+        sys.modules[module.__name__] = _import(new)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        found = self._find(fullname)
+        return None if found is None else cast("InspectLoader", found.loader).get_code(found.name)
+
+    def get_source(self, fullname: str) -> str | None:
+        found = self._find(fullname)
+        return None if found is None else cast("InspectLoader", found.loader).get_source(found.name)
+
+    def _find(self, fullname: str) -> ModuleSpec | None:
+        new = _new_name(fullname)
+        try:
+            return find_spec(new)
+        except ModuleNotFoundError as error:
+            if error.name != _NEW:
+                raise
+            raise _missing(new) from None
+
+
+def _new_name(old: str) -> str:
+    return _NEW + old.removeprefix(_OLD)
+
+
+# Before the finder of files: the path of an aliased package is that of the new one, which would load its modules twice.
+sys.meta_path.insert(0, _Alias())

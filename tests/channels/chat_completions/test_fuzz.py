@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
-from frontdesk.testing.internals import active_runs
+from frontdesk_testing.internals import active_runs
 from tests.examples import examples
 from tests.scenarios.responses.cast import answering, call
 

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.chat_completions.config import ChatCompletionsConfig
 from frontdesk.channels.chat_completions.parse import Parser, decode
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.openai.custom_tools import custom_tool, input_arguments, input_of
-from frontdesk.kit.openai.tool_names import MAX_TOOLS
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.request import ChannelRequest
+from frontdesk.openai.tools import MAX_TOOLS, custom_tool, input_arguments, input_of
 
 HI = {"role": "user", "content": "hi"}
 TARGET = TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",))
@@ -60,7 +59,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         ),
     ],
     "messages[0].content[0].image_url": [
-        said({"role": "user", "content": [{"type": "image_url", "image_url": "https://a.example/b.png"}]}),
+        said({"role": "user", "content": [{"type": "image_url", "image_url": 7}]}),
         said({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "ftp://a.example"}}]}),
     ],
     "messages[0].content[0].file_id": [said({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]})],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from frontdesk import AgentFrameworkHost, InMemoryStateStore
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.examples import examples
 
 STORES: dict[str, Callable[[str], Any]] = {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from frontdesk.channels.invocations.parse import approval_of, decode, to_request
 from frontdesk.channels.invocations.render import error_body
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.names import is_plain_id
+from frontdesk.identifiers import is_plain_id
+from frontdesk.models.request import ChannelRequest
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

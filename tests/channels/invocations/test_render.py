@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.invocations.render import Renderer, encode
-from frontdesk.data.run import RunRecord
+from frontdesk.models.run import RunRecord
 from tests.channels import plain_answers
 
 RUN = RunRecord(run_id="r", owner="o", channel="c", status="completed", created_at=0.0)

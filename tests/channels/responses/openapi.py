@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.channels.responses import wire
+from frontdesk.channels.responses import schema
 
 _REF = "#/components/schemas/{name}"
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -38,7 +38,7 @@ _ERRORS_OF_A_BODY = {
 class Envelope(msgspec.Struct):
     """Every error."""
 
-    error: wire.ErrorOut
+    error: schema.ErrorOut
 
 
 class InputPage(msgspec.Struct):
@@ -76,20 +76,20 @@ class ModelPage(msgspec.Struct):
 
 
 _OUTPUT = (
-    wire.MessageItem,
-    wire.ReasoningItem,
-    wire.FunctionCallItem,
-    wire.CustomCallItem,
-    wire.ApprovalItem,
-    wire.HostCallItem,
-    wire.ImageItem,
+    schema.MessageItem,
+    schema.ReasoningItem,
+    schema.FunctionCallItem,
+    schema.CustomCallItem,
+    schema.ApprovalItem,
+    schema.HostCallItem,
+    schema.ImageItem,
 )
 _TYPES = (
-    wire.CreateBody,
-    wire.CompactBody,
-    wire.ResponseOut,
-    wire.CompactionOut,
-    wire.CompactionItem,
+    schema.CreateBody,
+    schema.CompactBody,
+    schema.ResponseOut,
+    schema.CompactionOut,
+    schema.CompactionItem,
     Envelope,
     InputPage,
     Deleted,
@@ -210,7 +210,14 @@ def _function() -> dict[str, Any]:
 
 def _refine_output(parts: dict[str, Any]) -> None:
     """Everything that goes out is complete, and has nothing more."""
-    for kind in (wire.ResponseOut, wire.CompactionOut, wire.CompactionItem, wire.Usage, wire.ErrorOut, *_OUTPUT):
+    for kind in (
+        schema.ResponseOut,
+        schema.CompactionOut,
+        schema.CompactionItem,
+        schema.Usage,
+        schema.ErrorOut,
+        *_OUTPUT,
+    ):
         part = parts[kind.__name__]
         optional = {field.encode_name for field in msgspec.structs.fields(kind) if field.default is msgspec.UNSET}
         part["required"] = sorted(set(part["properties"]) - optional)

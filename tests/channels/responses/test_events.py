@@ -8,12 +8,12 @@ from agent_framework import AgentResponse, AgentResponseUpdate, Content
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.client import Script
-from frontdesk.channels.responses.config import HostRules, HostTools, ResponsesConfig
+from frontdesk.channels.responses.config import HostTools, ResponsesConfig
 from frontdesk.channels.responses.render import Renderer
-from frontdesk.data.run import RunFailure, RunRecord
-from frontdesk.kit.openai.answers import encode
+from frontdesk.channels.responses.writer import Script
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.run import RunFailure, RunRecord
+from frontdesk.openai.bodies import encode
 from tests.channels.responses.contents import CLIENT_TOOLS, updates
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.tap import judge_event, judge_response, read_events
@@ -31,7 +31,7 @@ FAILED = RUN.replace(status="failed", finished_at=2.5, failure=RunFailure(code="
 
 
 def _renderer(host_tools: HostTools = "hide") -> Renderer:
-    return Renderer(ResponsesConfig(own=HostRules(host_tools)), TargetInfo(name="Concierge", kind="agent"))
+    return Renderer(ResponsesConfig(host_tools=host_tools), TargetInfo(name="Concierge", kind="agent"))
 
 
 def _told(renderer: Renderer, pieces: list[AgentResponseUpdate], run: RunRecord, result: Any) -> list[dict[str, Any]]:
@@ -72,7 +72,12 @@ def test_a_run_that_fails_half_way_still_ends_every_item(
     events = _told(_renderer(host_tools), pieces, FAILED, None)
     assert wrong_sequence(events) == []
     assert events[-1]["type"] == "response.failed"
-    assert events[-1]["response"]["error"] == {"code": "server_error", "message": "It failed."}
+    assert events[-1]["response"]["error"] == {
+        "code": "invalid_prompt",
+        "message": "It failed.",
+        "type": "server_error",
+        "param": None,
+    }
 
 
 def _copies(pieces: list[AgentResponseUpdate]) -> list[AgentResponseUpdate]:

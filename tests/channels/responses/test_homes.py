@@ -7,11 +7,11 @@ import pytest
 from agent_framework import AgentResponse, Content, Message
 from agent_framework._types import ContentType
 
-from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.config import HostRules, ResponsesConfig
+from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.render import Renderer
-from frontdesk.data.run import RunRecord
-from frontdesk.kit.openai.answers import encode
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.bodies import encode
 from tests.channels.responses.contents import PIXEL
 
 PICTURE = Content.from_uri(PIXEL, media_type="image/png")
@@ -104,7 +104,7 @@ def test_every_kind_is_in_the_list() -> None:
 
 
 def _response(contents: list[Content]) -> dict[str, Any]:
-    renderer = Renderer(ResponsesConfig(own=HostRules("full")), TargetInfo(name="Concierge", kind="agent"))
+    renderer = Renderer(ResponsesConfig(host_tools="full"), TargetInfo(name="Concierge", kind="agent"))
     run = RunRecord(
         run_id="resp_1",
         owner="me",

@@ -10,16 +10,16 @@ from agent_framework import Message
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import error_body, input_items
-from frontdesk.channels.responses.wire import CreateBody
-from frontdesk.data.request import ChannelRequest
-from frontdesk.data.run import RunRecord
+from frontdesk.channels.responses.schema import CreateBody
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.openai.answers import encode
-from frontdesk.kit.openai.items import read_items, reference
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.bodies import encode
+from frontdesk.openai.items import read_items, reference
 
 TARGETS = [
     TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",)),

@@ -5,11 +5,11 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 from hypothesis import given
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.render import Renderer
-from frontdesk.data.run import RunRecord
-from frontdesk.kit.openai.answers import encode
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.bodies import encode
 from tests.channels import plain_answers
 
 RENDERER = Renderer(ResponsesConfig(), TargetInfo(name="100% model", kind="agent"))

@@ -7,11 +7,11 @@ from agent_framework import AgentResponse, Content, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.responses.memory import MOST_KEPT, Kept, Memory, Space
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.request import ChannelRequest, ClientOutput
-from frontdesk.data.run import RunRecord
+from frontdesk.channels.responses.socket import MOST_KEPT, Kept, Memory, Space
 from frontdesk.errors import InvalidRequestError
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.request import ChannelRequest, ClientOutput
+from frontdesk.models.run import RunRecord
 
 
 def kept(size: int = 1, **more: Any) -> Kept:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES
-from frontdesk.testing.telegram import FakeTelegram, Upload, fake_telegram
+from frontdesk_testing.telegram import FakeTelegram, Upload, fake_telegram
 from tests.channels.telegram.twins import CHAT, NEWER, OURS, Theirs, our_call, their_call
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from frontdesk.channels.telegram.client import BotClient, FloodWaits
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.outbound.multipart import FormFile
-from tests.kit.outbound.origin import Origin, ok, serving
+from frontdesk.outbound.platform import FormFile
+from frontdesk.secret import Secret
+from tests.outbound.origin import Origin, ok, serving
 
 TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
 BOT = f"/bot{TOKEN}"

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.client import UPLOAD_SECONDS
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.secret import Secret
+from frontdesk_testing import EchoAgent
 from tests.scenarios.stores import new_store
 
 TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
@@ -25,6 +25,7 @@ def made(**settings: Any) -> TelegramChannel:
     [
         {},
         {"bot_token": Secret(TOKEN)},
+        {"secret_token": ""},
         {"public_url": "https://desk.example.com"},
         {"public_url": "https://desk.example.com:8443/below"},
         {"public_url": "http://127.0.0.1:8000", "api_url": "http://127.0.0.1:8081"},
@@ -42,7 +43,6 @@ def test_good_settings(settings: dict[str, Any]) -> None:
     [
         ({"bot_token": ""}, "bot_token must be the token"),
         ({"bot_token": "not a token"}, "bot_token must be the token"),
-        ({"secret_token": ""}, "secret_token must have 16"),
         ({"secret_token": "short"}, "secret_token must have 16"),
         ({"secret_token": "long enough, but with spaces"}, "secret_token must have 16"),
         ({"public_url": "http://desk.example.com"}, "public_url must be https"),

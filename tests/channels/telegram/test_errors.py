@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.telegram.errors import ChatMigratedError, read_answer
+from frontdesk.channels.telegram.client import ChatMigratedError, read_answer
 from frontdesk.errors import (
     PushError,
     PushLimitedError,
@@ -15,7 +15,7 @@ from frontdesk.errors import (
     PushNotModifiedError,
     PushRefusedError,
 )
-from frontdesk.kit.outbound.platform import PlatformResponse
+from frontdesk.outbound.platform import PlatformResponse
 
 
 def refused(status: int, description: str, **parameters: int) -> PushError:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from frontdesk.channels.telegram.parse import read_update
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES, Update
+from frontdesk.chat.messages import Click, Command, ConversationMove, InboundMessage, MembershipChange, Quote
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.messages import Click, Command, ConversationMove, InboundMessage, MembershipChange, Quote
 from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, said, update
 from tests.examples import examples
 

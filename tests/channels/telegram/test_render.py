@@ -10,14 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ChannelCommand
-from frontdesk.channels.telegram.render import ApiCall, draft_call, edit_call, media_calls, menu_call, send_calls
-from frontdesk.kit.chat.commands import Menu
-from frontdesk.kit.chat.markdown import Entities, parse, split, to_blocks
-from frontdesk.kit.chat.messages import Button, Destination, OutboundFile, OutboundMessage
-from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.testing.telegram import FakeTelegram
+from frontdesk.channels.telegram.render import (
+    ApiCall,
+    draft_call,
+    edit_call,
+    media_calls,
+    menu_call,
+    remove_buttons_call,
+    send_calls,
+)
+from frontdesk.chat.commands import Menu
+from frontdesk.chat.messages import Button, Destination, OutboundFile, OutboundMessage
+from frontdesk.chat.rendering import Renderer
+from frontdesk.markdown import Entities, parse, split, to_blocks
+from frontdesk_testing.telegram import FakeTelegram
 from tests.examples import examples
-from tests.kit.chat.markdown.samples import ANY_TEXTS, shown_words, words
+from tests.markdown.samples import ANY_TEXTS, shown_words, words
 
 HERE = Destination(chat_id="-100", thread_id="5", kind="group")
 
@@ -186,7 +194,7 @@ def test_an_edit_names_no_topic_and_without_a_text_only_takes_the_buttons() -> N
     edit = edit_call("3", OutboundMessage(text="Done"), HERE)
     assert (edit.method, edit.params["chat_id"], edit.params["message_id"]) == ("editMessageText", -100, 3)
     assert "message_thread_id" not in edit.params
-    bare = edit_call("3", OutboundMessage(), HERE)
+    bare = remove_buttons_call("3", HERE)
     assert (bare.method, bare.params["reply_markup"]) == ("editMessageReplyMarkup", {"inline_keyboard": []})
 
 

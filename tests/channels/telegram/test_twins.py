@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import telegram as ptb
 
-from frontdesk.testing.telegram import FakeTelegram
+from frontdesk_testing.telegram import FakeTelegram
 from tests.channels.telegram.twins import CHAT, OURS, Theirs, our_call, their_call
 
 NO_PREVIEW = ptb.LinkPreviewOptions(is_disabled=True)

@@ -7,10 +7,10 @@ from typing import Any
 from frontdesk import ChannelCommand
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.render import draft_call
-from frontdesk.kit.chat.commands import Menu
-from frontdesk.kit.chat.markdown import Entity, parse, to_blocks
-from frontdesk.kit.chat.messages import Button, Destination, OutboundFile, OutboundMessage
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
+from frontdesk.chat.commands import Menu
+from frontdesk.chat.messages import Button, Destination, OutboundFile, OutboundMessage
+from frontdesk.markdown import Entity, parse, to_blocks
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 
 CHAT = 42
 PLACE = Destination(chat_id=str(CHAT))
@@ -46,7 +46,7 @@ OURS: dict[str, Ours] = {
     "a text": lambda channel, sent: channel.send(said(), PLACE, "k"),
     "a reply with buttons": lambda channel, sent: channel.send(said(buttons=KEYS, reply_to=str(sent)), PLACE, "k"),
     "an edit": lambda channel, sent: channel.edit(str(sent), said(buttons=KEYS), PLACE),
-    "buttons off": lambda channel, sent: channel.edit(str(sent), OutboundMessage(), PLACE),
+    "buttons off": lambda channel, sent: channel.remove_buttons(str(sent), PLACE),
     "a removal": lambda channel, sent: channel.delete(str(sent), PLACE),
     "a photo with a caption": lambda channel, sent: channel.send(
         said(media=(file("image/png", b"1", "a.png"),)), PLACE, "k"

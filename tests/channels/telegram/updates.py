@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from frontdesk.channels.telegram.parse import read_update
-from frontdesk.kit.chat.messages import BotIdentity, InboundMessage
+from frontdesk.chat.messages import BotIdentity, InboundMessage
 
 BOT = BotIdentity(id="7", name="desk_bot")
 ANN = {"id": 1, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann", "language_code": "de"}

@@ -10,7 +10,7 @@ from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.scenarios.desk import until
 
 

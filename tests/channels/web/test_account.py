@@ -11,10 +11,10 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, AuthPolicy, OneTimeCodeIdentityLinker, ResponseTarget
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.channels.web import elsewhere as elsewhere_module
-from frontdesk.data.request import ChannelRequest
-from frontdesk.testing import EchoAgent, serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.channels.web import account as elsewhere_module
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing import EchoAgent, serving
+from frontdesk_testing.messages import MessageChannel
 from tests.channels.web.visiting import DEADLINE, Visitor, visiting, web_host
 from tests.contracts.message_platform import SECRET, driven_platform
 

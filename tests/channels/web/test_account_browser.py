@@ -14,10 +14,11 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
-from frontdesk.testing import EchoAgent, serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk_testing import EchoAgent, serving
+from frontdesk_testing.messages import MessageChannel
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.browsing import ANSWER, violations_on_both
+from tests.channels.web.listening import focused
 from tests.channels.web.test_account import tell
 from tests.channels.web.test_browser import axe, opened, say, shown, violations
 from tests.contracts.message_platform import SECRET, driven_platform
@@ -54,7 +55,7 @@ async def reopen(tab: Tab) -> None:
 
 
 async def press(tab: Tab, name: str) -> None:
-    await tab.page.locator(PANEL).get_by_role("button", name=name).click()
+    await tab.page.locator(PANEL).get_by_role("button", name=name, disabled=False).click()
 
 
 async def enter(tab: Tab, code: str) -> None:
@@ -74,6 +75,8 @@ async def test_a_code_is_refused_and_another_links_two_devices(new_tab: Any, url
         await panel(tab)
     await press(desk, "Show a code")
     code = await desk.page.inner_text(f"{CARD} output")
+    # The button that was pressed is gone, and the focus stays in the panel.
+    assert await focused(desk) == "dialog.account"
     assert await violations(desk, axe) == []
     await enter(phone, code)
     await press(phone, "No, leave them apart")

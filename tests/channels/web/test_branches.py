@@ -5,8 +5,8 @@ import base64
 from agent_framework import Agent
 
 from frontdesk import EventLimits, RateLimit
-from frontdesk.channels.web.head import Chat, Head
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.channels.web.mailbox import Chat, Head
+from frontdesk.scripted import ScriptedChatClient
 from tests.channels.web.test_files import sent
 from tests.channels.web.visiting import Visitor, visiting, web_host
 

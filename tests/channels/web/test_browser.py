@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from agent_framework import Agent, Content, tool
 
-from frontdesk.testing import EchoAgent, GatedAgent, ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent, GatedAgent
 from tests.browser import Tab, chromium, need_chromium
-from tests.channels.web.browsing import ANSWER, SEND, STOP, axe_source, opened, say, shown, violations
+from tests.channels.web.browsing import ANSWER, BOX, SEND, STOP, axe_source, opened, say, shown, violations
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import web_host
@@ -70,7 +71,6 @@ async def test_a_host_that_dies_in_mid_answer_loses_nothing(new_tab: Any, tmp_pa
         await tab.page.wait_for_selector(".failed")
         host.let_speak()
         await host.start()
-        await tab.page.click(".problem button")
         await shown(tab, "one two three", f"{ANSWER}.done")
         await shown(tab, "are you there", f"{ANSWER}.done")
         await tab.page.wait_for_selector(STOP, state="detached")
@@ -88,7 +88,9 @@ async def test_an_approval_shows_large_numbers_as_they_are(new_tab: Any) -> None
     async with web_host(Agent(ScriptedChatClient([[call], "done"]), tools=[pay])) as url:
         tab = await opened(await new_tab(), url)
         await say(tab, "pay")
-        assert await tab.page.locator(".card pre").inner_text() == arguments
+        await tab.page.wait_for_selector(".card dt")
+        assert await tab.page.locator(".card dt").all_inner_texts() == ["account", "amount"]
+        assert await tab.page.locator(".card dd").all_inner_texts() == ["12345678901234567890", "1e400"]
 
 
 async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: Any, axe: str) -> None:
@@ -224,3 +226,18 @@ async def test_nothing_that_an_agent_or_a_person_writes_becomes_code(new_tab: An
         assert all(request.startswith((url, "ws")) for request in requests), json.dumps(requests)
         # The one complaint is about what the test itself has tried.
         assert len(tab.complaints) == 1
+
+
+@pytest.mark.parametrize("fragment", ["#%", "#%zz/1", "#%E0%A4%A", "#main/%"])
+async def test_a_single_percent_sign_in_the_address_left_the_page_empty(new_tab: Any, fragment: str) -> None:
+    async with web_host(EchoAgent()) as url:
+        tab = await new_tab()
+        await tab.page.goto(f"{url}/chat{fragment}")
+        await tab.page.wait_for_selector(BOX)
+        await say(tab, "hello")
+        await shown(tab, "hello")
+        await tab.page.evaluate("location.hash = '#main'")
+        await tab.page.evaluate("fragment => { location.hash = fragment }", fragment)
+        await say(tab, "again")
+        await shown(tab, "again")
+        assert tab.complaints == []

@@ -1,5 +1,6 @@
 """A conversation in a real browser: tools, sources, forms, branches and the list, with axe on each state."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelIdentity, ChannelRequest, ChannelSession, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.browser import chromium, need_chromium
 from tests.channels.web.browsing import ANSWER, DESKTOP, axe_source, opened, say, shown, violations_on_both
 from tests.channels.web.test_branches import remembering
@@ -140,6 +141,39 @@ async def test_an_edited_message_keeps_drops_and_gets_files(new_tab: Any, axe: s
         await shown(tab, "answer 2", f"{ANSWER}.done")
         assert [len(messages[-1].contents) for messages in client.seen] == [2, 2, 2]
         assert tab.complaints == []
+
+
+async def test_an_answer_that_had_ended_was_shown_as_being_written_after_an_edit(new_tab: Any) -> None:
+    may_answer = asyncio.Event()
+    may_answer.set()
+
+    async def answering(message: str) -> str:
+        await may_answer.wait()
+        return f"answer to {message}"
+
+    async with web_host(answering) as url:
+        tab = await opened(await new_tab(), url)
+        await say(tab, "one")
+        await shown(tab, "answer to one", f"{ANSWER}.done")
+        may_answer.clear()
+
+        async def hold(route: Any) -> None:
+            # The page gets the list of the time before the answer after the feed has sent that the answer has ended.
+            before = await route.fetch()
+            assert (await before.json())["conversations"][-1]["busy"]
+            may_answer.set()
+            while (await (await route.fetch()).json())["conversations"][-1]["busy"]:
+                pass
+            await route.fulfill(response=before)
+
+        await tab.page.route("**/api/me", hold)
+        await tab.page.get_by_role("button", name="Edit").click()
+        await tab.page.fill("#edit", "two")
+        await tab.page.press("#edit", "Enter")
+        await shown(tab, "answer to two", f"{ANSWER}.done")
+        # The host says for 15 s that it writes an answer.
+        await tab.page.get_by_role("button", name="Answer again").click(timeout=10_000)
+        await tab.page.unroute("**/api/me")
 
 
 async def test_conversations_are_searched_archived_and_continued_everywhere(new_tab: Any, axe: str) -> None:

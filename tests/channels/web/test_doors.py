@@ -1,6 +1,7 @@
 """Who is a visitor, and what is refused."""
 
 from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +13,9 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
-from frontdesk.data.limits import EventLimits, RateLimit
-from frontdesk.kit.http.limits import Limits
-from frontdesk.testing import EchoAgent, serving
+from frontdesk.http.limits import Limits
+from frontdesk.models.operations import EventLimits, RateLimit
+from frontdesk_testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting, web_host
 
 FOREIGN = "https://elsewhere.example"
@@ -60,6 +61,25 @@ async def test_a_page_without_tls_spoke_for_the_one_with_it() -> None:
         # Whoever is on the network between can answer for the name without TLS, and has the browser send its cookies.
         assert await asked("http://chat.example") == 403
         assert await asked("https://chat.example") == 200
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "chrome-extension", "file", "HTTPS", ""])
+async def test_another_scheme_before_the_own_name_passed_as_the_own_origin(scheme: str) -> None:
+    channels = [WebChatChannel(), InvocationsChannel()]
+    async with serving(AgentFrameworkHost(EchoAgent(), channels=channels)) as client:
+        cookie = (await client.http.get("/chat")).headers["set-cookie"].partition(";")[0]
+        _, _, name = client.base_url.partition("://")
+
+        async def asked(path: str, body: Any, origin: str) -> int:
+            headers = {"cookie": cookie, "origin": origin}
+            return (await client.http.post(path, json=body, headers=headers)).status_code
+
+        for path, body in (
+            ("/chat/api/conversations", {"client_id": "a-client-id-of-its-own"}),
+            ("/invocations", {"message": "hello"}),
+        ):
+            assert await asked(path, body, f"{scheme}://{name}") == 403
+            assert await asked(path, body, f"http://{name}") == 200
 
 
 async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:

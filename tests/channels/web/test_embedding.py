@@ -8,7 +8,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.pages import POLICY
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.channels.web.visiting import Visitor, web_host
 
 SHOP, OTHER = "https://shop.example", "https://www.shop.example:8443"

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.test_browser import axe, violations
 from tests.oidc import free_port, running

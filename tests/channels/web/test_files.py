@@ -8,7 +8,7 @@ from agent_framework import Agent, Content, Message
 from frontdesk.channels.web.files import kind_of, read_files
 from frontdesk.channels.web.wire import SentFile
 from frontdesk.errors import RequestError
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 from tests.channels.web.visiting import visiting, web_host
 
 PNG = base64.b64decode(

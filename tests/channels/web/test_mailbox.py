@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.abc.live import LiveView
-from frontdesk.abc.push import PushPart
-from frontdesk.channels.web.client import PIECE, Mailbox, Spot
-from frontdesk.channels.web.feed import Feed
-from frontdesk.channels.web.head import LONGEST_TITLE, MOST_CHANGES, MOST_KEYS, Chat, Head
-from frontdesk.channels.web.live import handle_of, read_handle, replacing, showing
+from frontdesk.channel_storage.values import LONGEST_VALUE
+from frontdesk.channels.web.channel import handle_of, read_handle, replacing, showing
+from frontdesk.channels.web.mailbox import LONGEST_TITLE, MOST_CHANGES, MOST_KEYS, PIECE, Chat, Head, Mailbox, Spot
+from frontdesk.channels.web.stream import Feed
 from frontdesk.channels.web.wire import MAIN, StoredMessage
-from frontdesk.data.channel_value import StoredValue
-from frontdesk.data.codec import encode
-from frontdesk.data.identity import ChannelIdentity
 from frontdesk.errors import NotFoundError, PushNotEditableError
-from frontdesk.host.channel_state.storage import LONGEST_VALUE
+from frontdesk.interfaces.chat import LiveView, PushPart
+from frontdesk.models.channel_storage import StoredValue
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.live_message import LiveFence
+from frontdesk.serialization.codec import encode
 from tests.examples import examples
 
 SPOT = Spot("vis_1", MAIN)
@@ -51,7 +50,13 @@ class Storage:
         return f"v{self.count}"
 
     async def compare_and_set(
-        self, key: str, expected_version: str | None, value: Any, *, expires_at: float | None = None
+        self,
+        key: str,
+        expected_version: str | None,
+        value: Any,
+        *,
+        expires_at: float | None = None,
+        fence: LiveFence | None = None,
     ) -> str | None:
         await asyncio.sleep(0)
         version = self.values[key][1] if key in self.values else None
@@ -156,6 +161,26 @@ async def _grown(pieces: list[str]) -> None:
     assert (whole.text, whole.length) == (text, len(text))
 
 
+async def test_a_poll_receives_only_what_was_added_to_a_live_message() -> None:
+    box = mailbox(Storage())
+    number = await box.add(SPOT, message("one", "live", state="live"))
+    place = SPOT._replace(number=number)
+    first = Feed(box, SPOT.visitor, 0, lambda: 0.0)
+    await first.read()
+    assert await Feed(box, SPOT.visitor, first.cursor, lambda: 0.0, shows=first.shows()).read() is None
+    await box.edit(place, showing(LiveView(text="one two", new_from=3)), quiet=True)
+    second = Feed(box, SPOT.visitor, first.cursor, lambda: 0.0, shows=first.shows())
+    frame = await second.read()
+    assert frame is not None
+    assert [(event["type"], event["text"]) for event in frame.events] == [("delta", " two")]
+
+
+@given(st.text(max_size=80))
+def test_any_text_can_stand_where_a_poll_names_what_it_shows(text: str) -> None:
+    box = mailbox(Storage())
+    Feed(box, SPOT.visitor, 0, lambda: 0.0, shows=text).shows()
+
+
 async def test_a_text_that_begins_anew_is_a_new_epoch() -> None:
     box = mailbox(Storage())
     number = await box.add(SPOT, message("a long beginning", "live", state="live"))
@@ -252,3 +277,14 @@ async def test_nothing_stays_of_a_conversation_whose_answers_were_begun_anew() -
     await box.edit(spot._replace(number=number), showing(LiveView(text="other " * PIECE, new_from=0)))
     await box.drop(spot)
     assert [key for key in storage.values if not key.startswith("head/")] == []
+
+
+async def test_a_live_message_is_found_whose_writer_died_before_it_was_counted() -> None:
+    storage = Storage()
+    storage.writes_left = 1
+    with pytest.raises(ConnectionError):
+        await mailbox(storage).add(SPOT, message("half", "live:run_1", state="live"))
+    storage.writes_left = None
+    found = await mailbox(storage).find(SPOT.visitor, "live:run_1", chat=SPOT.chat)
+    assert found == SPOT._replace(number=1)
+    assert await mailbox(storage).find(SPOT.visitor, "live:run_2", chat=SPOT.chat) is None

@@ -4,8 +4,7 @@ import subprocess
 
 import pytest
 
-from frontdesk.channels.web.modules import join_modules
-from frontdesk.channels.web.pages import STATIC
+from frontdesk.channels.web.pages import STATIC, join_modules
 from tests.node_program import need_node
 
 FILES = {

@@ -8,18 +8,18 @@ import pytest
 from agent_framework import Agent, AgentResponse, Content, Message, tool
 
 from frontdesk import ChannelIdentity, Citation, PushPart, ToolUse
-from frontdesk.abc.live import LiveView
+from frontdesk.channel_storage.values import LONGEST_VALUE
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.channels.web.client import PIECE
-from frontdesk.channels.web.live import replacing, showing
+from frontdesk.channels.web.channel import replacing, showing
+from frontdesk.channels.web.mailbox import PIECE
 from frontdesk.channels.web.render import contents_of, sources_of, stored, tools_of
 from frontdesk.channels.web.wire import Content as Shown
 from frontdesk.channels.web.wire import Tool
-from frontdesk.host.channel_state.storage import LONGEST_VALUE
-from frontdesk.kit.chat.texts import Texts
-from frontdesk.kit.chat.wording import Wording
-from frontdesk.kit.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.chat.i18n.wording import Wording
+from frontdesk.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
+from frontdesk.interfaces.chat import LiveView
+from frontdesk.scripted import ScriptedChatClient
 from tests.channels.web.visiting import visiting, web_host
 
 SECRET = "hunter2"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from frontdesk.channels.web.parse import chat_of, conversation_name, new_chat_id
 from frontdesk.channels.web.render import contents_of, stored
 from frontdesk.channels.web.wire import Part, StoredMessage
-from frontdesk.kit.chat.texts import Texts
-from frontdesk.kit.chat.wording import Wording
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.chat.i18n.wording import Wording
 from tests.examples import examples
 
 WORDING = Wording(Texts())

@@ -8,7 +8,7 @@ import httpx
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker, PostgresStateStore
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.channels.web.test_account import account, answer
 from tests.channels.web.visiting import DEADLINE, Visitor
 

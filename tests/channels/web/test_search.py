@@ -5,13 +5,13 @@ import threading
 import pytest
 from agent_framework import Agent
 
-from frontdesk.channels.web import search as search_module
-from frontdesk.channels.web.client import Mailbox, Spot
-from frontdesk.channels.web.head import Chat
-from frontdesk.channels.web.search import MOST_HITS, MOST_READ, Hit, search
+from frontdesk.channels.web import conversations as search_module
+from frontdesk.channels.web.conversations import MOST_HITS, MOST_READ, Hit, search
+from frontdesk.channels.web.mailbox import Chat, Mailbox, Spot
 from frontdesk.channels.web.wire import Message
 from frontdesk.errors import InvalidRequestError
-from frontdesk.testing import EchoAgent, ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox, message
 from tests.channels.web.visiting import Visitor, visiting, web_host
 

@@ -11,9 +11,11 @@ from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost, Caller, ChannelContext, ChannelContribution, ChannelIdentity
 from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.parse import to_item
 from frontdesk.channels.web.wire import MAIN, SendBody
-from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent, ScriptedChatClient, serving
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent, serving
 from tests.channels.web.visiting import Visitor, visiting, web_host
 
 
@@ -202,6 +204,21 @@ async def test_server_sent_events_and_polls_tell_the_same() -> None:
         assert [event["type"] for event in polled["events"]] == ["chat", "message", "message"]
 
 
+async def test_polls_returned_the_same_live_text_at_once_again_and_again() -> None:
+    agent = GatedAgent()
+    async with web_host(agent, feed=FeedLimits(poll_seconds=0.5, look_seconds=0.1)) as url, visiting(url) as ada:
+        await ada.say("one two three")
+        polls = [await ada.get("poll?after=0")]
+        async with asyncio.timeout(60):
+            while not polls[-1].get("shows") or polls[-1]["events"]:
+                last = polls[-1]
+                polls.append(await ada.get(f"poll?after={last['cursor']}&shows={last.get('shows', '')}"))
+        live = [event for poll in polls for event in poll["events"] if event.get("message", {}).get("state") == "live"]
+        assert len(live) == 1
+        agent.release.set()
+        await ada.heard(2)
+
+
 async def test_a_feed_that_is_open_ends_at_once_when_the_server_stops() -> None:
     async with AsyncExitStack() as stack:
         async with web_host(EchoAgent()) as url:
@@ -251,7 +268,7 @@ async def test_a_message_that_was_accepted_and_not_shown_is_shown_before_its_ans
         visitor = next(iter(ada.http.cookies.values())).rpartition(".")[0]
         caller = Caller(identity=ChannelIdentity(channel="web", native_id=visitor))
         body = SendBody(client_id="c1", text="hello")
-        await channel.context.accept(to_item(body, "hello", channel="web", caller=caller, chat=MAIN, now=1.0))
+        await channel.context.events.accept(to_item(body, "hello", channel="web", caller=caller, chat=MAIN, now=1.0))
         messages = await ada.heard(2)
         # The page has got no answer, and sends it again.
         assert await ada.say("hello", client_id="c1") == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError
 from frontdesk.channels.web import WebChatChannel, WebTheme
 from frontdesk.channels.web.theme import contrast
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import visiting, web_host
 

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.channels.web.head import Chat
+from frontdesk.channels.web.mailbox import Chat
 from frontdesk.channels.web.pages import assets, shell
-from frontdesk.testing import serving
+from frontdesk_testing import serving
 from tests.browser import chromium, need_chromium
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox
 from tests.web_soak import SLOW_3G, Chatty, OpenPage, growth, opening, stream, talk

@@ -11,7 +11,8 @@ from websockets.asyncio.client import connect
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.testing import serving
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk_testing import serving
 
 DEADLINE = 60.0
 
@@ -128,7 +129,8 @@ async def visiting(base_url: str, page: str = "/chat") -> AsyncIterator[Visitor]
 
 
 @asynccontextmanager
-async def web_host(target: Any, **settings: Any) -> AsyncIterator[str]:
+async def web_host(target: Any, store: HostStateStore | None = None, **settings: Any) -> AsyncIterator[str]:
     """A host with the page; returns its address."""
-    async with serving(AgentFrameworkHost(target, channels=[WebChatChannel(**settings)])) as client:
+    host = AgentFrameworkHost(target, channels=[WebChatChannel(**settings)], store=store)
+    async with serving(host) as client:
         yield client.base_url

@@ -73,6 +73,21 @@ for (const [door, model] of [
     ];
     same((await ask({ messages: [{ role: "user", content }] })).text, "I see a picture.");
   });
+
+  await check(door, "failure", async () => {
+    // With the retries that the SDK makes by default.
+    const whole = (prompt) => generateText({ model, prompt });
+    const streamed = async (prompt) => {
+      for await (const part of streamText({ model, prompt, onError: () => {} }).fullStream)
+        if (part.type === "error") throw part.error;
+    };
+    for (const [name, fail] of Object.entries({ whole, streamed })) {
+      const order = `${door[0]}-${name}-ai`;
+      const shown = await fail(`charge ${order}`).catch((error) => error.message);
+      same(shown?.includes?.("The agent failed while it answered.") ?? shown, true);
+      same((await ask({ prompt: `charges of ${order}` })).text, "1");
+    }
+  });
 }
 
 console.log(JSON.stringify(found));

@@ -2,7 +2,7 @@
 
 from agent_framework import Agent, Content, Message, tool
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
-from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, fails, same, tell
 from pydantic import BaseModel
 
 
@@ -54,6 +54,16 @@ for door, kind in (("Chat Completions", OpenAIChatCompletionClient), ("Responses
     async def pictures():
         picture = Content.from_uri(PIXEL, media_type="image/png")
         same((await Agent(client).run(Message("user", ["look", picture]))).text, PICTURE)
+
+    @check(door, "failure")
+    async def failure():
+        agent = Agent(client)
+        for stream in (False, True):
+            order = f"{door[0]}-{stream}-agent-framework"
+            with fails():
+                run = agent.run(f"charge {order}", stream=stream)
+                await (run.get_final_response() if stream else run)
+            same((await agent.run(f"charges of {order}")).text, "1")
 
 
 tell()

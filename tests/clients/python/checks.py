@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 URL = os.environ.get("CLIENTS_URL", "")
@@ -16,6 +17,7 @@ LATER = "You said and after 1 others."
 LAMP = "The tool said: The lamp is on."
 ROOM = {"number": 12, "view": "sea"}
 PICTURE = "I see a picture."
+FAILURE = "The agent failed while it answered."
 
 # Clients keep their connections, which belong to the loop.
 _runner = asyncio.Runner()
@@ -43,6 +45,18 @@ def same(given: Any, wanted: Any) -> None:
     """Raise unless both are the same."""
     if given != wanted:
         raise ValueError(f"{given!r} is not {wanted!r}")
+
+
+@contextmanager
+def fails() -> Iterator[None]:
+    """Raise unless what is done raises an error that has the message of the failed run."""
+    try:
+        yield
+    except Exception as error:
+        if FAILURE not in str(error):
+            raise
+    else:
+        raise ValueError("the failure was not shown")
 
 
 def tell() -> None:

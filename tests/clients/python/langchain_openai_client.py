@@ -1,6 +1,6 @@
 """langchain-openai, on both APIs."""
 
-from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, fails, same, tell
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -58,6 +58,14 @@ for door, options in (("Chat Completions", {"use_responses_api": False}), ("Resp
     def pictures():
         parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
         same(text_of(model.invoke([HumanMessage(parts)])), PICTURE)
+
+    @check(door, "failure")
+    def failure():
+        for ask in (model.invoke, lambda text: list(model.stream(text))):
+            order = f"{door[0]}-{ask.__name__}-langchain"
+            with fails():
+                ask(f"charge {order}")
+            same(text_of(model.invoke(f"charges of {order}")), "1")
 
 
 tell()

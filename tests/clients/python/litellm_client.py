@@ -3,7 +3,7 @@
 import json
 
 import litellm
-from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, fails, same, tell
 from pydantic import BaseModel
 
 litellm.suppress_debug_info = True
@@ -67,6 +67,15 @@ def pictures():
     same(complete([said(parts)]).choices[0].message.content, PICTURE)
 
 
+@check("Chat Completions", "failure")
+def failure():
+    for stream in (False, True):
+        order = f"chat-{stream}-litellm"
+        with fails():
+            list(complete([said(f"charge {order}")], stream=stream))
+        same(complete([said(f"charges of {order}")]).choices[0].message.content, "1")
+
+
 def text_of(response):
     return "".join(part.text for item in response.output if item.type == "message" for part in item.content)
 
@@ -110,6 +119,16 @@ def respond_in_form():
 def respond_to_picture():
     parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": PIXEL}]
     same(text_of(litellm.responses(input=[said(parts)], **GIVEN)), PICTURE)
+
+
+@check("Responses", "failure")
+def respond_with_failure():
+    for stream in (False, True):
+        order = f"responses-{stream}-litellm"
+        with fails():
+            told = litellm.responses(input=f"charge {order}", stream=stream, **GIVEN)
+            raise ValueError(str(list(told)[-1].response.error if stream else told.error))
+        same(text_of(litellm.responses(input=f"charges of {order}", **GIVEN)), "1")
 
 
 tell()

@@ -2,7 +2,7 @@
 
 import base64
 
-from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, fails, same, tell
 from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai import OpenAIResponses
@@ -71,6 +71,14 @@ for door, model in (("Chat Completions", like), ("Responses", responses)):
     def pictures():
         picture = ImageBlock(image=base64.b64decode(PIXEL.partition(",")[2]), image_mimetype="image/png")
         same(model.chat([ChatMessage(blocks=[TextBlock(text="look"), picture])]).message.content, PICTURE)
+
+    @check(door, "failure")
+    def failure():
+        for ask in (model.chat, lambda messages: list(model.stream_chat(messages))):
+            order = f"{door[0]}-{ask.__name__}-llama-index"
+            with fails():
+                ask([ChatMessage(f"charge {order}")])
+            same(model.chat([ChatMessage(f"charges of {order}")]).message.content, "1")
 
 
 tell()

@@ -2,7 +2,7 @@
 
 import base64
 
-from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, same, tell
+from checks import ANSWER, LAMP, LATER, PICTURE, PIXEL, QUESTION, ROOM, URL, check, fails, same, tell
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -56,6 +56,18 @@ for door, kind in (("Chat Completions", OpenAIChatModel), ("Responses", OpenAIRe
     async def pictures():
         picture = BinaryContent(base64.b64decode(PIXEL.partition(",")[2]), media_type="image/png")
         same((await Agent(model).run(["look", picture])).output, PICTURE)
+
+    @check(door, "failure")
+    async def failure():
+        agent = Agent(model)
+        for stream in (False, True):
+            order = f"{door[0]}-{stream}-pydantic-ai"
+            with fails():
+                if not stream:
+                    await agent.run(f"charge {order}")
+                async with agent.run_stream(f"charge {order}") as result:
+                    await result.get_output()
+            same((await agent.run(f"charges of {order}")).output, "1")
 
 
 tell()

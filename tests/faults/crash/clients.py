@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.testing import parse_sse
+from frontdesk_testing import parse_sse
 from tests.faults.crash.books import Book, Question, Said, Tally
 from tests.faults.crash.processes import HostProcess
 from tests.faults.crash.server import RECALL, TOLD

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from frontdesk.testing import CRASH_POINTS
+from frontdesk_testing import CRASH_POINTS
 from tests.faults.crash.books import Book, Tally, judge_payments
 from tests.faults.crash.clients import Chained, Client, CutOffError, Named
 from tests.faults.crash.processes import HostProcess, HostProcesses

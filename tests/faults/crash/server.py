@@ -2,7 +2,7 @@
 
 It says its port on its output when it is ready. Its agent repeats what it hears; asked to recall, it tells what it was
 sent of the conversation; asked to pay, it wants to be allowed first, and writes each payment down; asked to hold, it
-waits for a file. `POST /arm` makes the process end itself at a point of `frontdesk.testing.CRASH_POINTS`.
+waits for a file. `POST /arm` makes the process end itself at a point of `frontdesk_testing.CRASH_POINTS`.
 """
 
 import json
@@ -20,7 +20,8 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import CrashPlan, ScriptedChatClient, crashing
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import CrashPlan, crashing
 from tests.databases import short_lease
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until

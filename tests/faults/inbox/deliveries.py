@@ -10,9 +10,9 @@ from random import Random
 
 import httpx
 
-from frontdesk.testing.messages import MessagePlatform, Person
-from frontdesk.testing.messages.platform.faults import FaultKind
-from frontdesk.testing.messages.platform.journal import Entry
+from frontdesk_testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages.platform.faults import FaultKind
+from frontdesk_testing.messages.platform.journal import Entry
 from tests.faults.inbox.live_answers import Asker, judge_answers
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.store import HostStateStore
-from frontdesk.testing import serving
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk_testing import serving
+from frontdesk_testing.messages import MessageChannel, MessagePlatform, Person
 
 SECRET = "a secret of sixteen characters or more"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
-from frontdesk.testing.messages import MessagePlatform, Person
-from frontdesk.testing.messages.platform.journal import Entry
+from frontdesk_testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages.platform.journal import Entry
 
 BATCH = 5
 PATIENCE = 120.0

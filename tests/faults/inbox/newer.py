@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.data import codec, json_tree
-from frontdesk.data.delivery import InboxItem
-from frontdesk.host.events.intake import EventIntake
-from frontdesk.stores.sql import connecting, migrations, sqlite
-from frontdesk.stores.sql.steps import Step
+from frontdesk.inbox.intake import EventIntake
+from frontdesk.models.delivery import InboxItem
+from frontdesk.serialization import codec, json_tree
+from frontdesk.stores.sql.migrations import schema
+from frontdesk.stores.sql.migrations.steps import Step
+from frontdesk.stores.sql.postgres import connections
+from frontdesk.stores.sql.sqlite import engine
 
 ERA = {"$": "user:sticker", "value": {"name": "era"}}
 WORD = "new"
@@ -31,9 +33,9 @@ class Sticker:
 
 def become_newer() -> None:
     """Be the next release."""
-    step = Step(EXPANDED, min_reader=migrations.VERSION)
-    migrations.STEPS = (*migrations.STEPS, step)
-    migrations.VERSION = connecting.VERSION = sqlite.VERSION = len(migrations.STEPS)
+    step = Step(EXPANDED, min_reader=schema.VERSION)
+    schema.STEPS = (*schema.STEPS, step)
+    schema.VERSION = connections.VERSION = engine.VERSION = len(schema.STEPS)
     codec.register_dataclass(Sticker, "sticker")
     for kind in codec.NOUNS:
         json_tree._writers[kind] = partial(_write, json_tree._writers[kind])

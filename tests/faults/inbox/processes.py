@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from frontdesk.testing.messages import MessagePlatform
+from frontdesk_testing.messages import MessagePlatform
 from tests.forked import ForkedProcess, fork
 
 TIMEOUT = 60.0

@@ -3,12 +3,13 @@
 Served by `main`, it says its port on its output when it is ready. `/arm?point=passes`
 makes the process end itself, `/deliver` says things to people, `/deliveries` tells how far they are. A worker of the
 same host is started by `work`. The agent repeats what it hears, and writes it down;
-asked to hold, it waits for a file.
+asked to hold, it waits for a file; asked to exit, it ends its process.
 """
 
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,16 +31,22 @@ from frontdesk import (
     Reply,
     RetryPolicy,
 )
-from frontdesk.abc.live import LiveTerms
-from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
+from frontdesk.clock import SystemClock
+from frontdesk.concurrency import timeouts
 from frontdesk.delivery import destination_drain
-from frontdesk.host.events import awaited
-from frontdesk.kit.aio import pauses
+from frontdesk.delivery.destination_drain import DestinationDrain
+from frontdesk.inbox import awaited, quarantine
+from frontdesk.inbox.batching import Gathering
+from frontdesk.inbox.claimed import HeldEvents
+from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk.models.delivery import InboxItem
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.testing import CrashPlan, EchoAgent, crashing
-from frontdesk.testing.internals import parts_of
-from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
+from frontdesk_testing import CrashPlan, EchoAgent, crashing
+from frontdesk_testing.internals import parts_of
+from frontdesk_testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
@@ -80,11 +87,17 @@ def make() -> AgentFrameworkHost:
     given = json.loads(os.environ["FD_DESK"])
     if given.get("newer"):
         become_newer()
-    pauses.LEFT_ALONE = given.get("left_alone", pauses.LEFT_ALONE)
+    timeouts.LEFT_ALONE = given.get("left_alone", timeouts.LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
     destination_drain._MARGIN = 0.5
     awaited.HOLD = 0.5
+    # Tests whose events end their processes do not depend on the time that this takes.
+    quarantine.MAX_FIRST_SECONDS = quarantine.MAX_HELD_SECONDS = given.get("quarantine_seconds", 3600.0)
     ledger = Path(given["ledger"])
+    if "stops" in given:
+        _stop_once(given["stops"], ledger)
+    if "claims_wait_for" in given:
+        _hold_claims(given["claims_wait_for"], ledger.with_name("stored"))
 
     async def repeat(text: str) -> str:
         word, _, rest = text.partition(" ")
@@ -95,6 +108,8 @@ def make() -> AgentFrameworkHost:
             await until(ledger.with_name(f"{rest}.go").exists, within=60)
         if word == "die" and not ledger.with_name(f"{rest}.dead").exists():
             os.kill(os.getpid(), 9)
+        if word == "exit":
+            os._exit(3)
         return f"heard {text}"
 
     kind = LookupMessageChannel if given.get("lookup") else MessageChannel
@@ -132,12 +147,52 @@ def make() -> AgentFrameworkHost:
     if given.get("pays"):
         target = target_of("agent", ledger.parent, "never")
     if "on_interrupt" in given:
-        target, where["on_interrupt"] = telling(repeat), given["on_interrupt"]
+        target, where["on_interrupt"] = telling(repeat, given.get("pause", 0.0)), given["on_interrupt"]
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 
 def _to_background(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
     return request.replace(background=request.input != "after")
+
+
+def _hold_claims(count: int, seen: Path) -> None:
+    """Claim nothing before so many events were stored once, however long that takes on a busy machine."""
+    plain = Gathering.claim
+
+    async def claim(gathering: Any, *given: Any, **more: Any) -> Any:
+        if not os.path.exists(seen):  # noqa: ASYNC240
+            if len(await gathering._store.inbox.waiting("nobody")) < count:
+                return SystemClock().now() + 0.05
+            open(seen, "w").close()  # noqa: ASYNC230
+        return await plain(gathering, *given, **more)
+
+    setattr(Gathering, "claim", claim)  # noqa: B010
+
+
+def _stop_once(where: str, ledger: Path) -> None:
+    """Stand still, in the first process, right after an event or a delivery was claimed, or when a session is free.
+
+    What renews leases there does not notice it first.
+    """
+    if ledger.with_name("stopped").exists():
+        return
+    setattr(HeldEvents, "start", lambda held: setattr(held, "stopping", False))  # noqa: B010
+    kind, name = {
+        "claim": (Gathering, "claim"),
+        "session": (Turns, "open"),
+        "delivery": (DestinationDrain, "_commit"),
+    }[where]
+    plain = getattr(kind, name)
+
+    async def stop(*given: Any, **more: Any) -> Any:
+        found = await plain(*given, **more)
+        if isinstance(found, InboxItem | Turn) or more.get("hold"):
+            setattr(kind, name, plain)
+            ledger.with_name("stopped").touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return found
+
+    setattr(kind, name, stop)
 
 
 async def _say_words(call: ChannelCommandContext) -> None:

@@ -10,14 +10,15 @@ from starlette.routing import Route
 
 from frontdesk import AgentFrameworkHost, ChannelCommand
 from frontdesk.access.allowlists import NativeIdAllowlist
-from frontdesk.access.link_policy import DenyAllLinks
+from frontdesk.access.policy import DenyAllLinks
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.link import LinkProof
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ChannelConfigurationError, ForbiddenError, NotFoundError, UnsupportedError
+from frontdesk.interfaces.linker import ReadsClaims, SupportsLinkRoutes
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.internals import parts_of, store_of
+from frontdesk.models.link import LinkProof
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.internals import parts_of, store_of
 from tests.host.link_door import Loud, Mute, code_in, opened
 
 
@@ -124,7 +125,7 @@ async def test_only_message_channels_of_a_host_with_a_linker_have_them() -> None
     async with opened([red], linker=None):
         assert list(red.context.commands()) == []
         with pytest.raises(UnsupportedError):
-            await red.context.whoami(red.by("ann"))
+            await red.context.links.whoami(red.by("ann"))
     http = Loud("http", session_family="caller_supplied")
     async with opened([http, red]):
         assert list(http.context.commands()) == []
@@ -178,7 +179,7 @@ async def test_the_anonymous_link_nothing() -> None:
     red = Loud("red")
     async with opened([red]):
         nobody = red.by("anonymous", anonymous=True)
-        for call in (red.context.begin_link, red.context.unlink, red.context.whoami):
+        for call in (red.context.links.begin, red.context.links.unlink, red.context.links.whoami):
             with pytest.raises(Exception, match="no account to link"):
                 await call(nobody)
 
@@ -189,19 +190,19 @@ async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_change
         before = await blue.asks("ann2", "before")
         await link(red, blue)
         ann, ann2, context = red.by("ann"), blue.by("ann2"), blue.context
-        assert (await context.get_run(ann2, before)).run_id == before
-        for call in (context.cancel_run, context.delete_run):
+        assert (await context.runs.get(ann2, before)).run_id == before
+        for call in (context.runs.cancel, context.runs.delete):
             with pytest.raises(NotFoundError):
                 await call(ann2, before)
         # It was ann2's, and it is shown to ann2 alone.
         with pytest.raises(NotFoundError):
-            await red.context.get_run(ann, before)
+            await red.context.runs.get(ann, before)
         after = await blue.asks("ann2", "after")
-        assert (await red.context.get_run(ann, after)).run_id == after
+        assert (await red.context.runs.get(ann, after)).run_id == after
         await blue.says("ann2", "/unlink")
-        assert (await context.get_run(ann2, before)).run_id == before
+        assert (await context.runs.get(ann2, before)).run_id == before
         with pytest.raises(NotFoundError):
-            await context.get_run(ann2, after)
+            await context.runs.get(ann2, after)
         assert (await store_of(host).identities.find(ann2.identity)).archived == ()  # type: ignore[union-attr]
 
 
@@ -246,7 +247,7 @@ async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:
         assert old is not None
         await link(red, blue)
         may.set()
-        run = await blue.context.get_run(blue.by("ann2"), await turn)
+        run = await blue.context.runs.get(blue.by("ann2"), await turn)
         assert (run.owner, run.status) == (old.isolation_key, "completed")
 
 
@@ -258,7 +259,7 @@ async def test_who_is_denied_gets_no_word_of_it() -> None:
                 await red.says("mallory", words)
 
 
-class Claims(OneTimeCodeIdentityLinker):
+class Claims(OneTimeCodeIdentityLinker, ReadsClaims):
     """A linker that knows whom claims speak of."""
 
     gives_claims = True
@@ -282,7 +283,7 @@ async def test_a_verified_claim_links_later_channels_silently(silently: bool) ->
 
 
 async def test_a_linker_with_routes_serves_them() -> None:
-    class Pages(OneTimeCodeIdentityLinker):
+    class Pages(OneTimeCodeIdentityLinker, SupportsLinkRoutes):
         path = "/pages"
 
         def routes(self) -> Any:

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages import MessagePlatform, Person
 from tests.judge.actors.base import Actor
 from tests.judge.ledger import Approval, Message
 from tests.judge.steps import heard_in
@@ -17,8 +17,15 @@ QUIET = 30.0
 after seventeen, and everything else sooner."""
 _CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}")
 _PAUSE = 0.2
+_WATCHED = 4.0
+"""For how many seconds a person looks at an answer that is being written."""
 _ACTED = 3.0
 """How many seconds a press is expected to take: if its host is killed within these, the tool may not have run."""
+
+
+def _is_partial(text: str) -> bool:
+    """Tell whether a message shows the beginning of an answer."""
+    return text.startswith("p0") and '{"heard"' not in text
 
 
 class Chats(Actor):
@@ -27,6 +34,10 @@ class Chats(Actor):
     name = "chats"
     clients = 2
     platform_name = "chat"
+    is_live = False
+    """Whether answers are shown while they are written."""
+    long_share = 0.3
+    """How many of the answers take a while."""
 
     async def prepare(self) -> None:
         self._people: list[Person] = []
@@ -52,9 +63,14 @@ class Chats(Actor):
         word = self.court.word("m")
         line = self._line(person)
         self._asked[word] = self.ledger.say(line, word)
-        self.ledger.messages[word] = Message(line, word)
-        event = await self.platform.say(person, word + (" say:30" if self.rng.random() < 0.3 else ""))
+        self.ledger.messages[word] = Message(line, word, live=self.is_live)
+        event = await self.platform.say(person, word + (" say:30" if self.rng.random() < self.long_share else ""))
         self._events[event.event_id] = word
+        await self._rest(person, word)
+
+    async def _rest(self, person: Person, word: str) -> None:
+        """Wait a little before the next word of anybody."""
+        del person, word
         await asyncio.sleep(self.rng.random() * 0.2)
 
     def _line(self, person: Person) -> str:
@@ -62,11 +78,7 @@ class Chats(Actor):
 
     async def settle(self) -> None:
         """Wait until all is answered, or it is clear that something never will be."""
-        missing, quiet = -1, 0
-        while missing and quiet < QUIET / _PAUSE:
-            before, missing = missing, await self._missing()
-            quiet = quiet + 1 if missing == before else 0
-            await asyncio.sleep(_PAUSE)
+        await self.court.until_quiet(self._missing, QUIET)
         for person in self._all():
             self.ledger.excuse(self._line(person), await self._enter(person))
 
@@ -80,8 +92,9 @@ class Chats(Actor):
             if word is not None and state.state == "acknowledged":
                 self.ledger.messages[word].acknowledged = True
         shown = [text for person in self._all() for text in await self._texts(person)]
-        answered = {heard_in(text)[-1] for text in shown if text.startswith(("{", "p0"))}
-        return sum(word not in answered for word in self._events.values())
+        partial = sum(_is_partial(text) for text in shown)
+        answered = {heard_in(text)[-1] for text in shown if '{"heard"' in text}
+        return sum(word not in answered for word in self._events.values()) + partial
 
     async def _texts(self, person: Person) -> list[str]:
         return [one.text for one in await self.platform.answers(person.chat_id)]
@@ -89,7 +102,11 @@ class Chats(Actor):
     async def _enter(self, person: Person) -> list[str]:
         """Enter the answers of a chat; return the texts that say that there is none."""
         excuses: list[str] = []
-        for text in await self._texts(person):
+        for said in await self.platform.answers(person.chat_id):
+            text = said.text
+            if _is_partial(text):
+                self.ledger.unfinished.append(f"{self._line(person)} shows {text!r} as being written")
+                continue
             if not text.startswith(("{", "p0")):
                 excuses += [] if text.startswith("May I use") else [text]
                 continue
@@ -97,6 +114,7 @@ class Chats(Actor):
             word = heard[-1]
             if word in self.ledger.messages:
                 self.ledger.messages[word].answers.append(tuple(heard))
+                self.ledger.messages[word].answered_at = said.at
                 self.ledger.hear(self._line(person), word, heard, self._asked[word])
         return excuses
 
@@ -108,6 +126,23 @@ class PlainChats(Chats):
     name = "plain_chats"
     clients = 1
     platform_name = "plain"
+
+
+class LiveChats(Chats):
+    """The same on a platform that shows answers while they are written, by edits of their messages."""
+
+    name = "live_chats"
+    platform_name = "live"
+    clients = 2
+    is_live = True
+    long_share = 0.9
+
+    async def _rest(self, person: Person, word: str) -> None:
+        """Look at the answer: who says more than is answered would only look at what waits."""
+        for _ in range(int(_WATCHED / _PAUSE)):
+            if any(f'"{word}"]' in text for text in await self._texts(person)):
+                break
+            await asyncio.sleep(_PAUSE)
 
 
 class Buttons(Actor):

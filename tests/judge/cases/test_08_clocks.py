@@ -1,6 +1,6 @@
 """Point 8: the clock of the machine jumps ahead and is set back, while answers wait for their platform."""
 
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages import MessagePlatform, Person
 from tests.judge.site import site
 
 DAY = 86_400.0

@@ -15,12 +15,15 @@ from tests.judge.wire import deaf
 READERS = 8
 MOST_BYTES = 2 * 1024 * 1024
 """How much a host may take from the agent for somebody who reads nothing, the system's buffers included."""
+MOST_SMALL = 3_000
+"""The same for updates of a word, each an object of some kilobytes. The buffer of the client's system, which only the
+client can bound, holds up to about 2,300 of them."""
 PATIENCE = 90.0
 """Longer than any time that a host may reasonably wait for a reader."""
 
 
-def _deaf(place: Site, stack: ExitStack, number: int) -> None:
-    body = {"message": f"w{number} pour:400", "session_id": f"s{number}", "stream": True}
+def _deaf(place: Site, stack: ExitStack, number: int, order: str = "pour:400") -> None:
+    body = {"message": f"w{number} {order}", "session_id": f"s{number}", "stream": True}
     line = deaf(place.hosts[0].port, "/invocations", body, key=key_of(0))
     stack.callback(line.close)
 
@@ -59,4 +62,16 @@ async def test_little_is_kept_for_readers_that_never_read() -> None:
                 _deaf(place, stack, number)
             taken = await _quiet(place) * PIECE // READERS
             ledger.grown.append(("bytes for each reader that reads nothing", MOST_BYTES, taken))
+    check(ledger)
+
+
+async def test_few_small_updates_are_taken_for_readers_that_never_read() -> None:
+    ledger = Ledger()
+    with ExitStack() as stack:
+        async with site("sqlite", send_seconds=PATIENCE) as place:
+            await place.hosts[0].post("/invocations", {"message": "warm"})
+            for number in range(READERS):
+                _deaf(place, stack, number, "drip:20000")
+            taken = await _quiet(place) // READERS
+            ledger.grown.append(("small updates for each reader that reads nothing", MOST_SMALL, taken))
     check(ledger)

@@ -3,7 +3,7 @@
 import asyncio
 from random import Random
 
-from frontdesk.testing.messages.platform.faults import FaultKind
+from frontdesk_testing.messages.platform.faults import FaultKind
 from tests.judge.court import Court
 
 KINDS: tuple[FaultKind, ...] = ("unavailable", "error", "cut_before", "cut_after", "flood")

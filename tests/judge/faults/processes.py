@@ -13,11 +13,12 @@ LEASE = 3.0
 async def kill(court: Court, rng: Random) -> None:
     """End a process at once, and start it again."""
     process = rng.choice(court.site.processes)
-    with court.disturbing():
-        court.killing()
-        await process.kill()
-        await asyncio.sleep(rng.random() * 0.5)
-        await process.start()
+    async with process.changing:
+        with court.disturbing():
+            court.killing()
+            await process.kill()
+            await asyncio.sleep(rng.random() * 0.5)
+            await process.start()
 
 
 async def stop(court: Court, rng: Random) -> None:
@@ -27,6 +28,7 @@ async def stop(court: Court, rng: Random) -> None:
     with court.disturbing():
         if seconds > LEASE:
             court.killing()
+            court.ledger.pauses += 1
         process.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)
         process.send(signal.SIGCONT)

@@ -13,16 +13,16 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from frontdesk.abc.store import HostStateStore
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkRecord
 from frontdesk.ids import RandomIds
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc, Provider
-from frontdesk.linkers.oauth.pages import HEADERS
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock
+from frontdesk.linkers.oauth.ceremony import HEADERS
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkRecord
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, agreed, oidc_provider, running
 
 ADA = ChannelIdentity(channel="telegram", native_id="42", attributes={"name": "Ada L."})

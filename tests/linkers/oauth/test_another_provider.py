@@ -12,11 +12,11 @@ from urllib.parse import urljoin
 
 import pytest
 
+from frontdesk.auth.bearer import BearerAuth
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.auth.bearer import BearerAuth
 from frontdesk.linkers.oauth import Oidc
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock
 from tests.linkers.oauth.house import ADA, Browser, LinkingWorld, now, query
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, running

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.linkers.oauth import GitHub
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock
+from frontdesk.stores.memory.store import InMemoryStateStore
+from frontdesk_testing import FakeClock
 from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, changed, is_page, query
 from tests.oidc import CLIENT_SECRET, OidcProvider
 

@@ -10,8 +10,8 @@ import pytest
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.messages import MessageChannel, MessagePlatform, Person
 from tests.browser import Tab, chromium, need_chromium
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, oidc_provider, running
 from tests.testing.messages.starting import forked_platform

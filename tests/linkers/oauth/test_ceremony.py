@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, changed, is_page, open_house, query
 
 

@@ -10,10 +10,10 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import LinkRefusedError, TooManyRequestsError
-from frontdesk.kit.outbound.log_filter import quiet
 from frontdesk.linkers.oauth import GitHub, OAuthIdentityLinker, Oidc
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import EchoAgent
+from frontdesk.outbound.log_filter import quiet
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import EchoAgent
 from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, open_house, query
 from tests.oidc import CLIENT_SECRET, oidc_provider, running
 

@@ -5,9 +5,16 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.linkers.oauth.pages import LONGEST_NAME, confirm_page, done_page, leaving_page, plain, start_page
-from frontdesk.linkers.oauth.seal import Seal
+from frontdesk.linkers.oauth.ceremony import (
+    LONGEST_NAME,
+    Seal,
+    confirm_page,
+    done_page,
+    leaving_page,
+    plain,
+    start_page,
+)
+from frontdesk.models.identity import ChannelIdentity
 
 ODD = st.text(alphabet=st.sampled_from("<>\"'&;/=() \u202e\u200b\x00\r\n\tab%"), max_size=60) | st.text(max_size=60)
 

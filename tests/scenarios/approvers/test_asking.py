@@ -12,17 +12,17 @@ from frontdesk import (
     ApproverRule,
     ChannelConfigurationError,
 )
-from frontdesk.admin.desk import AdminDesk
+from frontdesk.admin.service import AdminDesk
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.clock import SystemClock
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.host.operators import admin_parts
-from frontdesk.testing import FakeClock
-from frontdesk.testing.internals import parts_of, store_of
-from frontdesk.testing.telegram import FakeTelegram
+from frontdesk.host.admin_socket import admin_parts
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk_testing import FakeClock
+from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.telegram import FakeTelegram
 from tests.channels.web.visiting import visiting
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import until
@@ -80,17 +80,19 @@ async def test_an_approver_is_asked_and_the_run_goes_on_where_it_was_asked_for(w
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         await asked_all(bot, team, team.bob)
         (question,) = bot.fake.shown(team.chat(team.bob)).messages
-        assert "Ada on telegram needs an approval: may I use pay?" in question.text
+        assert f"“Ada” (unverified, id {team.ada.id}) on telegram needs an approval: may I use pay?" in question.text
         assert '"for the flowers"' in question.text
         assert "Without an answer by" in question.text
         assert question.buttons == (("Approve", "Reject"),)
         waiting = bot.fake.shown(team.chat(team.ada)).messages[-1]
-        assert waiting.text.startswith("pay waits for an approval by Bob.")
+        assert waiting.text.startswith(
+            f"pay waits for an approval by “Bob” (unverified, id {team.bob.id}) on telegram."
+        )
         assert not waiting.buttons
         assert (await pressed(bot, team.bob, word)).startswith(f"pay: {word.lower().rstrip('e')}")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
-        await bot.until(lambda: " by Bob (" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
-        await bot.until(lambda: " by Bob (" in bot.fake.shown(team.chat(team.ada)).messages[1].text)
+        await bot.until(lambda: " by “Bob” (" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
+        await bot.until(lambda: " by “Bob” (" in bot.fake.shown(team.chat(team.ada)).messages[1].text)
         assert bot.fake.shown(team.chat(team.bob)).messages[0].buttons == ()
     assert team.bank.paid == paid
 
@@ -127,7 +129,7 @@ async def test_two_of_three_have_to_agree_and_each_counts_once() -> None:
         for _ in range(2):
             assert await pressed(bot, team.bob, "Approve") == "Your answer was noted. Others have to agree."
         assert team.bank.paid == []
-        assert "approved by Kim" in await pressed(bot, team.kim, "Approve")
+        assert "approved by “Kim”" in await pressed(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         for person in (team.bob, team.eve, team.kim):
             shown = bot.fake.shown(team.chat(person)).messages
@@ -242,7 +244,7 @@ async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
         assert "not yours" in early.text
         clock.advance(31)
         await bot.answers(team.chat(team.eve))
-        assert "approved by Eve" in await pressed(bot, team.eve, "Approve")
+        assert "approved by “Eve”" in await pressed(bot, team.eve, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         await bot.until(lambda: question.markup is None)
         lines = [line.action for line in await store_of(bot.host).audit.lines()]
@@ -260,7 +262,7 @@ async def test_a_run_that_is_cancelled_or_deleted_closes_its_questions_everywher
             await bot.answers(team.chat(person))
         path = f"/v1/responses/{asked['id']}"
         if how == "cancel":
-            await bot.host._context_of("responses").cancel_run(*await _owner(bot), asked["id"])
+            await bot.host._context_of("responses").runs.cancel(*await _owner(bot), asked["id"])
         else:
             assert (await bot.http.delete(path)).status_code == 200
         for person in (team.bob, team.eve):
@@ -390,7 +392,7 @@ async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
     ],
 )
 def test_a_mistake_in_the_rules_is_found_at_build(options: Any, finding: str) -> None:
-    from frontdesk.testing.messages import MessageChannel
+    from frontdesk_testing.messages import MessageChannel
 
     bob = ChannelIdentity(channel="messages", native_id="bob")
     channels = [

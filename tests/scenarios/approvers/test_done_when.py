@@ -13,8 +13,8 @@ from openai import AsyncOpenAI
 from frontdesk import ApiKeyAuth, ApprovalOptions, ApproverRole, ApproverRule
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.testing.telegram import fake_telegram
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk_testing.telegram import fake_telegram
 from tests.channels.web.visiting import Visitor
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.cast import call, scripted

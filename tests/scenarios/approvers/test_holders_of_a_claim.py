@@ -16,9 +16,9 @@ from frontdesk import (
     OneTimeCodeIdentityLinker,
 )
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.link import LinkProof
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.internals import parts_of
+from frontdesk.models.link import LinkProof
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -50,12 +50,14 @@ async def test_people_with_the_claim_of_a_role_are_asked_and_may_answer() -> Non
     async with opened(team, options) as bot:
         team.fake.say(team.ada, "pay 5")
         for person in (team.bob, team.kim):
-            assert "Ada on telegram needs an approval" in (await bot.answers(team.chat(person)))[0]
-        assert "approved by Kim" in await pressed(bot, team.kim, "Approve")
+            asked = (await bot.answers(team.chat(person)))[0]
+            assert f"“Ada” (unverified, id {team.ada.id}) on telegram needs an approval" in asked
+        assert "approved by “Kim”" in await pressed(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
-        await bot.until(lambda: "approved by Kim" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
+        await bot.until(lambda: "approved by “Kim”" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
         assert bot.fake.shown(team.chat(team.eve)).answers == []
-        (asked, _) = await parts_of(bot.host).store.audit.lines()
+        lines = await parts_of(bot.host).store.audit.lines()
+        (asked,) = [line for line in lines if line.action == "asked"]
         assert asked.reason == f"{team.bob.id} on telegram, {team.kim.id} on telegram"
     assert team.bank.paid == [5]
 
@@ -81,7 +83,7 @@ async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_the
         assert question.terms is not None
         context = bot.host._context_of("telegram")
         bob = question.requester.replace(identity=on_telegram(team.bob))
-        assert (await context.decide(bob, question.approval_id, True)).outcome == "not_yours"
+        assert (await context.approvals.decide(bob, question.approval_id, True)).outcome == "not_yours"
         assert bot.fake.shown(team.chat(team.bob)).answers == []
         assert [person.native_id for person in question.terms.escalate_asked] == [str(team.bob.id), str(team.kim.id)]
     assert team.bank.paid == []

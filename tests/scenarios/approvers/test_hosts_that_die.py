@@ -9,15 +9,14 @@ import pytest
 
 from frontdesk import ApprovalOptions, SqliteStateStore
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.places import NoPlaces
-from frontdesk.approvals.voting import Voter
+from frontdesk.approvals.records import NoPlaces, Voter
 from frontdesk.clock import SystemClock
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.delivery import InboxItem
-from frontdesk.host.events import tries
-from frontdesk.testing import FakeClock
-from frontdesk.testing.internals import parts_of
-from frontdesk.testing.telegram import fake_telegram
+from frontdesk.inbox import retry
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.delivery import InboxItem
+from frontdesk_testing import FakeClock
+from frontdesk_testing.internals import parts_of
+from frontdesk_testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, asked_all, on_telegram
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -57,7 +56,7 @@ async def test_a_yes_is_not_lost_because_hosts_die(
     tmp_path: Path, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The runner wakes up by the time that really passes.
-    monkeypatch.setattr(tries, "_LONGEST", 0.3)
+    monkeypatch.setattr(retry, "_LONGEST", 0.3)
     team, clock = Team(), FakeClock(SystemClock().now())
     agent = team.agent()
     async with fake_telegram(team.fake):

@@ -9,12 +9,12 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from frontdesk import ApprovalOptions, ApproverRole, ApproverRule
-from frontdesk.abc.auth import Principal
+from frontdesk import ApprovalOptions, ApproverRole, ApproverRule, ChannelIdentity
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import FakeClock
-from frontdesk.testing.internals import store_of
+from frontdesk.interfaces.auth import Principal
+from frontdesk_testing import FakeClock
+from frontdesk_testing.internals import store_of
 from tests.scenarios.approvers.test_asking import PAY, Team, on_telegram, pressed
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -179,3 +179,39 @@ async def test_an_approver_without_a_chat_sees_what_waits_for_them_and_nobody_el
         assert (await desk.invoke("kim.finance", "/approvals/pending?limit=0"))[0] == 400
         await desk.invoke("kim.finance", approval={"id": name, "approved": False})
         assert await desk.invoke("kim.finance", "/approvals/pending") == nothing
+
+
+async def test_audit_287_requesters_find_their_own_questions_of_another_channel() -> None:
+    team = Team()
+    ada = str(team.ada.id)
+
+    def resolve(identity: ChannelIdentity) -> str:
+        return "ada" if identity.native_id in ("ada", ada) else identity.native_id
+
+    agent = team.bank.agent(PAY, ["done"])
+    doors = [InvocationsChannel(auth=Badges())]
+    async with open_bot(agent, fake=team.fake, channels=doors, identity_resolver=resolve) as bot:
+        desk = Office(**vars(bot))
+        approval_id = await asked(desk, team)
+        _, page = await desk.invoke("ada", "/approvals/pending")
+        (waiting,) = page["data"]
+        assert (waiting["id"], waiting["own"], waiting["channel"]) == (approval_id, True, "telegram")
+        assert "waits_for" not in waiting
+        # Nobody else finds it, and it can be answered where it was found.
+        assert (await desk.invoke("eve", "/approvals/pending"))[1]["data"] == []
+        status, said = await desk.invoke("ada", approval={"id": approval_id, "approved": True})
+        assert (status, said["text"], team.bank.paid) == (200, "done", [5])
+        assert (await desk.invoke("ada", "/approvals/pending"))[1]["data"] == []
+
+
+async def test_audit_287_requesters_see_whom_their_own_questions_wait_for() -> None:
+    team = Team()
+    async with office(team) as desk:
+        status, run = await desk.invoke("zoe", message="pay", session_id="s")
+        (approval,) = run["approvals"]
+        assert status == 200
+        (waiting,) = (await desk.invoke("zoe", "/approvals/pending"))[1]["data"]
+        assert (waiting["id"], waiting["own"], waiting["waits_for"]) == (approval["id"], True, approval["waits_for"])
+        # An approver sees it as somebody else's.
+        (waiting,) = (await desk.invoke("ann.finance", "/approvals/pending"))[1]["data"]
+        assert (waiting["id"], waiting["own"], "waits_for" in waiting) == (approval["id"], False, False)

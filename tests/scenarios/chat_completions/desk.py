@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
-from frontdesk.testing import serving
-from frontdesk.testing.internals import active_runs
+from frontdesk_testing import serving
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.stores import new_store
 

@@ -6,7 +6,7 @@ import pytest
 from openai import UnprocessableEntityError
 
 from frontdesk.channels.conversations import ConversationsChannel
-from frontdesk.data.identity import ANONYMOUS, ChannelIdentity
+from frontdesk.models.identity import ANONYMOUS, ChannelIdentity
 from tests.scenarios.conversations.desk import AsyncGuest, assistant, counting, heard, texts, user
 from tests.scenarios.responses.desk import open_desk
 

@@ -8,10 +8,10 @@ import pytest
 from openai import BadRequestError, ConflictError
 
 from frontdesk import InMemoryStateStore
-from frontdesk.data.expiry import Expiry
-from frontdesk.host.conversations import history
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import FakeClock
+from frontdesk.host.conversations import editor
+from frontdesk.models.operations import Expiry
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import FakeClock
 from tests.scenarios.cast import PlainAgent, voices
 from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_desk, texts, user
 from tests.scenarios.pausing import Inn
@@ -81,7 +81,7 @@ async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> Non
 
 
 async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_PAGE", 2)
+    monkeypatch.setattr(editor, "_PAGE", 2)
     target, store = counting(), SqliteStateStore(tmp_path / "frontdesk.db")
     async with open_desk(target, store=store, tapped=False) as desk:
         guest = AsyncGuest(desk)

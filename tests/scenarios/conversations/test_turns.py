@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError
 
-from frontdesk.testing import GatedAgent
+from frontdesk_testing import GatedAgent
 from tests.scenarios.conversations.desk import MODEL, AsyncGuest, assistant, counting, heard, open_desk, texts, user
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot

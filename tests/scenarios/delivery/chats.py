@@ -10,12 +10,13 @@ from typing import Any
 from agent_framework import AgentResponseUpdate, Message
 
 from frontdesk import AgentFrameworkHost, Caller, ChannelIdentity, ChannelRequest, Reply, ResponseTarget
-from frontdesk.abc.channel import ChannelCommand, ChannelContext, ChannelContribution
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.session import SessionName
 from frontdesk.errors import RequestError
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.channel import ChannelCommand, ChannelContext, ChannelContribution
+from frontdesk.interfaces.context import AnswersEvents
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.session import SessionName
+from frontdesk_testing import EchoAgent
 from tests.delivery.scripted import ScriptedChannel
 from tests.scenarios.delivery.house import person
 from tests.scenarios.desk import until
@@ -54,7 +55,7 @@ class Holding(EchoAgent):
         return next([one.text for one in said] for said in self.seen if said[-1].text == text)
 
 
-class SpokenChat(ScriptedChannel):
+class SpokenChat(ScriptedChannel, AnswersEvents):
     """A chat in which the test speaks for people."""
 
     context: ChannelContext
@@ -82,7 +83,7 @@ class SpokenChat(ScriptedChannel):
         """Accept a message of somebody's."""
         self._said += 1
         caller = Caller(identity=ChannelIdentity(channel=self.name, native_id=who))
-        await self.context.accept(
+        await self.context.events.accept(
             InboxItem(
                 channel=self.name,
                 event_id=f"{self.name} {self._said}",

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.hooks import ResponseHook, RunHook
-from frontdesk.abc.push import PushTerms
-from frontdesk.abc.runner import RetryPolicy
-from frontdesk.abc.store import HostStateStore
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.delivery import Delivery, DeliveryStatus
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest
-from frontdesk.data.response_target import ResponseTarget
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
-from frontdesk.testing.server import HostClient, serving
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.interfaces.hooks import ResponseHook, RunHook
+from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import Delivery, DeliveryStatus
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.reply import ResponseTarget
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing.messages import MessageChannel, MessagePlatform, Person
+from frontdesk_testing.server import HostClient, serving
 from tests.scenarios.desk import until
 from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import forked_platform

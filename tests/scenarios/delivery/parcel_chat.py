@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelContribution, ChannelIdentity
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.abc.push import PushPart
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest, ConversationScope
-from frontdesk.data.result import HostedRunResult
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.interfaces.chat import PushesParts, PushPart
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller
+from frontdesk.models.request import ChannelRequest, ConversationScope
+from frontdesk.models.result import HostedRunResult
 from tests.scenarios.stores import new_store
 
 
@@ -19,7 +19,7 @@ async def echo(text: str) -> str:
     return f"You said: {text}"
 
 
-class ParcelChat(Channel):
+class ParcelChat(Channel, PushesParts):
     """Keeps what it was given to push; it has no `push` but only `push_part`."""
 
     session_family = "host_tracked"
@@ -68,7 +68,7 @@ class ParcelChat(Channel):
             group=group is not None,
             reference=reference or {},
         )
-        await self.context.accept(
+        await self.context.events.accept(
             InboxItem(
                 channel=self.name,
                 event_id=str(self._events),

@@ -7,12 +7,12 @@ import pytest
 from agent_framework import AgentSession, ContextProvider, Message, tool
 
 from frontdesk import Caller, ChannelCommand, ChannelIdentity, ChannelRequest, ChannelSession, ResponseTarget
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.session import SessionName
+from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk.errors import InvalidRequestError
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.testing.internals import parts_of
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.identity import IsolationKeys
+from frontdesk.models.session import SessionName
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.cast import call, scripted, voices
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
@@ -126,7 +126,7 @@ async def test_a_run_that_fails_leaves_its_question_and_says_so() -> None:
 
 async def cancel(chats: Chats) -> Any:
     (queued,) = {one.run_id for one in await chats.host.deliveries.list(channel="a")}
-    return await chats.a.context.cancel_run(ANN, queued)
+    return await chats.a.context.runs.cancel(ANN, queued)
 
 
 async def test_a_run_is_cancelled_and_its_question_stays() -> None:
@@ -224,15 +224,15 @@ async def test_a_question_of_a_branch_is_answered_in_the_tracked_session() -> No
 
     async with open_chats(scripted(script, tools=[pay])) as chats:
         await chats.a.say("pay it")
-        await until(lambda: chats.a.context.pending_approvals(ANN))
-        (question,) = await chats.a.context.pending_approvals(ANN)
+        await until(lambda: chats.a.context.approvals.pending(ANN))
+        (question,) = await chats.a.context.approvals.pending(ANN)
         session = await chats.store.sessions.find(SessionName(owner=OWNER, kind="tracked"))
         assert session is not None
         assert question.session_id == session.session_id
         await chats.b.say("hello")
         await chats.b.hears("re: hello")
         answer = ApprovalAnswer(approval_id=question.approval_id, approved=True)
-        going_on = await chats.a.context.approval_request(ANN, [answer])
+        going_on = await chats.a.context.approvals.build_request(ANN, [answer])
         answered = await chats.a.context.run(going_on, ANN)
         assert (answered.result.text, answered.run.session_id, paid) == ("it is paid", session.session_id, [5])
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from frontdesk import Caller, ChannelIdentity, ChannelRequest
-from frontdesk.kit.chat.session_commands import session_commands
+from frontdesk.chat.session_commands import session_commands
 from tests.scenarios.delivery.chats import Chats, Holding, SpokenChat, open_chats
 
 
@@ -26,7 +26,7 @@ async def cancel(chat: SpokenChat, who: str = "ann", **fields: Any) -> list[str]
 async def statuses(chats: Chats) -> list[Any]:
     queued = {one.run_id for one in await chats.host.deliveries.list(channel="a")}
     caller = Caller(identity=ChannelIdentity(channel="a", native_id="ann"))
-    return [(await chats.a.context.get_run(caller, one)).status for one in queued if one is not None]
+    return [(await chats.a.context.runs.get(caller, one)).status for one in queued if one is not None]
 
 
 async def test_a_run_that_was_asked_for_on_one_chat_could_not_be_stopped_on_another() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from frontdesk import Caller, ChannelCommand, ChannelIdentity, ChannelRequest, InMemoryStateStore, ResponseTarget
 from frontdesk.access.allowlists import NativeIdAllowlist
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.testing import EchoAgent, FakeClock
+from frontdesk.delivery.proactive import WORK_GOES_ON
+from frontdesk_testing import EchoAgent, FakeClock
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
 from tests.test_pipeline import caller, opened, request

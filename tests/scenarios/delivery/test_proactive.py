@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from agent_framework import Content, Message
 
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.session import SessionName
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, UnsupportedError
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.session import SessionName
 from tests.scenarios.delivery.house import ChatHost, open_house, person
 from tests.scenarios.desk import until
 

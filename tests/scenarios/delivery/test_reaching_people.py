@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelIdentity, NativeIdAllowlist, ResponseTarget
-from frontdesk.abc.channel import ChannelPush
 from frontdesk.access.contacts import LONGEST_REFERENCE
-from frontdesk.data.identity import Caller, Reach
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ForbiddenError
+from frontdesk.interfaces.channel import ChannelPush
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
-from frontdesk.testing.internals import parts_of, store_of
+from frontdesk.models.identity import Caller, Reach
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing.internals import parts_of, store_of
 from tests.scenarios.delivery.parcel_chat import ParcelChat, open_host
 from tests.scenarios.stores import KINDS
 
@@ -106,7 +106,7 @@ async def test_somebody_who_may_not_come_in_changes_nothing() -> None:
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann", name="Ann"), "let me in", reference={"url": "u"})
         with pytest.raises(ForbiddenError):
-            await chat.context.keep_reference(Caller(identity=chat.who("ann")), {"url": "u"})
+            await chat.context.storage.put_reference(Caller(identity=chat.who("ann")), {"url": "u"})
         identities = store_of(host).identities
         assert await identities.find(chat.who("ann")) is None
         assert await identities.reach(chat.who("ann")) == Reach()
@@ -122,8 +122,8 @@ async def test_a_chat_could_not_be_reached_later_without_what_its_message_had_sa
         await host.deliver(chat.who("ann"), "Your taxi is here.")
         (*_, told) = await chat.wait(4)
         assert (told.content, told.conversation_id, told.reference) == ("Your taxi is here.", None, {"url": "two"})
-        assert await chat.context.get_reference(chat.who("ann")) == {"url": "two"}
-        assert await chat.context.get_reference(ChannelIdentity("other", "ann")) == {}
+        assert await chat.context.storage.get_reference(chat.who("ann")) == {"url": "two"}
+        assert await chat.context.storage.get_reference(ChannelIdentity("other", "ann")) == {}
 
 
 async def test_what_waits_is_sent_to_where_the_person_is_reached_by_then() -> None:
@@ -179,7 +179,7 @@ async def test_attributes_that_the_operator_had_given_were_dropped() -> None:
 async def test_an_event_that_is_no_message_says_how_somebody_is_reached() -> None:
     chat = ParcelChat()
     async with open_host(chat) as host:
-        await chat.context.keep_reference(Caller(identity=chat.who("ann", name="Ann")), {"url": "installed"})
+        await chat.context.storage.put_reference(Caller(identity=chat.who("ann", name="Ann")), {"url": "installed"})
         await host.deliver(chat.who("ann"), "Welcome.")
         assert (await chat.wait(1))[0].reference == {"url": "installed"}
 
@@ -192,7 +192,7 @@ async def test_a_reference_has_a_size_and_costs_nobody_an_answer(caplog: pytest.
             answer = await chat.hear(chat.who("ann"), "hi", reference=large)
             for wrong in (large, {"url": object()}):
                 with pytest.raises(ValueError, match="a reference"):
-                    await chat.context.keep_reference(Caller(identity=chat.who("ann")), wrong)
+                    await chat.context.storage.put_reference(Caller(identity=chat.who("ann")), wrong)
         assert answer.content == "You said: hi"
         assert await store_of(host).identities.reach(chat.who("ann")) == Reach()
         assert "is not kept" in caplog.text

@@ -1,14 +1,13 @@
-"""Scenarios 4 and 5 of the design, on the message channel of the testing kit: commands, by polling and by webhook."""
+"""Commands of scenarios 4 and 5 of the design, on the message channel of the testing kit.
+
+The scenarios themselves are in `test_telegram.py`.
+"""
 
 import asyncio
 from typing import Any
 
-import pytest
-
 from frontdesk import ChannelCommand
-from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.scenarios.messages.chat import open_chat
 from tests.testing.messages.starting import new_platform
 
@@ -18,23 +17,6 @@ async def start(context: Any) -> None:
 
 
 COMMANDS = [ChannelCommand("start", "Introduce the bot", start)]
-
-
-@pytest.mark.parametrize("intake", ["polling", "webhook"])
-async def test_the_menu_is_registered_at_start_and_the_commands_work(intake: Any) -> None:
-    agent = EchoAgent()
-    settings: Any = {"commands": COMMANDS, "register_native_commands": True, "path": "/telegram", "name": "telegram"}
-    async with open_chat(agent, intake=intake, **settings) as chat:
-        shown = {one["name"]: one["description"] for one in (await chat.platform.state()).commands}
-        assert shown["start"] == "Introduce the bot"
-        assert {"new", "sessions", "resume", "cancel"} <= shown.keys()
-        ann = await chat.platform.user("Ann")
-        for number, text in enumerate(["/start", "one", "two", "/new", "three"], 1):
-            await chat.platform.say(ann, text)
-            said = await chat.heard(ann.chat_id, number)
-        assert said[0] == "I am the concierge."
-    heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
-    assert heard == [["one"], ["one", "two"], ["three"]]
 
 
 async def test_an_earlier_conversation_could_not_be_gone_back_to() -> None:
@@ -99,15 +81,3 @@ async def test_the_menu_of_the_platform_is_left_alone_if_that_is_wanted() -> Non
             await chat.platform.say(ann, "/stop")
             assert await chat.heard(ann.chat_id) == ["I am the concierge."]
             assert (await chat.platform.state()).commands == before
-
-
-async def test_a_webhook_stands_beside_http_doors() -> None:
-    doors = [ResponsesChannel(), InvocationsChannel()]
-    async with open_chat(EchoAgent(), commands=COMMANDS, channels=doors, path="/telegram", name="telegram") as chat:
-        paths = {getattr(one, "path", "") for one in chat.host.app.routes}
-        assert {"/telegram/events", "/responses", "/invocations"} <= paths
-        ann = await chat.platform.user("Ann")
-        await chat.platform.say(ann, "/start")
-        assert await chat.heard(ann.chat_id) == ["I am the concierge."]
-        answer = await chat.platform.http.post(f"{chat.base_url}/responses", json={"input": "hi"})
-        assert answer.status_code == 200

@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk import ChannelIdentity, ChannelRequest, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.host.direct_notifier import WORK_GOES_ON
+from frontdesk.delivery.proactive import WORK_GOES_ON
 from tests.scenarios.cast import echo
 from tests.scenarios.delivery.chats import Holding
 from tests.scenarios.delivery.house import open_house, sends_to

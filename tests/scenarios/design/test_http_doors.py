@@ -2,7 +2,10 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +17,8 @@ from starlette.middleware.cors import CORSMiddleware
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient, serving
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import serving
 from tests.faults.ports import free_port, is_ready
 from tests.scenarios.desk import until
 
@@ -23,12 +27,43 @@ PROGRAM = """
 from agent_framework import Agent
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 
 agent = Agent(client=ScriptedChatClient(lambda messages: "Good day!"), name="Concierge")
 host = AgentFrameworkHost(target=agent, channels=[ResponsesChannel()])
 host.serve(host="localhost", port=PORT)
 """
+APP = """
+from agent_framework import Agent
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.scripted import ScriptedChatClient
+
+agent = Agent(client=ScriptedChatClient(lambda messages: "Good day!"), name="Concierge")
+cors = Middleware(CORSMiddleware, allow_origins=["PAGE"], allow_methods=["*"], allow_headers=["*"])
+host = AgentFrameworkHost(target=agent, channels=[ResponsesChannel(), InvocationsChannel()], middleware=[cors])
+app = host.app
+"""
+SERVERS = {
+    "hypercorn": ["-m", "hypercorn", "--bind", "127.0.0.1:PORT", "desk:app"],
+    "granian": ["-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", "PORT", "desk:app"],
+}
+
+
+@asynccontextmanager
+async def running(words: Sequence[str], port: int, place: Path | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """Run a program until the block ends, and give a client once it answers."""
+    process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=place)
+    try:
+        async with httpx.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as client:
+            await until(lambda: is_ready(client))
+            yield client
+    finally:
+        process.terminate()
+        await process.wait()
 
 
 def _agent() -> Agent:
@@ -43,15 +78,8 @@ def _text(answer: httpx.Response) -> str:
 class TestOneAgentOnTheResponsesApi:
     async def test_responses_answers(self) -> None:
         port = free_port()
-        program = PROGRAM.replace("PORT", str(port))
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
-        try:
-            async with httpx.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as client:
-                await until(lambda: is_ready(client))
-                assert _text(await client.post("/responses", json={"input": "Hello"})) == "Good day!"
-        finally:
-            process.terminate()
-            await process.wait()
+        async with running(["-c", PROGRAM.replace("PORT", str(port))], port) as client:
+            assert _text(await client.post("/responses", json={"input": "Hello"})) == "Good day!"
 
 
 class TestTwoDoorsAndMiddleware:
@@ -89,14 +117,20 @@ class TestTwoDoorsAndMiddleware:
             answer = await client.http.post("/responses", json={"input": "Hi"}, headers={"origin": PAGE})
             assert answer.status_code == 200
 
-    async def test_the_app_runs_on_any_server_that_knows_asgi(self) -> None:
-        """Hypercorn and Granian are such servers; here is the least that the protocol asks of one."""
-        app = self._host().app
-        async with app.router.lifespan_context(app):
-            transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-                assert _text(await client.post("/responses", json={"input": "Hi"})) == "Good day!"
-                assert (await client.post("/invocations", json={"message": "Hi"})).json()["text"] == "Good day!"
+    @pytest.mark.parametrize("server", SERVERS)
+    async def test_the_app_runs_on_another_asgi_server(self, server: str, tmp_path: Path) -> None:
+        (tmp_path / "desk.py").write_text(APP.replace("PAGE", PAGE), "utf-8")
+        port = free_port()
+        words = [word.replace("PORT", str(port)) for word in SERVERS[server]]
+        async with running(words, port, tmp_path) as client:
+            page = {"origin": PAGE}
+            assert _text(await client.post("/responses", json={"input": "Hi"}, headers=page)) == "Good day!"
+            answer = await client.post("/invocations", json={"message": "Hi"}, headers=page)
+            assert answer.json()["text"] == "Good day!"
+            assert answer.headers["access-control-allow-origin"] == PAGE
+            asked = {**page, "access-control-request-method": "POST"}
+            preflight = await client.options("/responses", headers=asked)
+            assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, PAGE)
 
 
 def policy(request: ChannelRequest, **kwargs: Any) -> ChannelRequest:

@@ -25,16 +25,15 @@ from frontdesk import (
     OneTimeCodeIdentityLinker,
 )
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import ScriptedChatClient
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages import MessagePlatform, Person
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
-from tests.scenarios.design.telegram import polling_chat
+from tests.scenarios.design.telegram import TelegramUser, polling_chat
 from tests.scenarios.desk import open_desk
 from tests.scenarios.linking.pair import open_pair
 from tests.scenarios.stores import new_store
-from tests.testing.messages.starting import new_platform
 
 
 class Teams(Channel):
@@ -68,12 +67,18 @@ class Town:
 
     host: AgentFrameworkHost
     url: str
-    platform: MessagePlatform
-    ada: Person
+    fake: FakeTelegram
+    ada: TelegramUser
+    ran: list[str]
+    """What the agent has answered."""
 
     async def says(self, text: str, count: int) -> str:
-        await self.platform.say(self.ada, text)
-        return (await self.platform.wait_for_answers(self.ada.chat_id, count))[-1].text
+        self.ada.say(text)
+        return (await self.ada.heard(count))[-1]
+
+    async def asks(self, text: str, expected: str) -> None:
+        self.ada.say(text)
+        await self.ada.is_told(expected)
 
     async def sign_in(self, said: str) -> None:
         """Goes through the ceremony behind the link in a message."""
@@ -99,7 +104,7 @@ async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(oidc_provider())
         _signed_in(provider)
-        platform = await stack.enter_async_context(new_platform())
+        fake = await stack.enter_async_context(fake_telegram())
         listener = free_port()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         linker = OAuthIdentityLinker(
@@ -109,15 +114,21 @@ async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
             public_url=url,
         )
         provider.client.redirect_uris = {f"{linker._base}/callback"}
-        chat = polling_chat(platform, require_link=require_link)
+        chat = polling_chat(fake, require_link=require_link)
+        ran: list[str] = []
+
+        def note(messages: Sequence[Message]) -> str:
+            ran.append(recite(messages))
+            return ran[-1]
+
         host = AgentFrameworkHost(
-            target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
+            target=Agent(client=ScriptedChatClient(note), name="Concierge"),
             channels=[chat, Teams()],
             identity_linker=linker,
             store=new_store(),
         )
         await stack.enter_async_context(running(host.app, listener, lifespan="on"))
-        yield Town(host, url, platform, await platform.user("Ada", user_id="42"))
+        yield Town(host, url, fake, TelegramUser.of(fake, "Ada", 42), ran)
 
 
 async def test_the_first_message_is_answered_with_a_link_and_the_next_one_runs() -> None:
@@ -125,18 +136,26 @@ async def test_the_first_message_is_answered_with_a_link_and_the_next_one_runs()
         shown = await town.says("one", 1)
         assert town.url in shown
         await town.sign_in(shown)
-        count = len(await town.platform.answers(town.ada.chat_id))
+        assert town.ran == []
         # What was refused was never said.
-        assert await town.says("two", count + 1) == "two"
+        await town.asks("two", "two")
         await _is_known_on_teams(town, "two / three")
+
+
+async def test_the_link_is_never_shown_in_a_group() -> None:
+    async with open_town(require_link=True) as town:
+        group = town.fake.supergroup("Team", town.ada.user)
+        town.ada.say("@frontdesk_bot hello", group)
+        assert town.url not in "".join(await town.ada.heard(1, group))
+        town.fake.start(town.ada.user, "link")
+        assert town.url in (await town.ada.heard(1))[-1]
 
 
 async def test_one_who_links_by_command_is_known_too() -> None:
     async with open_town(require_link=False) as town:
         assert await town.says("one", 1) == "one"
         await town.sign_in(await town.says("/link", 2))
-        count = len(await town.platform.answers(town.ada.chat_id))
-        assert await town.says("two", count + 1) == "one / two"
+        await town.asks("two", "one / two")
         await _is_known_on_teams(town, "one / two / three")
 
 

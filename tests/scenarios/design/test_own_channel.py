@@ -18,7 +18,7 @@ from frontdesk import (
     ChannelSession,
     HostedRunResult,
 )
-from frontdesk.testing import EchoAgent, serving
+from frontdesk_testing import EchoAgent, serving
 from tests.scenarios.cast import ScriptedClient, two_voices
 
 

@@ -17,12 +17,12 @@ from frontdesk import (
     ResponseTarget,
 )
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.testing import ScriptedChatClient, serving
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages import MessagePlatform, Person
-from tests.scenarios.design.telegram import polling_chat
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import serving
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
+from tests.scenarios.design.telegram import TelegramUser, polling_chat
 from tests.scenarios.stores import new_store
-from tests.testing.messages.starting import new_platform
 
 KEY = "the key of the backend, long enough"
 USERS = {"42": "user_alice"}
@@ -65,22 +65,22 @@ class Backend:
 
     host: AgentFrameworkHost
     http: httpx.AsyncClient
-    platform: MessagePlatform
-    alice: Person
+    fake: FakeTelegram
+    alice: TelegramUser
 
     async def call(self, text: str, **hosting: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {KEY}"}
         return await self.http.post("/responses", json={"input": text, "hosting": hosting}, headers=headers)
 
     async def heard(self, count: int) -> list[str]:
-        return [one.text for one in await self.platform.wait_for_answers(self.alice.chat_id, count)]
+        return await self.alice.heard(count)
 
 
 @asynccontextmanager
 async def open_backend() -> AsyncIterator[Backend]:
-    async with new_platform() as platform:
-        alice = await platform.user("Alice", user_id="42")
-        telegram = polling_chat(platform, run_hook=look_up)
+    async with fake_telegram() as fake:
+        alice = TelegramUser.of(fake, "Alice", 42)
+        telegram = polling_chat(fake, run_hook=look_up)
         host = AgentFrameworkHost(
             target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
             channels=[ResponsesChannel(run_hook=relay, auth=ApiKeyAuth({"backend": KEY})), telegram],
@@ -88,7 +88,7 @@ async def open_backend() -> AsyncIterator[Backend]:
             store=new_store(),
         )
         async with serving(host) as client:
-            yield Backend(host, client.http, platform, alice)
+            yield Backend(host, client.http, fake, alice)
 
 
 async def test_without_a_push_target_the_answer_comes_back_over_http() -> None:
@@ -108,7 +108,7 @@ async def test_with_one_http_gets_the_continuation_and_the_chat_the_answer() -> 
 
 async def test_both_sides_have_one_key() -> None:
     async with open_backend() as backend:
-        await backend.platform.say(backend.alice, "from the chat")
+        backend.alice.say("from the chat")
         assert await backend.heard(1) == ["from the chat"]
         answer = await backend.call("from the backend", app_user_id="user_alice")
         assert answer.status_code == 200
@@ -128,11 +128,11 @@ async def test_both_sides_have_one_conversation_where_the_hook_joins_the_tracked
     async with open_backend() as backend:
         responses = backend.host.channels[0]
         responses.run_hook = joins
-        await backend.platform.say(backend.alice, "one")
+        backend.alice.say("one")
         assert await backend.heard(1) == ["one"]
         answer = await backend.call("two", app_user_id="user_alice")
         assert answer.json()["output"][0]["content"][0]["text"] == "one / two"
-        await backend.platform.say(backend.alice, "three")
+        backend.alice.say("three")
         assert (await backend.heard(2))[-1] == "one / two / three"
 
 
@@ -142,7 +142,7 @@ async def test_the_backend_speaks_for_nobody_without_a_name() -> None:
             "/responses", json={"input": "one", "hosting": {}}, headers={"authorization": f"Bearer {KEY}"}
         )
         assert answer.status_code == 422
-        stranger = await backend.platform.user("Eve", user_id="666")
-        await backend.platform.say(stranger, "hello")
-        (said,) = await backend.platform.wait_for_answers(stranger.chat_id, 1)
-        assert "can't use this assistant" in said.text
+        stranger = TelegramUser.of(backend.fake, "Eve", 666)
+        stranger.say("hello")
+        (said,) = await stranger.heard(1)
+        assert "can't use this assistant" in said

@@ -1,15 +1,32 @@
 """Scenario 9 of the design: a workflow with typed input, behind Invocations and behind a chat."""
 
+import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent_framework import Executor, FileCheckpointStorage, Workflow, WorkflowBuilder, WorkflowContext, handler
+import msgspec
+import pytest
+from agent_framework import (
+    Content,
+    Executor,
+    FileCheckpointStorage,
+    Message,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+)
+from openai import AsyncOpenAI
 
 from frontdesk import AgentFrameworkHost, ChannelRequest, ChannelSession, HostedRunResult
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.testing import serving
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.web import WebChatChannel
+from frontdesk_testing import serving
+from tests.scenarios.design.test_audit_outputs import answers_of, emits, texts_of
 from tests.scenarios.messages.chat import open_chat
 
 
@@ -91,6 +108,62 @@ def spoken(request: ChannelRequest, *, protocol_request: Any, **_: Any) -> Chann
 def as_text(result: HostedRunResult[Any], *, context: Any) -> HostedRunResult[Any]:
     """The workflow's outputs, as this channel shows them."""
     return replace(result, result=f"Ordered on {context.channel_name}: {result.result.get_outputs()[0]}")
+
+
+def as_card(result: HostedRunResult[Any], *, context: Any) -> HostedRunResult[Any]:
+    """The workflow's outputs, as a card for a client that draws one."""
+    customer, _, items = result.result.get_outputs()[0].partition(": ")
+    return replace(result, result={"title": f"Order of {customer}", "items": items.split(", ")})
+
+
+CARD = {"title": "Order of c-1", "items": ["tea", "cake"]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_card_that_a_response_hook_made_was_an_empty_answer_over_http(tmp_path: Path, stream: bool) -> None:
+    channel = InvocationsChannel(run_hook=order_of, response_hook=as_card, extra_fields="attributes")
+    async with serving(AgentFrameworkHost(builds(tmp_path), channels=[channel])) as client:
+        await client.http.post("/invocations", json={"customer_id": "c-1", "item": "tea"})
+        body = {"customer_id": "c-1", "item": "cake", "stream": stream}
+        answer = await client.http.post("/invocations", json=body)
+        assert answer.status_code == 200, answer.text
+        shown = json.loads(answer.text.rpartition("data: ")[2]) if stream else answer.json()
+        fetched = (await client.http.get(f"/invocations/{shown['id']}")).json()
+    assert shown["outputs"] == fetched["outputs"] == [CARD]
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        ("a *word*", "a *word*"),
+        (Content.from_text("a *word*"), "a *word*"),
+        (Message("assistant", ["a *word*"]), "a *word*"),
+        ([Content.from_text("a "), Content.from_text("word")], "a word"),
+        (CARD, msgspec.json.encode(CARD).decode()),
+    ],
+    ids=["text", "content", "message", "list", "card"],
+)
+async def test_what_a_response_hook_made_of_the_outputs_is_shown_by_every_channel(made: Any, text: str) -> None:
+    def hook(result: HostedRunResult[Any], *, context: Any) -> HostedRunResult[Any]:
+        return replace(result, result=made)
+
+    channels: Any = [
+        kind(response_hook=hook)
+        for kind in (ResponsesChannel, ChatCompletionsChannel, InvocationsChannel, WebChatChannel)
+    ]
+    async with (
+        open_chat(emits({"a": 1}), channels=channels, response_hook=hook) as host,
+        AsyncOpenAI(base_url=f"{host.base_url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        said = await answers_of(host, client)
+    assert texts_of(said["responses"]) == [text]
+    assert said["completions"] == text
+    # These are made of their updates, which a stream_transform_hook changes.
+    assert (texts_of(said["responses stream"]), said["completions stream"]) == (['{"a":1}'], '{"a":1}')
+    invocation = said["invocations"]
+    assert (invocation["outputs"] == [CARD]) if made is CARD else (invocation["text"] == text)
+    assert [one.text for one in said["chat"]] == [text]
+    assert [one["text"] for one in said["page"]] == [text]
 
 
 async def test_the_same_workflow_behind_a_chat_needs_only_other_hooks(tmp_path: Path) -> None:

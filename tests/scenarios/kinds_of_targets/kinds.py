@@ -17,7 +17,7 @@ from agent_framework import (
     tool,
 )
 
-from frontdesk.testing import ScriptedChatClient
+from frontdesk.scripted import ScriptedChatClient
 from tests.scenarios.cast import call
 
 

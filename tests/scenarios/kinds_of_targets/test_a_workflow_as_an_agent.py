@@ -22,7 +22,7 @@ from agent_framework import (
 
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.kinds_of_targets.kinds import Mind
 from tests.scenarios.pausing import Choice, Offer

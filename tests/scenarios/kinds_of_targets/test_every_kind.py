@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.kinds_of_targets.kinds import ASKING, KINDS, InState, Mind
 

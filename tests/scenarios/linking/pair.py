@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
-from frontdesk.testing import serving
-from frontdesk.testing.messages import MessageChannel, MessagePlatform
+from frontdesk_testing import serving
+from frontdesk_testing.messages import MessageChannel, MessagePlatform
 from tests.scenarios.messages.chat import SECRET, new_platform
 from tests.scenarios.stores import new_store
 

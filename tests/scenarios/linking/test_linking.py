@@ -1,6 +1,6 @@
 """A person links two chats by a code: over real platforms, from the first word to the last."""
 
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.scenarios.linking.pair import code_in, open_pair
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from frontdesk import AuthPolicy, OneTimeCodeIdentityLinker, SqliteStateStore
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
+from tests.cards import outcome_in
 from tests.scenarios.cast import call
 from tests.scenarios.linking.pair import Side, code_in, open_pair, two_accounts
 from tests.scenarios.messages.chat import open_chat
@@ -50,7 +51,7 @@ async def _is_settled(side: Side, number: int, text: str) -> None:
 
     async def same() -> bool:
         shown = (await side.platform.answers(side.person.chat_id))[number]
-        return (shown.text, shown.buttons) == (text, ())
+        return (outcome_in(shown.text), shown.buttons) == (text, ())
 
     await side.platform.until(same)
 

@@ -9,18 +9,20 @@ from typing import Any
 import httpx
 import msgspec
 
-from frontdesk import AgentFrameworkHost
-from frontdesk.testing import serving
-from frontdesk.testing.messages import MessageChannel, MessagePlatform
-from frontdesk.testing.messages.platform.nouns import Said
-from frontdesk.testing.messages.verify import signature
+from frontdesk import AgentFrameworkHost, ApprovalOptions
+from frontdesk_testing import serving
+from frontdesk_testing.messages import MessageChannel, MessagePlatform
+from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.messages.verify import signature
 from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
 HOST = (
     "texts",
+    "approvals",
     "telemetry",
+    "identity_resolver",
     "store",
     "state_dir",
     "linker",
@@ -31,6 +33,8 @@ HOST = (
     "clock",
     "admin_socket",
 )
+IN_GROUPS = ApprovalOptions(show_arguments_in_groups=True)
+"""Questions are asked in the group, with all arguments."""
 
 
 @dataclass

@@ -7,12 +7,13 @@ import pytest
 from agent_framework import tool
 
 from frontdesk import AgentFrameworkHost, InMemoryStateStore
-from frontdesk.kit.names import digest
-from frontdesk.testing import serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.identifiers import digest
+from frontdesk_testing import serving
+from frontdesk_testing.messages import MessageChannel
+from tests.cards import outcome_in
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import until
-from tests.scenarios.messages.chat import MessagesHost, open_chat
+from tests.scenarios.messages.chat import IN_GROUPS, MessagesHost, open_chat
 from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
@@ -47,7 +48,7 @@ async def toast(chat: MessagesHost, event: Any) -> str:
     return (await chat.platform.state()).clicks[callback]
 
 
-@pytest.mark.parametrize(("word", "paid", "text"), [("Approve", [5], "pay: approved by Ada"), ("Reject", [], "")])
+@pytest.mark.parametrize(("word", "paid", "text"), [("Approve", [5], "pay: approved by “Ada”"), ("Reject", [], "")])
 async def test_a_button_answers_the_question(word: str, paid: list[int], text: str) -> None:
     bank = Bank()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
@@ -59,7 +60,7 @@ async def test_a_button_answers_the_question(word: str, paid: list[int], text: s
         assert [one.text for one in question.buttons] == ["Approve", "Reject"]
         event = await chat.platform.click(ada, question, word)
         assert (await chat.heard(ada.chat_id, 2))[1] == "done"
-        assert await toast(chat, event) == text or not text
+        assert outcome_in(await toast(chat, event)) == text or not text
         shown = (await chat.platform.answers(ada.chat_id))[0]
         # Nobody can press what was decided.
         assert (shown.buttons, shown.edits) == ((), 1)
@@ -68,7 +69,7 @@ async def test_a_button_answers_the_question(word: str, paid: list[int], text: s
 
 async def test_a_click_by_somebody_else_runs_nothing() -> None:
     bank = Bank()
-    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as chat:
         ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada, bob)
         await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
@@ -84,7 +85,7 @@ async def test_a_click_by_somebody_else_runs_nothing() -> None:
 async def test_a_click_by_somebody_else_in_a_shared_conversation_runs_nothing() -> None:
     bank = Bank()
     agent = bank.agent([call("pay", amount=5)], ["done"])
-    async with open_chat(agent, conversation_scope="per_conversation") as chat:
+    async with open_chat(agent, conversation_scope="per_conversation", approvals=IN_GROUPS) as chat:
         ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Bob")
         group = await chat.platform.group("Friends", ada, bob)
         await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
@@ -184,11 +185,11 @@ async def test_a_question_of_an_earlier_version_is_settled_where_its_button_was_
             transaction.decide_approval(asked.owner, asked.approval_id, "cancelled", at=1.0)
             transaction.add_approval(before)
         event = await chat.platform.click(ada, question, f"approve:{digest(asked.target_id)[:32]}")
-        assert await toast(chat, event) == "pay: approved by Ada"
+        assert outcome_in(await toast(chat, event)) == "pay: approved by “Ada”"
 
         async def is_settled() -> bool:
             shown = (await chat.platform.answers(ada.chat_id))[0]
-            return (shown.text, shown.buttons) == ("pay: approved by Ada", ())
+            return (outcome_in(shown.text), shown.buttons) == ("pay: approved by “Ada”", ())
 
         await chat.platform.until(is_settled)
         assert (await chat.heard(ada.chat_id, 2))[1] == "done"
@@ -224,7 +225,7 @@ async def test_a_question_that_is_decided_before_it_is_known_where_it_is_shown_i
 
             async def is_settled() -> bool:
                 shown = (await platform.answers(ada.chat_id))[0]
-                return (shown.text, shown.buttons, shown.edits) == ("pay: approved by Ada", (), 1)
+                return (outcome_in(shown.text), shown.buttons, shown.edits) == ("pay: approved by “Ada”", (), 1)
 
             await platform.until(is_settled)
             assert (await platform.wait_for_answers(ada.chat_id, 2))[1].text == "done"

@@ -2,18 +2,21 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from frontdesk import InMemoryStateStore, NativeIdAllowlist
-from frontdesk.data.approval import Decision, PendingApproval
-from frontdesk.kit.chat.messages import Card
-from frontdesk.kit.chat.questions import card_of
-from frontdesk.kit.chat.wording import ENGLISH_WORDING
-from frontdesk.testing import FakeClock
-from frontdesk.testing.messages.platform.nouns import Said
-from frontdesk.testing.store_samples import question
+from frontdesk.chat.i18n.wording import ENGLISH_WORDING
+from frontdesk.chat.messages import Card
+from frontdesk.chat.questions import card_of
+from frontdesk.models.approval import Decision, PendingApproval
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk_testing import FakeClock
+from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.store_samples import question
+from tests.cards import outcome_in
 from tests.scenarios.cast import call
-from tests.scenarios.messages.chat import MessagesHost, open_chat
+from tests.scenarios.messages.chat import IN_GROUPS, MessagesHost, open_chat
 from tests.scenarios.messages.test_buttons import Bank
 
 DECIDED = question("apr_1", tool="pay", status="approved")
@@ -43,7 +46,7 @@ async def test_the_reply_to_a_click_shows_what_was_decided(word: str, paid: list
         event = await chat.platform.click(ada, asked, word)
         await chat.platform.wait_for_acknowledged(event)
         card, *_ = await chat.platform.answers(chat_id)
-        assert (card.text, card.buttons) == (f"pay: {'approved' if paid else 'rejected'} by Ada", ())
+        assert (outcome_in(card.text), card.buttons) == (f"pay: {'approved' if paid else 'rejected'} by “Ada”", ())
         assert (await chat.heard(chat_id, 2))[1] == "done"
     assert bank.paid == paid
 
@@ -55,7 +58,7 @@ async def test_a_reply_that_was_lost_is_given_again_and_pays_once() -> None:
         await chat.platform.fail("bad_request", method="edit")
         await chat.platform.set(lose_replies=1)
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Approve"))
-        assert (await chat.platform.answers(chat_id))[0].text == "pay: approved by Ada"
+        assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: approved by “Ada”"
         await chat.heard(chat_id, 2)
     assert bank.paid == [5]
 
@@ -68,7 +71,7 @@ async def test_a_late_click_shows_the_first_decision() -> None:
         await chat.heard(chat_id, 2)
         late = await chat.platform.click(ada, asked, "Reject")
         await chat.platform.wait_for_acknowledged(late)
-        assert (await chat.platform.answers(chat_id))[0].text == "pay: approved by Ada"
+        assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: approved by “Ada”"
     assert bank.paid == [5]
 
 
@@ -79,13 +82,13 @@ async def test_a_click_after_the_time_shows_that_the_question_has_expired() -> N
         ((name, kept),) = store.approvals.records.items()
         store.approvals.records.put(name, kept.replace(expires_at=clock.now()))
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Approve"))
-        assert (await chat.platform.answers(chat_id))[0].text == "pay: expired"
+        assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: expired"
     assert bank.paid == []
 
 
 async def test_a_click_of_somebody_else_leaves_the_question_as_it_is() -> None:
     bank = Bank()
-    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as chat:
         ada, bob, asked, chat_id = await _asked(chat, group=True)
         stranger = await chat.platform.click(bob, asked, "Approve", chat_id=chat_id)
         assert "not yours" in await _notice(chat, stranger)
@@ -106,7 +109,7 @@ async def test_a_call_that_has_changed_is_not_approved() -> None:
         assert (await chat.platform.answers(chat_id))[0].buttons == asked.buttons
         # A no runs nothing, and counts.
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Reject"))
-        assert (await chat.platform.answers(chat_id))[0].text == "pay: rejected by Ada"
+        assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: rejected by “Ada”"
     assert bank.paid == []
 
 
@@ -127,12 +130,18 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
 @pytest.mark.parametrize(
     ("outcome", "approval", "expected"),
     [
-        ("recorded", DECIDED, Card(card="pay: approved by Ada")),
-        ("late", DECIDED.replace(status="rejected"), Card(card="pay: rejected by Ada")),
+        ("recorded", DECIDED, Card(card="pay: approved by “Ada” (unverified, id 42) on messages")),
+        (
+            "late",
+            DECIDED.replace(status="rejected"),
+            Card(card="pay: rejected by “Ada” (unverified, id 42) on messages"),
+        ),
         ("late", DECIDED.replace(status="cancelled", reason="expired"), Card(card="pay: expired")),
         ("needs_more", DECIDED, Card(notice="Your answer was noted. Others have to agree.")),
         ("not_yours", None, Card(notice="This question is not yours, or it was answered before.")),
     ],
 )
 def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Card) -> None:
-    assert card_of(Decision(outcome=outcome, approval=approval), "Ada", ENGLISH_WORDING) == expected
+    ada = ChannelIdentity("messages", "42", {"name": "Ada"})
+    card = card_of(Decision(outcome=outcome, approval=approval), ada, ENGLISH_WORDING, 4_000)
+    assert msgspec.structs.replace(card, card=card.card.partition("\n")[0]) == expected

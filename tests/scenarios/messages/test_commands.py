@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelCommand
-from frontdesk.testing import EchoAgent
+from frontdesk_testing import EchoAgent
 from tests.scenarios.messages.chat import open_chat
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from frontdesk import AgentFrameworkHost, ChannelConfigurationError, EventLimits, RateLimit
+from frontdesk import AgentFrameworkHost, ChannelConfigurationError, EventLimits, InMemoryStateStore, RateLimit
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.kit.chat.texts import ENGLISH
-from frontdesk.testing import EchoAgent, FakeClock
-from frontdesk.testing.internals import parts_of
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.chat.i18n.texts import ENGLISH
+from frontdesk.models.delivery import InboxItem
+from frontdesk.stores.memory.delivery import MemoryInbox
+from frontdesk_testing import EchoAgent, FakeClock
+from frontdesk_testing.internals import parts_of
+from frontdesk_testing.messages import MessageChannel
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 TOO_MANY = ENGLISH["limits.too_many"]
@@ -79,6 +81,37 @@ async def test_no_more_than_some_messages_of_a_person_wait() -> None:
     assert sorted(slow.heard) == ["fifth", "first", "mine", "second"]
 
 
+async def test_a_person_could_let_any_number_of_messages_wait_without_limits_of_the_operator() -> None:
+    slow = Slow()
+    async with open_chat(slow.answer) as chat:
+        ada = await chat.platform.user("Ada")
+        events = [await chat.platform.say(ada, f"{number}") for number in range(50)]
+        await chat.platform.wait_for_acknowledged(*events)
+        await chat.platform.say(ada, "one more")
+        assert await chat.heard(ada.chat_id) == [TOO_MANY]
+        slow.go.set()
+        assert len(await chat.heard(ada.chat_id, 51)) == 51
+    assert slow.heard == [f"{number}" for number in range(50)]
+
+
+async def test_the_store_was_asked_for_each_message_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, asked, count = EchoAgent(), list[str](), MemoryInbox.count_waiting
+
+    async def counting(self: MemoryInbox, item: InboxItem) -> int:
+        asked.append(item.event_id)
+        return await count(self, item)
+
+    monkeypatch.setattr(MemoryInbox, "count_waiting", counting)
+    store = InMemoryStateStore()
+    async with open_chat(agent, store=store, event_limits=EventLimits(max_waiting_per_caller=4)) as chat:
+        ada = await chat.platform.user("Ada")
+        for number in range(9):
+            await chat.platform.say(ada, f"{number}")
+            await chat.heard(ada.chat_id, number + 1)
+    # Once for a sender who is not known here, and then after as many messages as may wait.
+    assert (len(agent.seen), len(asked)) == (9, 3)
+
+
 async def test_who_sends_too_much_can_still_cancel() -> None:
     slow = Slow()
     limits = EventLimits(per_caller=ONE_A_DAY, max_waiting_per_caller=1)
@@ -109,6 +142,7 @@ async def test_another_process_does_not_tell_it_again() -> None:
     ("limits", "finding"),
     [
         (EventLimits(max_waiting_per_caller=0), "event_limits: max_waiting_per_caller must be at least 1"),
+        (EventLimits(max_waiting_for_unlinked=0), "event_limits: max_waiting_for_unlinked must be at least 1"),
         (EventLimits(max_callers=0), "event_limits: max_callers must be at least 1"),
         (EventLimits(per_caller=RateLimit(0)), "event_limits: per_caller: requests must be at least 1"),
         (7, "event_limits: 7 is not EventLimits(...)"),

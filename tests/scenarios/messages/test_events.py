@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.internals import store_of
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.internals import store_of
 from tests.scenarios.messages.chat import connect, open_chat, post
 from tests.testing.messages.starting import new_platform
 

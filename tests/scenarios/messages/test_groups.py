@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.messages.wire import Send
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.messages.wire import Send
 from tests.scenarios.messages.chat import open_chat
 
 SCOPES = {

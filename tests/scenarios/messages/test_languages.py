@@ -1,11 +1,11 @@
 """The host's own commands speak the language of the person."""
 
 from frontdesk import NativeIdAllowlist, OneTimeCodeIdentityLinker
-from frontdesk.kit.chat.texts import placeholders
-from frontdesk.kit.chat.texts_en import ENGLISH
-from frontdesk.testing import EchoAgent
+from frontdesk.chat.i18n.en import ENGLISH
+from frontdesk.chat.i18n.texts import placeholders
+from frontdesk_testing import EchoAgent
 from tests.scenarios.cast import call
-from tests.scenarios.messages.chat import open_chat
+from tests.scenarios.messages.chat import IN_GROUPS, open_chat
 from tests.scenarios.messages.test_buttons import Bank, toast
 from tests.scenarios.messages.test_questions import Talk, flow
 
@@ -49,7 +49,7 @@ STRANGE = {"qq": {key: foreign(key, sentence) for key, sentence in ENGLISH.items
 
 async def test_a_question_and_what_is_decided_are_in_the_language_of_the_person() -> None:
     bank = Bank()
-    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), texts=STRANGE) as chat:
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), texts=STRANGE, approvals=IN_GROUPS) as chat:
         zoe = await chat.platform.user("Zoe", locale="qq")
         bob = await chat.platform.user("Bob", locale="qq")
         group = await chat.platform.group("Friends", zoe, bob)
@@ -60,9 +60,11 @@ async def test_a_question_and_what_is_decided_are_in_the_language_of_the_person(
         stranger = await chat.platform.click(bob, question, "<approval.approve>", chat_id=group.chat_id)
         assert await toast(chat, stranger) == "<approval.not_yours>"
         click = await chat.platform.click(zoe, question, "<approval.approve>", chat_id=group.chat_id)
-        assert await toast(chat, click) == "<approval.approved_by> Zoe pay"
+        assert (await toast(chat, click)).startswith("<approval.approved_by> <person.unverified> messages ")
         assert (await chat.heard(group.chat_id, 2))[-1] == "done"
-        assert (await chat.heard(group.chat_id, 2))[0] == "<approval.approved_by> Zoe pay"
+        card = (await chat.heard(group.chat_id, 2))[0]
+        assert card.startswith("<approval.at> <approval.approved_by> <person.unverified> messages ")
+        assert card.endswith('\n{"amount": 5}')
 
 
 async def test_refusals_are_in_the_language_of_the_person() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponseUpdate, Content
 
-from frontdesk.abc.live import LiveTerms
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages import Person
-from frontdesk.testing.messages.platform.nouns import Said
+from frontdesk.interfaces.chat import LiveTerms
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.messages import Person
+from frontdesk_testing.messages.platform.nouns import Said
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -76,6 +76,25 @@ async def test_a_message_grows_and_the_answer_replaces_it() -> None:
         live = await store_of(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
         assert live is not None
         assert (live.state, live.handles) == ("closed", (first.message_id,))
+
+
+async def test_an_answer_was_shown_twice_when_the_reply_to_its_opening_was_lost() -> None:
+    async def look(result: Any, *, context: Any) -> Any:
+        # The run has ended, and others go on meanwhile.
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return result
+
+    async with live_chat(EchoAgent(), idempotent=False, response_hook=look, live="always") as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.fail("cut_after", method="send", times=1)
+        await chat.platform.say(ada, "one")
+        await ended(chat)
+        # It was whole before a message was opened for it.
+        await shown(chat, ada, "one")
+        assert methods(chat) == ["send"]
+        (row,) = await store_of(chat.host).outbox.find()
+        assert await store_of(chat.host).live.get(row.run_id, "messages", ada.user_id) is None
 
 
 @pytest.mark.parametrize(

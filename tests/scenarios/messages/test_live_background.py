@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelRequest
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.testing import GatedAgent
-from frontdesk.testing.internals import store_of
+from frontdesk.delivery.proactive import WORK_GOES_ON
+from frontdesk_testing import GatedAgent
+from frontdesk_testing.internals import store_of
 from tests.scenarios.messages.test_live import ended, live_chat, methods, shown
 
 NOTICE = f"{WORK_GOES_ON} /cancel stops it."

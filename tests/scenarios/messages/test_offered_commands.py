@@ -3,8 +3,8 @@
 from typing import Any
 
 from frontdesk import ChannelCommand
-from frontdesk.abc.commands import CommandLocale
-from frontdesk.testing import EchoAgent
+from frontdesk.interfaces.context import CommandLocale
+from frontdesk_testing import EchoAgent
 from tests.scenarios.messages.chat import open_chat
 
 

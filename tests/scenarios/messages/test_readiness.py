@@ -8,9 +8,9 @@ import httpx
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.cli.online import check_online
-from frontdesk.testing import EchoAgent, serving
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.cli.check import check_online
+from frontdesk_testing import EchoAgent, serving
+from frontdesk_testing.messages import MessageChannel
 from tests.scenarios.messages.chat import SECRET, open_chat
 from tests.testing.messages.starting import new_platform
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontdesk.data.delivery import Delivery
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages.platform.nouns import EventState
-from frontdesk.testing.messages.wire import Event
+from frontdesk.models.delivery import Delivery
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.messages.platform.nouns import EventState
+from frontdesk_testing.messages.wire import Event
 from tests.scenarios.messages.chat import MessagesHost, open_chat, post
 
 

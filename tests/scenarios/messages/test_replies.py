@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelCommand, Delivery, InMemoryStateStore, Reply, ReplyButton
-from frontdesk.data.codec import decode, encode
 from frontdesk.errors import PushError
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.messages import MessagePlatform
-from frontdesk.testing.store_samples import inbox_item
+from frontdesk.serialization.codec import decode, encode
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.messages import MessagePlatform
+from frontdesk_testing.store_samples import inbox_item
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -109,7 +109,7 @@ async def test_what_a_command_has_said_before_it_failed_comes_with_the_refusal()
 async def test_the_replies_of_a_command_that_cancels_turns_are_written_with_it() -> None:
     async def stop(call: Any) -> None:
         await call.reply("before")
-        await context[0].cancel_turns(call.event, reply=lambda _: Reply("stopped"))
+        await context[0].events.cancel_turns(call.event, reply=lambda _: Reply("stopped"))
         await call.reply("behind")
 
     context: list[Any] = []
@@ -129,7 +129,7 @@ async def test_a_reply_to_an_event_that_is_done_is_sent_once() -> None:
         item = item.replace(channel="messages", request=request, caller=item.caller.replace(identity=identity))
         context: Any = chat.channel._replies._context  # pyright: ignore[reportOptionalMemberAccess]
         for text, number in (("first", 0), ("again", 0), ("second", 1)):
-            await context.reply(item, text, number=number)
+            await context.events.reply(item, text, number=number)
         assert await chat.heard(ada.chat_id, 2) == ["first", "second"]
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelConfigurationError, ChannelRequest, Reply
-from frontdesk.data.codec import decode, encode
+from frontdesk.auth.sealing import Sealer
+from frontdesk.channel_storage.values import ReplyTokens
 from frontdesk.errors import SealError
-from frontdesk.host.channel_state.tokens import ReplyTokens
-from frontdesk.kit.auth.sealing import Sealer
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing import EchoAgent, FakeClock
-from frontdesk.testing.store_samples import inbox_item
+from frontdesk.secret import Secret
+from frontdesk.serialization.codec import decode, encode
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
+from frontdesk_testing import EchoAgent, FakeClock
+from frontdesk_testing.store_samples import inbox_item
 from tests.faults.inbox.desk import SECRET
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
@@ -91,7 +91,7 @@ async def test_a_channel_that_keeps_no_tokens_whispers_in_the_direct_chat() -> N
 
 
 def test_a_host_without_a_key_is_refused() -> None:
-    from frontdesk.testing.messages import MessageChannel
+    from frontdesk_testing.messages import MessageChannel
 
     channel = MessageChannel(platform_url="http://127.0.0.1:1", token="t", secret=SECRET, private_replies=True)
     with pytest.raises(ChannelConfigurationError, match="give the host a seal_key="):

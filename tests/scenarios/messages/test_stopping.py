@@ -8,8 +8,8 @@ import pytest
 from agent_framework import AgentResponseUpdate
 
 from frontdesk import NativeIdAllowlist
-from frontdesk.testing import EchoAgent
-from frontdesk.testing.internals import active_runs, parts_of, store_of
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.internals import active_runs, parts_of, store_of
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 

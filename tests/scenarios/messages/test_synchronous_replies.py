@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelCommand, ChannelRequest, Delivery, InMemoryStateStore, Reply
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.messages import Person
+from frontdesk.delivery.proactive import WORK_GOES_ON
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.messages import Person
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -140,7 +140,7 @@ def context_of(chat: MessagesHost) -> Any:
 async def test_a_channel_gets_the_parts_and_the_run() -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
-        async with context_of(chat).accept_and_wait(item_of(ada), 60.0) as reply:
+        async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0) as reply:
             (part,) = reply.parts
             assert (part.content, part.conversation_id) == ({"text": "hello"}, ada.chat_id)
             assert (reply.result.run.status, reply.result.result.text, reply.is_late) == ("completed", "hello", False)
@@ -153,7 +153,7 @@ async def test_a_reply_that_could_not_be_made_is_pushed_at_once() -> None:
     async with open_chat(EchoAgent(), idempotent=False) as chat:
         ada = await chat.platform.user("Ada")
         with pytest.raises(ValueError, match="no such shape"):
-            async with context_of(chat).accept_and_wait(item_of(ada), 60.0):
+            async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0):
                 raise ValueError("no such shape")
         assert await chat.heard(ada.chat_id) == ["hello"]
 
@@ -161,7 +161,7 @@ async def test_a_reply_that_could_not_be_made_is_pushed_at_once() -> None:
 async def _left(chat: MessagesHost, ada: Person) -> Delivery:
     """Somebody leaves while the reply is written."""
     with pytest.raises(asyncio.CancelledError):
-        async with context_of(chat).accept_and_wait(item_of(ada), 60.0):
+        async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0):
             raise asyncio.CancelledError
     (row,) = await chat.host.deliveries.list()
     return row
@@ -181,7 +181,7 @@ async def test_a_reply_whose_reader_left_is_not_repeated_where_that_could_be_see
         await until(lambda: _is_settled(chat))
         assert await statuses(chat) == [("unknown", ["interrupted"])]
         # That the platform sends the event again tells that it got no reply.
-        async with context_of(chat).accept_and_wait(item_of(ada), 60.0) as reply:
+        async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0) as reply:
             assert [part.idempotency_key for part in reply.parts] == [key]
         assert await statuses(chat) == [("accepted", ["interrupted", "in the reply"])]
 
@@ -189,12 +189,12 @@ async def test_a_reply_whose_reader_left_is_not_repeated_where_that_could_be_see
 async def test_two_replies_to_one_event_are_not_written_at_once() -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
-        async with context_of(chat).accept_and_wait(item_of(ada), 60.0) as reply:
+        async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0) as reply:
             assert len(reply.parts) == 1
             with pytest.raises(Exception, match="being written"):
-                async with context_of(chat).accept_and_wait(item_of(ada), 60.0):
+                async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0):
                     raise AssertionError("there is nothing to write yet")
-        async with context_of(chat).accept_and_wait(item_of(ada), 60.0) as again:
+        async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0) as again:
             assert again.parts == reply.parts
 
 
@@ -203,4 +203,4 @@ async def test_a_wait_has_bounds(seconds: float) -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
         with pytest.raises(ValueError, match="seconds"):
-            context_of(chat).accept_and_wait(item_of(ada), seconds)
+            context_of(chat).events.accept_and_wait(item_of(ada), seconds)

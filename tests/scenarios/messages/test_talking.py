@@ -9,9 +9,9 @@ import uvicorn
 from agent_framework import Content
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent
-from frontdesk.testing.messages import MessageChannel
-from frontdesk.testing.messages.wire import Media
+from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
+from frontdesk_testing.messages import MessageChannel
+from frontdesk_testing.messages.wire import Media
 from tests.faults.ports import free_port
 from tests.scenarios.cast import scripted
 from tests.scenarios.messages.chat import SECRET, open_chat

@@ -3,10 +3,10 @@
 import pytest
 
 from frontdesk import ChannelIdentity
-from frontdesk.data.delivery import Delivery
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.messages import Person
+from frontdesk.models.delivery import Delivery
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.messages import Person
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 ANN = ChannelIdentity(channel="messages", native_id="ann")

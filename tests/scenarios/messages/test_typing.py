@@ -7,8 +7,8 @@ import pytest
 from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost, NativeIdAllowlist
-from frontdesk.testing import GatedAgent, serving
-from frontdesk.testing.messages import MessagePlatform, TypingMessageChannel
+from frontdesk_testing import GatedAgent, serving
+from frontdesk_testing.messages import MessagePlatform, TypingMessageChannel
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import SECRET, MessagesHost, connect
 from tests.testing.messages.starting import new_platform

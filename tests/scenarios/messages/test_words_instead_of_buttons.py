@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from frontdesk.testing.messages import MessageChannel
+from frontdesk_testing.messages import MessageChannel
+from tests.cards import outcome_in
 from tests.scenarios.cast import call
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 from tests.scenarios.messages.test_buttons import Bank
@@ -24,7 +25,7 @@ async def _asked(chat: MessagesHost, chat_id: str, count: int = 1) -> str:
 
 
 @pytest.mark.parametrize(
-    ("word", "paid", "told"), [("Yes", [5], "pay: approved by Ada"), ("no", [], "pay: rejected by Ada")]
+    ("word", "paid", "told"), [("Yes", [5], "pay: approved by “Ada”"), ("no", [], "pay: rejected by “Ada”")]
 )
 async def test_words_answer_the_question(word: str, paid: list[int], told: str) -> None:
     bank = Bank()
@@ -33,7 +34,7 @@ async def test_words_answer_the_question(word: str, paid: list[int], told: str) 
         await chat.platform.say(ada, "pay 5")
         name = await _asked(chat, ada.chat_id)
         await chat.platform.say(ada, f"{word} {name}")
-        assert set((await chat.heard(ada.chat_id, 3))[1:]) == {told, "done"}
+        assert set(map(outcome_in, (await chat.heard(ada.chat_id, 3))[1:])) == {told, "done"}
     assert bank.paid == paid
 
 

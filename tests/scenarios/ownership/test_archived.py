@@ -11,9 +11,9 @@ from frontdesk.access.links import Links
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkProof
-from frontdesk.testing.internals import parts_of
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkProof
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.ownership.town import PEOPLE

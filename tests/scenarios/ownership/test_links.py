@@ -12,10 +12,10 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.reply import Reply, as_reply
-from frontdesk.data.request import ChannelRequest
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.reply import Reply, as_reply
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing.messages import MessageChannel
 from tests.examples import examples
 from tests.scenarios.stores import new_store
 

@@ -206,7 +206,8 @@ async def open_town(ledger: Ledger | None = None) -> AsyncIterator[Town]:
         channels=[
             ResponsesChannel(auth=auth, compactor=summary),
             ConversationsChannel(auth=auth),
-            InvocationsChannel(auth=auth),
+            # An auth object of its own: its principals are other people, even with the same keys.
+            InvocationsChannel(auth=ApiKeyAuth(PEOPLE)),
         ],
         store=store,
         # Whoever comes to a session that is busy is told so at once.

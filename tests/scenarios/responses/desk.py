@@ -13,8 +13,8 @@ from openai import AsyncOpenAI, OpenAI
 
 from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.data.run import RunRecord
-from frontdesk.testing.internals import active_runs
+from frontdesk.models.run import RunRecord
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.desk import DEADLINE, serving
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.responses.tap import Tap

@@ -46,7 +46,7 @@ class Connection:
             told.setdefault(lane, []).append(plain)
             if event["type"] in LAST or event["type"] == "response.queued":
                 events = told.pop(lane)
-                wrong += wrong_sequence(events) if event["type"] in LAST else []
+                wrong += wrong_sequence(events)
         return wrong + [one for events in told.values() for one in wrong_sequence(events, ended=False)]
 
 

@@ -204,11 +204,11 @@ async def test_without_a_stored_session_nothing_can_wait(stream: bool) -> None:
         customer = AsyncCustomer(desk)
         if stream:
             last = (await customer.events("pay 5", store=False))[-1]
-            assert (last.type, last.response.error.code) == ("response.failed", "server_error")
+            assert (last.type, last.response.error.code) == ("response.failed", "invalid_prompt")
             assert "session" in last.response.error.message
         else:
             failed = await customer.create("pay 5", store=False)
-            assert (failed.status, failed.error.code) == ("failed", "server_error")
+            assert (failed.status, failed.error.code) == ("failed", "invalid_prompt")
             assert "session" in failed.error.message
         assert (till.ran, desk.runs(), desk.ledger.kept_approvals) == ([], [], {})
 

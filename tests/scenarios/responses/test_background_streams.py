@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError
 
-from frontdesk.testing import FailingAgent, GatedAgent
+from frontdesk_testing import FailingAgent, GatedAgent
 from tests.scenarios.cast import parrot, two_voices
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import ResponsesHost, open_desk

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from openai import NotFoundError
 
-from frontdesk.testing import GatedAgent
-from frontdesk.testing.internals import active_runs
+from frontdesk_testing import GatedAgent
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.desk import until
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import ResponsesHost, open_desk

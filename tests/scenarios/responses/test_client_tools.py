@@ -256,3 +256,32 @@ async def test_a_tool_of_the_agents_that_fails_is_none_of_the_callers_business()
         response = await AsyncCustomer(desk).create("try")
         assert response.output_text == "it did not work"
         assert b"the secret reason" not in desk.tap.exchanges[0].body
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("first", ["user", "tool"])
+async def test_an_output_behind_a_message_was_moved_before_it(first: str, *, stored: bool) -> None:
+    target = agent([call("look", place="garden")], ["a cat"])
+    said: list[Any] = [{"role": "user", "content": "hurry"}, output("call_1")]
+    async with open_desk(target) as desk:
+        customer = AsyncCustomer(desk)
+        asked = await customer.create("what is there?", tools=[LOOK])
+        given = said if first == "user" else said[::-1]
+        told = await customer.create(given, tools=[LOOK], previous_response_id=asked.id, store=stored)
+        new = [message.role for message in target.client.seen[-1]][-2:]
+        assert new == (["user", "tool"] if first == "user" else ["tool", "user"])
+        if stored:
+            items = await customer.input_items(told.id, order="asc")
+            assert [item.type for item in items] == [one.get("type", "message") for one in given]
+
+
+async def test_each_of_two_outputs_keeps_its_place_among_messages() -> None:
+    target = agent([call("look", "a", place="garden"), call("look", "b", place="roof")], ["two cats"])
+    async with open_desk(target) as desk:
+        customer = AsyncCustomer(desk)
+        asked = await customer.create("what is there?", tools=[LOOK])
+        given = [output("b"), {"role": "user", "content": "and?"}, output("a")]
+        await customer.create(given, tools=[LOOK], previous_response_id=asked.id)
+        new = target.client.seen[-1][-3:]
+        assert [message.role for message in new] == ["tool", "user", "tool"]
+        assert [new[0].contents[0].call_id, new[2].contents[0].call_id] == ["b", "a"]

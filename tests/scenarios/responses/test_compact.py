@@ -8,8 +8,8 @@ from agent_framework import Content, Message
 from openai import BadRequestError, InternalServerError
 
 from frontdesk import ApiKeyAuth
-from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
+from frontdesk.models.request import ChannelRequest
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
 from tests.scenarios.responses.test_socket import listener

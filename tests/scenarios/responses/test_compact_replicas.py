@@ -10,8 +10,8 @@ from openai import AsyncOpenAI
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import serving
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import serving
 from tests.scenarios.responses.cast import parrot
 
 

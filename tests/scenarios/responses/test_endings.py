@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agent_framework import Content
 
-from frontdesk.testing import FailingAgent
+from frontdesk_testing import FailingAgent
 from tests.scenarios.responses.cast import Finish, Till, agent, answering, call
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk
@@ -36,7 +36,7 @@ async def test_an_agent_that_fails_at_once(customer_of: Any) -> None:
         customer = customer_of(desk)
         failed = await customer.create("hello")
         (run,) = desk.runs()
-        assert (failed.id, failed.status, failed.error.code) == (run.run_id, "failed", "server_error")
+        assert (failed.id, failed.status, failed.error.code) == (run.run_id, "failed", "invalid_prompt")
         assert await customer.retrieve(run.run_id) == failed
         assert not _secret(desk)
 
@@ -48,7 +48,7 @@ async def test_an_agent_that_fails_half_way(customer_of: Any) -> None:
         assert (last.type, last.response.status, last.response.error.code) == (
             "response.failed",
             "failed",
-            "server_error",
+            "invalid_prompt",
         )
         (message,) = last.response.output
         assert (message.status, message.content[0].text) == ("incomplete", "once upon ")

@@ -7,7 +7,7 @@ from agent_framework import Content
 from openai import BadRequestError, NotFoundError
 
 from frontdesk.channels.conversations import ConversationsChannel
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from frontdesk import ApiKeyAuth
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.desk import open_desk
 

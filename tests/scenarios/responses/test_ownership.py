@@ -7,8 +7,8 @@ import pytest
 from openai import AuthenticationError
 
 from frontdesk import ApiKeyAuth
-from frontdesk.testing import GatedAgent
-from frontdesk.testing.internals import active_runs
+from frontdesk_testing import GatedAgent
+from frontdesk_testing.internals import active_runs
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import answers, open_desk

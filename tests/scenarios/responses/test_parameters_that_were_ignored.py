@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from agent_framework import Content
 
-from frontdesk.testing.internals import parts_of
+from frontdesk_testing.internals import parts_of
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk

@@ -6,8 +6,8 @@ import pytest
 from agent_framework import ChatOptions
 from openai import BadRequestError
 
-from frontdesk.data.request import ChannelRequest
-from frontdesk.testing import EchoAgent
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing import EchoAgent
 from tests.scenarios.responses.cast import answering
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk

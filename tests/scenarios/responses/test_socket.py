@@ -6,8 +6,8 @@ import pytest
 from agent_framework import Message
 
 from frontdesk.channels.conversations import ConversationsChannel
-from frontdesk.data.request import ChannelRequest
-from frontdesk.testing import GatedAgent
+from frontdesk.models.request import ChannelRequest
+from frontdesk_testing import GatedAgent
 from tests.scenarios.cast import two_voices
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
@@ -324,7 +324,8 @@ async def test_a_hook_can_leave_the_result_of_a_response_to_be_fetched() -> None
 
     async with open_desk(parrot(), run_hook=hook) as desk, dial(desk) as line:
         await line.create("one")
-        (queued,) = await line.until("response.queued")
+        created, queued = await line.until("response.queued")
+        assert created["type"] == "response.created"
         assert queued["response"]["status"] == "queued"
         await _ended_well(desk, queued["response"]["id"])
 

@@ -8,7 +8,7 @@ from agents import Agent, ModelSettings, OpenAIResponsesWSModel, RunConfig, Runn
 from agents.models.openai_responses import ResponsesWebSocketError
 from openai import AsyncOpenAI, OpenAI
 
-from frontdesk.testing import GatedAgent
+from frontdesk_testing import GatedAgent
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.desk import ANYONE, ResponsesHost, open_desk
 from tests.scenarios.responses.sockets import LAST

@@ -11,12 +11,11 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from frontdesk import ApiKeyAuth
-from frontdesk.abc.auth import Principal
 from frontdesk.channels.responses import SocketLimits
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.http.lanes import MOST_LANES, MOST_WAITING
-from frontdesk.kit.http.sockets import STUBBORN
-from frontdesk.testing import GatedAgent
+from frontdesk.http.sockets import MOST_LANES, MOST_WAITING, STUBBORN
+from frontdesk.interfaces.auth import Principal
+from frontdesk_testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_desk

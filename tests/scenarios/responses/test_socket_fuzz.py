@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.responses import wire
+from frontdesk.channels.responses import schema
 from tests.examples import examples
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.desk import open_desk
@@ -19,7 +19,7 @@ from tests.scenarios.stores import choose
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
 
-FIELDS = sorted({*wire.CreateBody.__struct_fields__, *wire.SocketEvent.__struct_fields__, "unknown"} - {"type"})
+FIELDS = sorted({*schema.CreateBody.__struct_fields__, *schema.SocketEvent.__struct_fields__, "unknown"} - {"type"})
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
 JSON = st.recursive(
     LEAVES, lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=8), one, max_size=3), max_leaves=8

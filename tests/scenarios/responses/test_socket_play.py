@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.run import FINAL
+from frontdesk.models.run import FINAL
 from tests.examples import examples
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError
 
-from frontdesk.data.request import ChannelRequest
+from frontdesk.models.request import ChannelRequest
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk

@@ -17,7 +17,7 @@ from agent_framework import (
 from openai import BadRequestError
 from openai.types.responses import Response
 
-from frontdesk.data.request import ChannelRequest
+from frontdesk.models.request import ChannelRequest
 from tests.scenarios.cast import PlainAgent, echo, spell, voices
 from tests.scenarios.responses.cast import agent
 from tests.scenarios.responses.customers import AsyncCustomer

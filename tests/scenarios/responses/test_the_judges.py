@@ -4,11 +4,13 @@ import copy
 from typing import Any
 
 import pytest
+from openai.types.responses.response_format_text_json_schema_config import ResponseFormatTextJSONSchemaConfig
+from pydantic import ValidationError
 
-from tests.scenarios.responses.cast import parrot
+from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk
-from tests.scenarios.responses.published import VARIABLE, found
+from tests.scenarios.responses.published import VARIABLE, found, published_schema
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.tap import judge_event, judge_response
 
@@ -70,3 +72,31 @@ async def test_a_host_that_says_something_wrong_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="unknown event"):
         async with open_desk(parrot()) as desk:
             desk.tap.wrong.append("unknown event 'x'")
+
+
+async def test_no_form_of_a_schema_in_text_format_suits_both_judges() -> None:
+    """The published schema takes null and nothing else, the package anything but null: the response says null."""
+    async with open_desk(answering(lambda _: ["{}"])) as desk:
+        form: Any = {"type": "json_schema", "name": "Room", "schema": {"type": "object"}, "strict": True}
+        await AsyncCustomer(desk).create("hello", text={"format": form})
+        response = desk.tap.exchanges[0].response
+        assert response is not None
+        shown = response["text"]["format"]
+        assert shown["schema"] is None
+        published = published_schema()
+        for value in (None, {}, {"type": "object"}, "", False):
+            body = {**response, "text": {"format": {**shown, "schema": value}}}
+            accepted = published is None or not published.response(body)
+            assert accepted == (published is None or value is None)
+            assert _package_takes(value) == isinstance(value, dict)
+        without = {name: value for name, value in shown.items() if name != "schema"}
+        if published is not None:
+            assert published.response({**response, "text": {"format": without}})
+
+
+def _package_takes(schema: Any) -> bool:
+    try:
+        ResponseFormatTextJSONSchemaConfig.model_validate({"type": "json_schema", "name": "Room", "schema": schema})
+    except ValidationError:
+        return False
+    return True

@@ -165,7 +165,7 @@ async def test_nothing_waits_for_a_response_that_is_not_stored() -> None:
     async with open_desk(Inn()) as desk:
         customer = AsyncCustomer(desk)
         failed = await customer.create("anna", store=False)
-        assert (failed.status, failed.error.code) == ("failed", "server_error")
+        assert (failed.status, failed.error.code) == ("failed", "invalid_prompt")
         asked = await customer.create("anna")
         (item,) = _asked(asked)
         told = await customer.create([_output(item)], previous_response_id=asked.id, store=False)

@@ -6,17 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.abc.live import LiveTerms
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing import serving
-from frontdesk.testing.internals import store_of
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
-from frontdesk.testing.telegram.nouns import Chat, Message, User
+from frontdesk.chat.connection import webhook_url
+from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk_testing import serving
+from frontdesk_testing.internals import store_of
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
+from frontdesk_testing.telegram.nouns import Chat, Message, User
 from tests.scenarios.stores import new_store
 
 SECRET = "the-secret-of-the-webhook"
-HOST = ("texts", "store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "clock", "approvals")
+HOST = (
+    "texts",
+    "store",
+    "state_dir",
+    "linker",
+    "identity_linker",
+    "identity_resolver",
+    "default_allowlist",
+    "shutdown_grace_seconds",
+    "clock",
+    "approvals",
+)
 QUICK = LiveTerms(interval=0.01)
 
 
@@ -89,5 +100,5 @@ async def open_bot(
         await bot.until(lambda: fake.calls_of("setMyCommands"))
         if transport == "webhook":
             # Where the host is reached is known only when it is served.
-            await channel.register(f"{client.base_url}/telegram/events")
+            await channel.register(webhook_url(client.base_url, (channel.path, channel.webhook_path)) or "")
         yield bot

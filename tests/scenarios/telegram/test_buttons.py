@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from agent_framework import AgentResponseUpdate
 
-from frontdesk.testing import GatedAgent
+from frontdesk_testing import GatedAgent
 from tests.scenarios.cast import call
+from tests.scenarios.messages.chat import IN_GROUPS
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.messages.test_questions import flow
 from tests.scenarios.telegram.bot import open_bot
@@ -31,7 +32,7 @@ async def test_an_approval_in_a_private_chat(word: str, paid: list[int]) -> None
 
 async def test_a_stranger_decides_nothing() -> None:
     bank = Bank()
-    async with open_bot(bank.agent([call("pay", amount=5)], ["done"])) as bot:
+    async with open_bot(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as bot:
         ada, bob = bot.fake.user("Ada"), bot.fake.user("Bob")
         group = bot.fake.supergroup("Team", ada, bob)
         await bot.asked(ada, "@frontdesk_bot pay 5", group)

@@ -4,12 +4,14 @@ import pytest
 
 from frontdesk.access.allowlists import NativeIdAllowlist
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.data.limits import EventLimits, RateLimit
-from frontdesk.testing import GatedAgent
-from frontdesk.testing.telegram import Upload
-from frontdesk.testing.telegram.bots import Callback
-from frontdesk.testing.telegram.nouns import Message, User
+from frontdesk.models.operations import EventLimits, RateLimit
+from frontdesk_testing import GatedAgent
+from frontdesk_testing.telegram import Upload
+from frontdesk_testing.telegram.bots import Callback
+from frontdesk_testing.telegram.nouns import Message, User
+from tests.cards import outcome_in
 from tests.scenarios.cast import call
+from tests.scenarios.messages.chat import IN_GROUPS
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.messages.test_questions import NOT_OPEN, flow
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -33,7 +35,7 @@ def pressed_again(bot: TelegramHost, user: User, message: Message, data: str) ->
 
 async def test_an_approval_is_answered_once_to_the_right_person_a_stranger_and_late() -> None:
     bank = Bank()
-    async with open_bot(bank.agent([call("pay", amount=5)], ["done"])) as bot:
+    async with open_bot(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as bot:
         ada, bob = bot.fake.user("Ada"), bot.fake.user("Bob")
         group = bot.fake.supergroup("Team", ada, bob)
         await bot.asked(ada, "@frontdesk_bot pay 5", group)
@@ -42,7 +44,8 @@ async def test_an_approval_is_answered_once_to_the_right_person_a_stranger_and_l
         await bot.answers(group, 2)
         late = pressed_again(bot, ada, question, clicks[0].data)
         texts = await answered(bot, *clicks, late)
-        assert texts == [[NOT_OPEN], ["pay: approved by Ada"], [NOT_OPEN], [NOT_OPEN]]
+        told = [[outcome_in(text) for text in shown] for shown in texts]
+        assert told == [[NOT_OPEN], ["pay: approved by “Ada”"], [NOT_OPEN], [NOT_OPEN]]
         assert len(bot.fake.shown(group).answers) == 2
     assert bank.paid == [5]
 

@@ -17,11 +17,12 @@ from frontdesk import (
     OneTimeCodeIdentityLinker,
     ResponseTarget,
 )
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing import EchoAgent, ScriptedChatClient
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing import EchoAgent
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, free_port, oidc_provider, running
 from tests.scenarios.design.test_linking import Teams, _signed_in, recite

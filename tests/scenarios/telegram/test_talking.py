@@ -8,10 +8,10 @@ import pytest
 from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk import ChannelCommand
-from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
-from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.telegram import FakeTelegram, Upload, fake_telegram
+from frontdesk.interfaces.chat import PushTerms
+from frontdesk_testing import EchoAgent, GatedAgent
+from frontdesk_testing.telegram import FakeTelegram, Upload, fake_telegram
 from tests.scenarios.telegram.bot import open_bot
 
 
@@ -115,7 +115,7 @@ async def test_a_file_reaches_the_agent_and_one_that_is_too_large_does_not() -> 
         assert picture.media_type == "image/jpeg"
         assert base64.b64decode((picture.uri or "").partition(";base64,")[2]) == b"a picture"
         large = ("document", Upload(b"x", "a.bin", size=21 * 1024 * 1024))
-        assert "bytes" in await bot.asked(ada, "and this", media=large)
+        assert "20 MB" in await bot.asked(ada, "and this", media=large)
         assert len(agent.seen) == 1
 
 

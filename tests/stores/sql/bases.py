@@ -7,13 +7,13 @@ from typing import Any
 
 import psycopg
 
-from frontdesk.data.expiry import Expiry
-from frontdesk.stores.sql.migrations import POSTGRES, SQLITE, notes_of, steps_from
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.models.operations import Expiry
+from frontdesk.stores.sql.migrations.schema import POSTGRES, SQLITE, notes_of, steps_from
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW
 
 
 class Base:

@@ -8,23 +8,22 @@ from typing import Any
 
 import psycopg
 
-from frontdesk.data.approver_keys import claim_key
-from frontdesk.data.codec import encode
-from frontdesk.data.delivery import Attempt
-from frontdesk.data.file import file_id_of
-from frontdesk.data.identity import PushGroup
-from frontdesk.data.link import Grant
-from frontdesk.data.session import ForkPoint, SessionName
-from frontdesk.data.task import TaskRecord
-from frontdesk.stores.sql.migrations import VERSION
-from frontdesk.stores.sql.move_endpoints import End, shapes_of
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.stores.sql.postgres_end import PostgresEnd
-from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.stores.sql.sqlite_end import SqliteEnd
+from frontdesk.models.approval import claim_key
+from frontdesk.models.delivery import Attempt
+from frontdesk.models.file import file_id_of
+from frontdesk.models.identity import PushGroup
+from frontdesk.models.link import Grant
+from frontdesk.models.operations import TaskRecord
+from frontdesk.models.session import ForkPoint, SessionName
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.sql.migrations.schema import VERSION
+from frontdesk.stores.sql.move.endpoints import End, SqliteEnd, shapes_of
+from frontdesk.stores.sql.move.postgres import PostgresEnd
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import (
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import (
     NOW,
     ODD_KEYS,
     OWNER,

@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from frontdesk import ChannelConfigurationError, PostgresStateStore, Secret
-from frontdesk.errors.extras import install_hint
+from frontdesk.errors.base import install_hint
 
 
 @pytest.mark.parametrize("missing", ["psycopg", "psycopg_pool"])

@@ -9,10 +9,10 @@ import pytest
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.session import ForkPoint
+from frontdesk.models.session import ForkPoint
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing import HostClient, serving
-from frontdesk.testing.store_samples import (
+from frontdesk_testing import HostClient, serving
+from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,

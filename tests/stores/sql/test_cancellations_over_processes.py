@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import EchoAgent
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import EchoAgent
 from tests.scenarios.delivery.chats import SpokenChat
 from tests.scenarios.delivery.house import person
 from tests.scenarios.desk import until

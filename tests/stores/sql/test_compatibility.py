@@ -12,16 +12,16 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import StoreError, StoreUnavailableError
-from frontdesk.stores.sql import migrations, steps, upkeep
-from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
-from frontdesk.stores.sql.move import move
-from frontdesk.stores.sql.neighbours import describe
-from frontdesk.stores.sql.postgres import PostgresEngine
-from frontdesk.stores.sql.sqlite import SqliteEngine
-from frontdesk.stores.sql.sqlite_end import SqliteEnd
-from frontdesk.stores.sql.steps import Backfill, Step
-from frontdesk.testing import serving
-from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
+from frontdesk.stores.sql import store as schema_watch
+from frontdesk.stores.sql.migrations import schema, steps
+from frontdesk.stores.sql.migrations.schema import STEPS, VERSION, NewerStoreError
+from frontdesk.stores.sql.migrations.steps import Backfill, Step
+from frontdesk.stores.sql.move.endpoints import SqliteEnd, move
+from frontdesk.stores.sql.postgres.connections import describe
+from frontdesk.stores.sql.postgres.engine import PostgresEngine
+from frontdesk.stores.sql.sqlite.engine import SqliteEngine
+from frontdesk_testing import serving
+from frontdesk_testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
 from tests.scenarios.cast import echo
 from tests.stores.sql.bases import Base
 
@@ -53,12 +53,12 @@ EXPAND = Step(EXPANDED, min_reader=VERSION, backfill=SHADES)
 def newer(*more: Sequence[str]) -> Iterator[None]:
     """Be a version that knows more steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrations, "STEPS", (*STEPS, *more))
+        patch.setattr(schema, "STEPS", (*STEPS, *more))
         for module in (
-            "frontdesk.stores.sql.migrations",
-            "frontdesk.stores.sql.sqlite",
-            "frontdesk.stores.sql.connecting",
-            "frontdesk.stores.sql.upkeep",
+            "frontdesk.stores.sql.migrations.schema",
+            "frontdesk.stores.sql.sqlite.engine",
+            "frontdesk.stores.sql.postgres.connections",
+            "frontdesk.stores.sql.store",
         ):
             patch.setattr(f"{module}.VERSION", VERSION + len(more))
         yield
@@ -260,7 +260,7 @@ def test_every_step_so_far_that_makes_a_promise_only_expands() -> None:
 
 
 async def test_a_backfill_changes_all_rows_a_batch_at_a_time(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "BATCH", 10)
+    monkeypatch.setattr(schema_watch, "BATCH", 10)
     await keep_runs(base, 35)
     with newer(EXPAND):
         async with base.opened() as store:
@@ -279,7 +279,7 @@ class KilledError(Exception):
 async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
     base: Base, batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "BATCH", 10)
+    monkeypatch.setattr(schema_watch, "BATCH", 10)
     await keep_runs(base, 35)
     seen: list[str] = []
     with newer(EXPAND):
@@ -315,16 +315,16 @@ async def test_of_two_processes_at_a_backfill_one_does_each_batch(base: Base) ->
     with newer(EXPAND):
         async with base.opened() as store:
             await store._upkeep.stop()
-            ((name, position),) = await store._engine.read(upkeep._OPEN)
+            ((name, position),) = await store._engine.read(schema_watch._OPEN)
             await store._upkeep.fill()
             with pytest.raises(StoreError, match="another process"):
-                await store._upkeep._fill(migrations.backfills()[name], position)
+                await store._upkeep._fill(schema.backfills()[name], position)
 
 
 async def test_a_step_that_contracts_first_completes_the_backfill_that_it_needs(
     base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sqlite", "connecting"):
+    for module in ("sqlite.engine", "postgres.connections"):
         monkeypatch.setattr(f"frontdesk.stores.sql.{module}.BATCH", 2)
     assert steps.BATCH > 2
     await keep_runs(base, 5)
@@ -359,13 +359,12 @@ async def test_a_store_goes_on_with_its_backfills_by_itself(base: Base) -> None:
 async def test_a_store_that_is_moved_gets_its_backfills_before_what_needs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.stores.sql.move_endpoints.BATCH", 2)
+    monkeypatch.setattr("frontdesk.stores.sql.move.endpoints.BATCH", 2)
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     await keep_runs(Base("sqlite", str(old)), 5)
     contract = Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))
     with newer(EXPAND, contract):
-        for module in ("move_endpoints", "move"):
-            name = "KNOWN" if module == "move_endpoints" else "VERSION"
-            monkeypatch.setattr(f"frontdesk.stores.sql.{module}.{name}", VERSION + 2)
+        for name in ("KNOWN", "VERSION"):
+            monkeypatch.setattr(f"frontdesk.stores.sql.move.endpoints.{name}", VERSION + 2)
         move(SqliteEnd(old), SqliteEnd(new), lambda table, moved, total: None)
     assert shades(Base("sqlite", str(new))) == ["completed"] * 5

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.codec import decode, encode
-from frontdesk.data.file import file_id_of
 from frontdesk.errors import UnknownVersionError, UnreadableRecordError
-from frontdesk.stores.sql.file_references import LEAST, attach, detach, files_in, has_files, without_contents
-from frontdesk.testing.store_samples import data_uri, pictures
+from frontdesk.models.file import file_id_of
+from frontdesk.serialization.codec import decode, encode
+from frontdesk.stores.sql.files import LEAST, attach, detach, files_in, has_files, without_contents
+from frontdesk_testing.store_samples import data_uri, pictures
 from tests.examples import examples
 
 MOST = 10**6

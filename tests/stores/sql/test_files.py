@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.codec import encode
-from frontdesk.data.expiry import Expiry
-from frontdesk.data.file import FileLimits
-from frontdesk.data.session import Lease
 from frontdesk.errors import ChannelConfigurationError, FilesFullError, StaleTurnError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.models.file import FileLimits
+from frontdesk.models.operations import Expiry
+from frontdesk.models.session import Lease
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql import files as sql_files
-from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import FILE_CHUNKS
 from frontdesk.stores.sql.writes import Op, Put
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import (
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.session import ForkPoint
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.stores.sql.histories import Histories
+from frontdesk.models.session import ForkPoint
+from frontdesk.stores.sql.sessions import Histories
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import OWNER, keep_session, said, session, texts
+from frontdesk_testing.store_samples import OWNER, keep_session, said, session, texts
 from tests.stores.sql.bases import Base
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from frontdesk.abc.store import StateTransaction
 from frontdesk.access.identify import IdentityKeys
-from frontdesk.data.expiry import Expiry
 from frontdesk.ids import RandomIds
-from frontdesk.stores.sql import sweep
+from frontdesk.interfaces.store import StateTransaction
+from frontdesk.models.operations import Expiry
+from frontdesk.stores.sql import sweeper
 from frontdesk.stores.sql.writes import Do
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import (
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
     conversation,
@@ -29,7 +29,7 @@ from frontdesk.testing.store_samples import (
     session,
 )
 from tests.stores.sql.bases import Base
-from tests.stores.sql.test_sweep import NEVER, counts, quiet
+from tests.stores.sql.test_sweeper import NEVER, counts, quiet
 
 DAY = 86_400.0
 YEAR = 365 * DAY
@@ -172,7 +172,7 @@ async def test_somebody_was_forgotten_between_two_looks_and_used_all_the_same(
 
 async def test_many_are_dropped_page_by_page(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock(NOW)
-    monkeypatch.setattr(sweep, "PAGE", 3)
+    monkeypatch.setattr(sweeper, "PAGE", 3)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
         for number in range(10):
             await store.identities.remember(issued(identity(str(number)), f"key_{number}"))

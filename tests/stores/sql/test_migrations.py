@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.approval import Resumption
-from frontdesk.data.channel_value import SealedValue
-from frontdesk.data.codec import encode
-from frontdesk.data.conversation_alias import ConversationAlias
-from frontdesk.data.delivery import Attempt
-from frontdesk.data.file import StoredFile, file_id_of
-from frontdesk.data.identity import Caller, PushGroup, Reach
-from frontdesk.data.request import ChannelRequest
-from frontdesk.data.session import SessionName
-from frontdesk.data.task import TaskRecord
 from frontdesk.errors import StoreError
-from frontdesk.stores.sql import migrations
-from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
+from frontdesk.models.approval import Resumption
+from frontdesk.models.channel_storage import SealedValue
+from frontdesk.models.conversation import ConversationAlias
+from frontdesk.models.delivery import Attempt
+from frontdesk.models.file import StoredFile, file_id_of
+from frontdesk.models.identity import Caller, PushGroup, Reach
+from frontdesk.models.operations import TaskRecord
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.session import SessionName
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.sql.migrations import schema
+from frontdesk.stores.sql.migrations.schema import STEPS, VERSION, NewerStoreError
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import (
+from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
     VALUE_PLACE,
@@ -286,8 +286,8 @@ async def test_a_step_that_fails_half_way_leaves_the_earlier_version(
         fill(base, version)
     before = base.tables()
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", (*STEPS, BROKEN))
-        patch.setattr(migrations, "VERSION", VERSION + 1)
+        patch.setattr(schema, "STEPS", (*STEPS, BROKEN))
+        patch.setattr(schema, "VERSION", VERSION + 1)
         store = base.store()
         with pytest.raises(StoreError, match="can't be opened"):
             await store.open()

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from frontdesk.data.codec import decode
-from frontdesk.data.delivery import WaitingEvent
-from frontdesk.data.task import TaskRecord
 from frontdesk.errors import UnreadableRecordError
+from frontdesk.models.delivery import WaitingEvent
+from frontdesk.models.operations import TaskRecord
+from frontdesk.serialization.codec import decode
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import (
+from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
     conversation,

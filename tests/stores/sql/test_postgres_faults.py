@@ -6,16 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from psycopg import AsyncConnection
 
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.run import RunEvent
 from frontdesk.errors import ChannelConfigurationError, LostRunError, StoreError, StoreUnavailableError
-from frontdesk.stores.sql.connecting import Address, TimedConnection
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.models.run import BackgroundRun, RunEvent
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.writes import Do
-from frontdesk.testing.store_samples import OWNER, event, job, run
-from tests.scenarios.desk import until
+from frontdesk_testing.store_samples import OWNER, event, job, run
 
 
 @pytest.fixture
@@ -38,30 +34,6 @@ async def test_statements_were_taken_for_prepared_after_an_error_in_a_pipeline(s
         wrong = [*chance.choices(good, k=2), chance.choice(bad), chance.choice(good)]
         outcomes = await asyncio.gather(*map(store._engine.write, [*lots, wrong]), return_exceptions=True)
         assert [type(one) for one in outcomes] == [list, list, list, StoreError]
-
-
-async def test_a_process_that_stood_still_in_a_pipeline_kept_its_locks(postgres: str) -> None:
-    address = Address(postgres, statement_timeout=0.2, connect_timeout=3.0)
-    stopped = await TimedConnection.connect(address.conninfo, **address.settings)
-    await address.configure(stopped)
-    other = await AsyncConnection.connect(postgres, autocommit=True)
-    async with other:
-        await other.execute("CREATE TABLE held AS SELECT 1 AS number")
-        stopped.pgconn.enter_pipeline_mode()
-        for sql in (b"BEGIN", b"UPDATE held SET number = 2"):
-            stopped.pgconn.send_query_params(sql, None)
-        stopped.pgconn.send_flush_request()
-        assert stopped.pgconn.flush() == 0
-        locked = "SELECT FROM pg_locks WHERE relation = 'held'::regclass AND mode = 'RowExclusiveLock'"
-
-        async def is_locked() -> bool:
-            return await (await other.execute(locked)).fetchone() is not None
-
-        await until(is_locked)
-        # It would wait for ever.
-        await other.execute("UPDATE held SET number = 3")
-        assert await (await other.execute("SELECT number FROM held")).fetchall() == [(3,)]
-    await stopped.close()
 
 
 @pytest.mark.parametrize(("statement_timeout", "connect_timeout"), [(10.0, 3.0), (12.9, 0.1), (20.0, 3.0)])

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontdesk.data.session import Lease
 from frontdesk.errors import SessionBusyError, StaleTurnError
-from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, OWNER, identity, keep_session, said, seen, session, texts
+from frontdesk.models.session import Lease
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
+from frontdesk_testing import FakeClock
+from frontdesk_testing.store_samples import NOW, OWNER, identity, keep_session, said, seen, session, texts
 from tests.scenarios.desk import until
 
 Two = tuple[PostgresStateStore, PostgresStateStore]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.session import SessionName
+from frontdesk.models.session import SessionName
 from frontdesk.stores.sql.tables import GRANTS, HISTORY, LINKS, Table, arrays_sql, key, name_key, values_sql
 
 TEXTS = st.text(max_size=300) | st.text("\x00\x01ab", max_size=5) | st.characters(categories=["Cs"])

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.session import Lease
+from frontdesk.models.session import Lease
 from frontdesk.stores.sql.tables import GRANTS, HISTORY, LAST_SEEN, LINKS, Table
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group, grouped
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from frontdesk.data.delivery import InboxItem
-from frontdesk.kit.chat import inbound
-from frontdesk.kit.chat.messages import BotIdentity, InboundMessage, OutboundMessage
-from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.testing.messages.parse import inbound_of, slim
-from frontdesk.testing.messages.wire import Chat, Click, Event, Me, Media, Mention, MessageIn, ReplyTo, User
+from frontdesk.chat import inbound
+from frontdesk.chat.messages import BotIdentity, InboundMessage, OutboundMessage
+from frontdesk.chat.rendering import Renderer
+from frontdesk.models.delivery import InboxItem
+from frontdesk_testing.messages.parse import inbound_of, slim
+from frontdesk_testing.messages.wire import Chat, Click, Event, Me, Media, Mention, MessageIn, ReplyTo, User
 
 ME = Me(user_id="bot-1", handle="desk", text_limit=4096)
 IDS = st.text(min_size=1, max_size=12)

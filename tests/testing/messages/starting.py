@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 
-from frontdesk.testing.messages import MessagePlatform
-from frontdesk.testing.messages.platform.main import main
+from frontdesk_testing.messages import MessagePlatform
+from frontdesk_testing.messages.platform.main import main
 from tests.forked import fork
 
 

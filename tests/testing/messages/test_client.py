@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.outbound.platform import PlatformResponse
-from frontdesk.testing import TcpProxy
-from frontdesk.testing.messages import MessagePlatform, Person
-from frontdesk.testing.messages.client import PlatformClient, failure
-from frontdesk.testing.messages.config import MessageConfig
-from frontdesk.testing.messages.wire import Button, Edit, Media, Send
+from frontdesk.outbound.platform import PlatformResponse
+from frontdesk.secret import Secret
+from frontdesk_testing import TcpProxy
+from frontdesk_testing.messages import MessagePlatform, Person
+from frontdesk_testing.messages.client import PlatformClient, failure
+from frontdesk_testing.messages.config import MessageConfig
+from frontdesk_testing.messages.wire import Button, Edit, Media, Send
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import new_platform
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.testing.messages.platform.faults import Fault, Faults, drawn
+from frontdesk_testing.messages.platform.faults import Fault, Faults, drawn
 
 
 def struck(faults: Faults, calls: int, method: str = "send", chat_id: str = "c") -> list[bool]:

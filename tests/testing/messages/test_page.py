@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from frontdesk.testing.messages.platform.faults import Fault, FaultKind
+from frontdesk_testing.messages.platform.faults import Fault, FaultKind
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/test-your-channel.md"
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.codec import from_json, to_json
-from frontdesk.data.delivery import InboxItem
 from frontdesk.errors import InvalidRequestError
-from frontdesk.testing.messages.parse import challenge_in, decode
-from frontdesk.testing.messages.wire import Challenge, Event, ReplyTo
+from frontdesk.models.delivery import InboxItem
+from frontdesk.serialization.codec import from_json, to_json
+from frontdesk_testing.messages.parse import challenge_in, decode
+from frontdesk_testing.messages.wire import Challenge, Event, ReplyTo
 from tests.testing.messages.samples import EVENTS, ME, event, to_item
 
 RULES: Any = st.sampled_from(["mention_only", "command_only", "mention_or_command", "all"])

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.testing.messages import MessagePlatform, message_platform
-from frontdesk.testing.messages.client import PlatformClient
-from frontdesk.testing.messages.config import MessageConfig
-from frontdesk.testing.messages.platform.http import Call, Connection, Reply
-from frontdesk.testing.messages.platform.journal import read_journal
-from frontdesk.testing.messages.verify import verify
-from frontdesk.testing.messages.wire import Command, Commands, Event, Send
+from frontdesk.secret import Secret
+from frontdesk_testing.messages import MessagePlatform, message_platform
+from frontdesk_testing.messages.client import PlatformClient
+from frontdesk_testing.messages.config import MessageConfig
+from frontdesk_testing.messages.platform.http import Call, Connection, Reply
+from frontdesk_testing.messages.platform.journal import read_journal
+from frontdesk_testing.messages.verify import verify
+from frontdesk_testing.messages.wire import Command, Commands, Event, Send
 from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
@@ -201,7 +201,7 @@ async def test_the_menu(platform: MessagePlatform) -> None:
 
 
 async def test_the_platform_ends_with_whoever_started_it(tmp_path: Path) -> None:
-    command = ["-m", "frontdesk.testing.messages", "--with-parent", "--log", str(tmp_path / "log")]
+    command = ["-m", "frontdesk_testing.messages", "--with-parent", "--log", str(tmp_path / "log")]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, *command, stdin=pipe, stdout=pipe)
     assert process.stdin is not None
@@ -212,7 +212,7 @@ async def test_the_platform_ends_with_whoever_started_it(tmp_path: Path) -> None
 
 
 async def test_the_command_line_helps(capsys: Any) -> None:
-    from frontdesk.testing.messages.platform.main import main
+    from frontdesk_testing.messages.platform.main import main
 
     with pytest.raises(SystemExit):
         main(["--help"])

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponse, Message
 
-from frontdesk.abc.push import PushPart
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord
 from frontdesk.errors import PushNotEditableError, PushNotModifiedError, PushRefusedError, PushUnknownError
-from frontdesk.testing.messages import LookupMessageChannel, MessagePlatform, Person
+from frontdesk.interfaces.chat import PushPart
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunRecord
+from frontdesk_testing.messages import LookupMessageChannel, MessagePlatform, Person
 from tests.testing.messages.starting import new_platform
 
 

@@ -7,10 +7,10 @@ from agent_framework import AgentResponse, Content, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.data.approval import PendingApproval
+from frontdesk.chat.i18n.wording import ENGLISH_WORDING
+from frontdesk.chat.questions import find_question, read_button
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
-from frontdesk.kit.chat.questions import find_question, read_button
-from frontdesk.kit.chat.wording import ENGLISH_WORDING
+from frontdesk.models.approval import PendingApproval
 from tests.testing.messages.samples import parts_of
 
 

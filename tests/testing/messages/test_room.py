@@ -6,33 +6,50 @@ from pathlib import Path
 import pytest
 
 from frontdesk import ChannelConfigurationError
-from frontdesk.abc.channel import ChannelPush
-from frontdesk.abc.events import AnswersEvents
 from frontdesk.host.host import AgentFrameworkHost
-from frontdesk.testing import EchoAgent
-from frontdesk.testing import messages as package
-from frontdesk.testing.messages import MessageChannel
-from tests.house import ROOM
+from frontdesk.interfaces.channel import ChannelPush
+from frontdesk.interfaces.context import AnswersEvents
+from frontdesk_testing import EchoAgent
+from frontdesk_testing import messages as package
+from frontdesk_testing.messages import MessageChannel
 
 HERE = Path(str(package.__file__)).parent
-EXTRAS = {"verify"}
+FILES = {"__init__", "channel", "config", "parse", "render", "wire"}
+EXTRAS = {"client", "verify"}
 # What a real platform's own library does.
 OURS = {"connections"}
-MAY = ("frontdesk.abc", "frontdesk.data", "frontdesk.errors", "frontdesk.kit", "frontdesk.testing.messages.")
+MAY = (
+    *(
+        "frontdesk.interfaces",
+        "frontdesk.models",
+        "frontdesk.serialization",
+        "frontdesk.errors",
+        "frontdesk.identifiers",
+    ),
+    *(
+        "frontdesk.asgi",
+        "frontdesk.auth",
+        "frontdesk.chat",
+        "frontdesk.framework",
+        "frontdesk.http",
+        "frontdesk.markdown",
+    ),
+    *("frontdesk.outbound", "frontdesk.secret", "frontdesk.concurrency", "frontdesk_testing.messages."),
+)
 
 
 def test_it_has_the_files_of_a_room() -> None:
-    assert {path.stem for path in HERE.glob("*.py")} == ROOM | EXTRAS | OURS | {"__main__"}
+    assert {path.stem for path in HERE.glob("*.py")} == FILES | EXTRAS | OURS | {"__main__"}
 
 
-@pytest.mark.parametrize("name", sorted((ROOM - {"__init__"}) | EXTRAS | OURS))
+@pytest.mark.parametrize("name", sorted((FILES - {"__init__"}) | EXTRAS | OURS))
 def test_it_imports_what_a_channel_may(name: str) -> None:
     tree = ast.parse((HERE / f"{name}.py").read_bytes())
     modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     modules |= {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
     ours = {one for one in modules if one.startswith("frontdesk")}
     assert {one for one in ours if not one.startswith(MAY)} == set()
-    assert {one for one in ours if one.startswith("frontdesk.testing.messages.platform")} == set()
+    assert {one for one in ours if one.startswith("frontdesk_testing.messages.platform")} == set()
 
 
 def channel(**settings: object) -> MessageChannel:

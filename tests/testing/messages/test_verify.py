@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.chat.webhook import SignatureVerifier
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.chat.room import SignatureVerifier
-from frontdesk.testing.messages import MessageChannel
-from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, signature, verify
+from frontdesk.secret import Secret
+from frontdesk_testing.messages import MessageChannel
+from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, signature, verify
 
 SECRET = Secret("the secret of the webhook")
 NOW = 1_700_000_000

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from frontdesk.testing.telegram import FakeTelegram, fake_telegram
-from frontdesk.testing.telegram.schema.values import check_value
+from frontdesk_testing.telegram import FakeTelegram, fake_telegram
+from frontdesk_testing.telegram.schema.values import check_value
 
 TYPES = {"getUpdates": "Array of Update", "getChat": "ChatFullInfo", "getChatMember": "ChatMember", "getMe": "User"}
 TYPES |= {"getWebhookInfo": "WebhookInfo", "getFile": "File", "createForumTopic": "ForumTopic"}

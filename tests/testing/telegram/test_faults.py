@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from frontdesk.testing.telegram import FakeTelegram, FloodLimits, MovableClock
+from frontdesk_testing.telegram import FakeTelegram, FloodLimits, MovableClock
 from tests.testing.telegram.starting import telegram_and_bot
 
 

@@ -6,8 +6,8 @@ from io import BytesIO
 import pytest
 import telegram as ptb
 
-from frontdesk.testing.telegram import FakeTelegram, MovableClock, Upload
-from frontdesk.testing.telegram.nouns import User
+from frontdesk_testing.telegram import FakeTelegram, MovableClock, Upload
+from frontdesk_testing.telegram.nouns import User
 from tests.testing.telegram.starting import telegram_and_bot
 
 

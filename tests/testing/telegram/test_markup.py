@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.testing.telegram.errors import ApiError
-from frontdesk.testing.telegram.markup.entities import check_entities, formatted
-from frontdesk.testing.telegram.markup.html import parse_html
-from frontdesk.testing.telegram.markup.markdown import parse_markdown, parse_markdown_v2
-from frontdesk.testing.telegram.markup.text import FormattedText, ParseError, trimmed, units
+from frontdesk_testing.telegram.errors import ApiError
+from frontdesk_testing.telegram.markup.entities import check_entities, formatted
+from frontdesk_testing.telegram.markup.html import parse_html
+from frontdesk_testing.telegram.markup.markdown import parse_markdown, parse_markdown_v2
+from frontdesk_testing.telegram.markup.text import FormattedText, ParseError, trimmed, units
 
 Parsed = list[tuple[str, int, int]]
 

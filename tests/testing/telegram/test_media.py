@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.testing.telegram import FakeTelegram, MovableClock, Upload
-from frontdesk.testing.telegram.bodies import read_multipart, read_parameters
-from frontdesk.testing.telegram.errors import ApiError
+from frontdesk_testing.telegram import FakeTelegram, MovableClock, Upload
+from frontdesk_testing.telegram.bodies import read_multipart, read_parameters
+from frontdesk_testing.telegram.errors import ApiError
 from tests.testing.telegram.starting import check_result, telegram_and_bot
 
 KINDS = [
@@ -77,8 +77,8 @@ async def test_files_that_are_refused() -> None:
 
 
 async def test_uploads_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.testing.telegram.methods.media.LARGEST_PHOTO", 10)
-    monkeypatch.setattr("frontdesk.testing.telegram.methods.media.LARGEST_UPLOAD", 50)
+    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.LARGEST_PHOTO", 10)
+    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.LARGEST_UPLOAD", 50)
     async with telegram_and_bot() as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)

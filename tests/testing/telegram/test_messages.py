@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.telegram import FakeTelegram, MovableClock
-from frontdesk.testing.telegram.nouns import Message, User
+from frontdesk_testing.telegram import FakeTelegram, MovableClock
+from frontdesk_testing.telegram.nouns import Message, User
 from tests.testing.telegram.starting import BotClient, telegram_and_bot
 
 NOT_MODIFIED = (

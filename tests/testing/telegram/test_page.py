@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from frontdesk.testing.telegram import FakeTelegram
-from frontdesk.testing.telegram.page.routes import PeoplePage
-from frontdesk.testing.telegram.server import serving_on
+from frontdesk_testing.telegram import FakeTelegram
+from frontdesk_testing.telegram.page.routes import PeoplePage
+from frontdesk_testing.telegram.server import serving_on
 from tests.browser import chromium, need_chromium
 from tests.testing.telegram.starting import bot_at
 
@@ -117,7 +117,7 @@ async def test_the_page_waits_for_a_change() -> None:
 
 async def test_the_fake_is_a_process_that_ends_with_its_parent() -> None:
     pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "frontdesk.testing.telegram", "--with-parent", "--person", "Bob", "--token", "5:x"]
+    command = [sys.executable, "-m", "frontdesk_testing.telegram", "--with-parent", "--person", "Bob", "--token", "5:x"]
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     assert process.stdin is not None
     assert process.stdout is not None

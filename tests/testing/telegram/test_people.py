@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontdesk.testing.telegram import FakeTelegram, MovableClock, Upload
+from frontdesk_testing.telegram import FakeTelegram, MovableClock, Upload
 from tests.testing.telegram.starting import bot_at, telegram_and_bot
 
 BUTTONS = {"inline_keyboard": [[{"text": "Yes", "callback_data": "y"}, {"text": "Docs", "url": "https://a.b"}]]}

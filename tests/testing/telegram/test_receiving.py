@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from frontdesk.testing.telegram import FakeTelegram, MovableClock
-from frontdesk.testing.telegram.schema.values import check_value
-from frontdesk.testing.telegram.server import serving_on
-from frontdesk.testing.telegram.updates import CLICK_LIFETIME, LIFETIME, QUIET_WEEK
-from frontdesk.testing.telegram.webhooks import pause_before
+from frontdesk_testing.telegram import FakeTelegram, MovableClock
+from frontdesk_testing.telegram.schema.values import check_value
+from frontdesk_testing.telegram.server import serving_on
+from frontdesk_testing.telegram.updates import CLICK_LIFETIME, LIFETIME, QUIET_WEEK
+from frontdesk_testing.telegram.webhooks import pause_before
 from tests.testing.telegram.starting import BotClient, telegram_and_bot
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.testing.telegram import FakeTelegram
-from frontdesk.testing.telegram.schema.values import check_value
+from frontdesk_testing.telegram import FakeTelegram
+from frontdesk_testing.telegram.schema.values import check_value
 from tests.testing.telegram.starting import telegram_and_bot
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.testing.telegram.api import METHODS
-from frontdesk.testing.telegram.errors import ApiError
-from frontdesk.testing.telegram.schema.calls import check_call
-from frontdesk.testing.telegram.schema.load import bot_api
-from frontdesk.testing.telegram.schema.values import MismatchError, check_value
+from frontdesk_testing.telegram.api import METHODS
+from frontdesk_testing.telegram.errors import ApiError
+from frontdesk_testing.telegram.schema.calls import check_call
+from frontdesk_testing.telegram.schema.load import bot_api
+from frontdesk_testing.telegram.schema.values import MismatchError, check_value
 from tools.telegram_schema import TARGET, compact, main, written
 
 SAMPLE = {

@@ -1,4 +1,4 @@
-"""The Chat Completions door: `POST /v1/chat/completions`, the API that most clients speak."""
+"""The Chat Completions channel: `POST /v1/chat/completions`, supported by most clients."""
 
 from frontdesk.channels.chat_completions.channel import ChatCompletionsChannel
 

@@ -1,13 +1,12 @@
-"""The settings of the channel."""
+"""Settings of the Chat Completions channel."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from frontdesk.kit.auth.verifier import origin_findings
-from frontdesk.kit.http.bodies import MAX_VALUES
-from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
-from frontdesk.kit.outbound.fetching import NO_FETCHING, Fetching
+from frontdesk.http.channel import StreamingConfig, StreamingSettings
+from frontdesk.outbound.media import FetchingConfig, FetchingSettings
 
 Instructions = Literal["append", "ignore", "refuse"]
 
@@ -38,29 +37,30 @@ FORWARDABLE = FORWARDED | {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChatCompletionsConfig:
-    """The settings of the channel; they check themselves."""
+class ChatCompletionsSettings(StreamingSettings, FetchingSettings, total=False):
+    instructions: Instructions
+    force_host_tools: bool
+    forward: Collection[str]
+    max_messages: int
 
-    max_body_bytes: int = 32 * 1024 * 1024
-    max_body_values: int = MAX_VALUES
-    max_messages: int = 2_000
-    body_timeout: float = 60.0
-    streams: StreamTimes = DEFAULT_TIMES
-    allowed_origins: tuple[str, ...] = ()
-    limits: Limits | None = DEFAULT_LIMITS
+
+@dataclass(frozen=True, kw_only=True)
+class ChatCompletionsConfig(StreamingConfig, FetchingConfig):
     instructions: Instructions = "append"
     force_host_tools: bool = False
-    forward: frozenset[str] = FORWARDED
-    fetching: Fetching = NO_FETCHING
+    forward: Collection[str] = FORWARDED
+    max_messages: int = 2_000
 
-    def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
-        positive = ("max_body_bytes", "max_body_values", "max_messages", "body_timeout")
-        wrong = [f"{name} must be positive" for name in positive if getattr(self, name) <= 0]
+    positive = ("max_body_bytes", "max_body_values", "max_messages", "body_timeout")
+
+    @cached_property
+    def forwarded(self) -> frozenset[str]:
+        return frozenset(self.forward)
+
+    def own_findings(self) -> list[str]:
+        wrong: list[str] = []
         if self.instructions not in ("append", "ignore", "refuse"):
             wrong.append(f"instructions must be 'append', 'ignore' or 'refuse', not {self.instructions!r}")
-        for name in sorted(self.forward - FORWARDABLE):
+        for name in sorted(self.forwarded - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        wrong += self.streams.findings() + self.fetching.findings()
-        return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
+        return wrong + super().own_findings() + self.fetching_findings()

@@ -1,25 +1,213 @@
-"""From a run to a completion. Pure."""
+"""Renders results and updates as completions and chunks, and errors as error bodies. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from agent_framework import AgentResponseUpdate
+from agent_framework import AgentResponseUpdate, Content, Message
 
-from frontdesk.channels.chat_completions.assemble import Assembler, Emit
-from frontdesk.channels.chat_completions.wire import (
+from frontdesk.channels.chat_completions.schema import (
+    CalledCustom,
+    CalledFunction,
     Choice,
     Chunk,
     ChunkChoice,
     Completion,
     Delta,
     ErrorOut,
+    MessageOut,
+    ToolCall,
     Usage,
 )
-from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework.types import is_event
-from frontdesk.kit.openai.answers import answers, counted, encode, finish_reason, messages_of
+from frontdesk.framework.contents import call_arguments, file_name, is_refusal
+from frontdesk.framework.outputs import messages_of
+from frontdesk.framework.types import is_event
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.bodies import answers, counted, encode, finish_reason, piece
+from frontdesk.openai.tools import input_of
+
+Emit = Callable[[Delta], None]
+_BETWEEN = "\n\n"
+"""Stands between two messages of the target's, which are one message here."""
+_MEDIA = ("data", "uri")
+
+
+class _Call:
+    __slots__ = ("call_id", "index", "kind", "name", "pieces")
+
+    def __init__(self, call_id: str, name: str, kind: str, index: int) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.kind = kind
+        self.index = index
+        self.pieces: list[str] = []
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces) or "{}"
+
+    def drawn(self, index: int | None = None) -> ToolCall:
+        if self.kind == "custom":
+            custom = CalledCustom(name=self.name, input=input_of(self.arguments))
+            return ToolCall(index=index, id=self.call_id, type="custom", custom=custom)
+        function = CalledFunction(name=self.name, arguments=self.arguments)
+        return ToolCall(index=index, id=self.call_id, type="function", function=function)
+
+
+class Assembler:
+    def __init__(self, client_tools: Mapping[str, str], emit: Emit | None = None) -> None:
+        """`client_tools` maps the names of client tools to their types."""
+        self._client_tools = client_tools
+        self._emit = emit
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[_Call] = []
+        self._known: dict[str, _Call | None] = {}
+        self._last: _Call | None = None
+        # The pieces of the message that is being said, for those that repeat what came before.
+        self._pieces: list[str] = []
+        self._declined: list[str] = []
+        self._is_new = False
+        self._seen: tuple[str | None, str | None, str | None, str | None] | None = None
+        self._role = "assistant"
+
+    def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
+        """Add the next piece of a stream. `voice` distinguishes the agents of a workflow."""
+        self._follow(update, voice)
+        self._feed(update.contents)
+
+    def _follow(self, update: AgentResponseUpdate, voice: str | None) -> None:
+        """Begin a message where the framework begins one in the joined result."""
+        message_id, author, role = update.message_id, update.author_name, update.role
+        seen = self._seen
+        if seen is None or voice != seen[3] or _differ(message_id, seen[0]) or _differ(author, seen[1]):
+            self._begin(role or "assistant")
+        elif role and role != self._role:
+            self._begin(role)
+        else:
+            message_id, author = message_id or seen[0], author or seen[1]
+        self._seen = (message_id, author, role, voice)
+
+    def message(self, message: Message) -> None:
+        self._seen = None
+        self._begin(message.role)
+        self._feed(message.contents)
+
+    def _begin(self, role: str) -> None:
+        self._role = role
+        self._is_new = True
+        self._pieces, self._declined = [], []
+        self._last = None
+
+    def _feed(self, contents: Sequence[Content]) -> None:
+        if self._role in ("user", "system"):
+            # A workflow may hand out its whole conversation; what was asked is no part of the answer.
+            return
+        for content in contents:
+            kind = content.type
+            if kind == "function_call":
+                self._call(content)
+                continue
+            if kind == "text":
+                self._say(content)
+            elif kind in _MEDIA and content.uri:
+                self._show(content)
+            elif kind == "oauth_consent_request" and content.consent_link:
+                self._add(f"[Consent]({content.consent_link})")
+            elif kind == "error":
+                self._decline(content.message or content.error_code or "Error")
+
+    def _say(self, content: Content) -> None:
+        text = content.text or ""
+        if content.additional_properties and is_refusal(content.additional_properties):
+            self._decline(piece(self._declined, text, content))
+        elif content.merge_mode is not None:
+            self._add(piece(self._pieces, text, content))
+        else:
+            self._pieces.append(text)
+            self._add(text)
+
+    def _show(self, content: Content) -> None:
+        is_image = (content.media_type or "").startswith("image/")
+        self._add(f"{'!' if is_image else ''}[{file_name(content) or content.media_type or 'file'}]({content.uri})")
+
+    def _add(self, text: str) -> None:
+        if not text:
+            return
+        if self._is_new and self._text:
+            text = _BETWEEN + text
+        self._is_new = False
+        self._text.append(text)
+        self._tell(Delta(content=text))
+
+    def _decline(self, text: str) -> None:
+        if not text:
+            return
+        self._refusal.append(text)
+        self._tell(Delta(refusal=text))
+
+    def _call(self, content: Content) -> None:
+        call_id = content.call_id or ""
+        if call_id in self._known:
+            call = self._known[call_id]
+        elif call_id or content.name:
+            call = self._begin_call(content)
+        else:
+            # A piece without an id belongs to the call before it.
+            call = self._last
+        self._last = call
+        if call is None:
+            return
+        # The framework names a call once more when it pauses for it.
+        again = bool(content.user_input_request and call.pieces)
+        more = "" if again else piece(call.pieces, call_arguments(content), content)
+        if more and call.kind == "function":
+            self._tell_call(ToolCall(index=call.index, function=CalledFunction(arguments=more)))
+
+    def _begin_call(self, content: Content) -> _Call | None:
+        """Open a call. Calls of the host's own tools are not displayed."""
+        name, call_id = content.name or "", content.call_id or f"call_{len(self._known)}"
+        kind = self._client_tools.get(name)
+        call = None if kind is None else _Call(call_id, name, kind, len(self._calls))
+        self._known[call_id] = call
+        if call is None:
+            return None
+        self._calls.append(call)
+        if call.kind == "function":
+            opened = CalledFunction(name=name, arguments="")
+            self._tell_call(ToolCall(index=call.index, id=call_id, type="function", function=opened))
+        return call
+
+    def finish(self) -> None:
+        """Emit everything that could not be emitted in pieces."""
+        for call in self._calls:
+            if call.kind == "custom":
+                # A text has to be read out of its arguments, which is done when they are whole.
+                self._tell_call(call.drawn(call.index))
+            elif not any(call.pieces):
+                self._tell_call(ToolCall(index=call.index, function=CalledFunction(arguments="{}")))
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    def drawn(self) -> MessageOut:
+        calls: Any = [call.drawn() for call in self._calls] if self._calls else msgspec.UNSET
+        text = "".join(self._text) if self._text or not (self._calls or self._refusal) else None
+        return MessageOut(content=text, refusal="".join(self._refusal) or None, tool_calls=calls)
+
+    def _tell_call(self, call: ToolCall) -> None:
+        self._tell(Delta(tool_calls=[call]))
+
+    def _tell(self, delta: Delta) -> None:
+        if self._emit is not None:
+            self._emit(delta)
+
+
+def _differ(new: str | None, old: str | None) -> bool:
+    return bool(new and old and new != old)
+
 
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _REASONS = {"length": "length", "content_filter": "content_filter"}
@@ -27,13 +215,10 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Renderer:
-    """Draws completions in the words of the API."""
-
     def __init__(self, model: str) -> None:
         self._model = model
 
     def completion(self, run: RunRecord, result: Any) -> bytes:
-        """Encode a whole answer."""
         assembler, said = self.assembler(run), answers(result)
         for answer in said:
             for message in answer.messages:
@@ -51,15 +236,13 @@ class Renderer:
         )
 
     def assembler(self, run: RunRecord, emit: Emit | None = None) -> Assembler:
-        """Make what puts the message of a run together."""
         return Assembler(run.details.get("tools") or {}, emit)
 
     def chunk(self, run: RunRecord, delta: Delta, reason: str | None = None) -> bytes:
-        """Encode a piece of a stream."""
         return self._event(run, [ChunkChoice(delta=delta, finish_reason=reason)], None)
 
     def usage(self, run: RunRecord, result: Any) -> bytes | None:
-        """Encode the piece that has the usage; `None` if the target has counted nothing."""
+        """Encode the usage chunk, or return None if the target has not counted anything."""
         usage = counted(answers(result))
         return None if usage is None else self._event(run, [], usage_of(usage))
 
@@ -71,12 +254,11 @@ class Renderer:
         return b"data: %b\n\n" % encode(chunk)
 
     def model(self) -> dict[str, Any]:
-        """Draw the only model there is: the target."""
+        """Render the only available model: the target."""
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "frontdesk"}
 
 
 def feed(assembler: Assembler, update: Any) -> None:
-    """Give an update of a target to what puts its message together."""
     if isinstance(update, AgentResponseUpdate):
         assembler.update(update)
     elif is_event(update) and update.type == "output":
@@ -88,14 +270,14 @@ def feed(assembler: Assembler, update: Any) -> None:
 
 
 def reason_of(assembler: Assembler, result: Any) -> str:
-    """Return why an answer ended, in the words of the API."""
+    """Return the finish reason of an answer in terms of the API."""
     if assembler.has_calls:
         return "tool_calls"
     return _REASONS.get(finish_reason(answers(result)) or "", "stop")
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Draw what the framework has counted, as the API says it."""
+    """Convert the usage details of the framework to the API format."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
     return Usage(
@@ -107,14 +289,18 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
     )
 
 
-def error_body(error: RequestError) -> bytes:
-    """Encode an error in the shape of the API."""
-    return encode({"error": error_out(error)})
+def error_body(error: RequestError, *, begun: bool = False) -> bytes:
+    return encode({"error": error_out(error, begun=begun)})
 
 
-def error_out(error: RequestError) -> ErrorOut:
-    """Draw an error as the API says it."""
-    kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
+def error_out(error: RequestError, *, begun: bool = False) -> ErrorOut:
+    """Convert an error to the API format.
+
+    A started run has one error type, because the AI SDK repeats the request after `server_error` in a stream.
+    """
+    kind = "invalid_request_error"
+    if not begun and error.run is None:
+        kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else kind)
     message = f"{error.message}{_HINT}" if error.code == "session_required" else error.message
     if error.run_id is not None:
         message = f"{message} ({error.run_id})"
@@ -122,7 +308,7 @@ def error_out(error: RequestError) -> ErrorOut:
 
 
 def status_of(error: RequestError) -> int:
-    """Return the status of an error. Clients repeat some of them, and a run that has begun must not be run again."""
+    """Return the status code of an error. Clients retry some codes, and a started run must not be run again."""
     if error.run is None:
         return error.status
     if error.status >= 500:

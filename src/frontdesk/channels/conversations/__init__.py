@@ -1,4 +1,4 @@
-"""The Conversations door: conversations that callers make, and that responses can belong to."""
+"""The Conversations channel: conversations that callers create, and that responses can belong to."""
 
 from frontdesk.channels.conversations.channel import ConversationsChannel
 

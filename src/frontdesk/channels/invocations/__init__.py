@@ -1,4 +1,4 @@
-"""The Invocations door: `POST /invocations`, the plainest way to call an agent."""
+"""The Invocations channel: `POST /invocations`, the simplest API for calling an agent."""
 
 from frontdesk.channels.invocations.channel import InvocationsChannel
 

@@ -1,18 +1,18 @@
-"""The channel itself: routes, and the way of a request through this room."""
+"""`InvocationsChannel`: its routes and the handling of its requests."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Unpack
 
+from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 from starlette.routing import Route
 
-from frontdesk.abc.allowlist import Allowlist, Inherit
-from frontdesk.abc.auth import Auth
-from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
-from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.channels.invocations.client import ResponseWriter
-from frontdesk.channels.invocations.config import ExtraFields, InvocationsConfig, ToolCalls
+from frontdesk.asgi.messages import NO_RETRY, below, error_headers, resumed_after, send_json
+from frontdesk.auth.any_auth import schemes_of
+from frontdesk.channels.invocations.config import InvocationsConfig, InvocationsSettings
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.parse import (
+    INVOCATION_ID,
+    SESSION_ID,
     approval_of,
     decode,
     decode_open,
@@ -22,128 +22,173 @@ from frontdesk.channels.invocations.parse import (
     target_of,
     to_request,
 )
-from frontdesk.channels.invocations.render import Renderer, encode, waiting_out
-from frontdesk.channels.invocations.wire import InvocationBody
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.request import ChannelRequest, SessionMode
+from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started, waiting_out
+from frontdesk.channels.invocations.schema import InvocationBody, InvocationOut
+from frontdesk.chat.inbound import Command, command_in
 from frontdesk.errors import RequestError
-from frontdesk.kit.aio.detached_runs import DetachedRuns
-from frontdesk.kit.aio.large import LARGE, off_loop
-from frontdesk.kit.auth.any_auth import as_auth, schemes_of
-from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.http.asgi import resumed_after, send_json
-from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.http.idempotency import keyed
-from frontdesk.kit.http.limits import Limiter, Limits
-from frontdesk.kit.http.payload import read_payload
-from frontdesk.kit.http.sse import StreamTimes
-from frontdesk.kit.names import plain_id
+from frontdesk.http.bodies import read_payload
+from frontdesk.http.channel import HttpChannel, takes_settings
+from frontdesk.http.detached_runs import DetachedRuns
+from frontdesk.http.endpoint import HttpCall
+from frontdesk.http.idempotency import keyed
+from frontdesk.http.sse import StreamTimes, send_events, stream_events
+from frontdesk.identifiers import plain_id
+from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
+from frontdesk.interfaces.context import CommandState
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller
+from frontdesk.models.reply import Reply
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.result import HostedRunResult, HostedStreamResult
+from frontdesk.models.run import RunRecord
+
+RawHeader = tuple[bytes, bytes]
 
 
-class InvocationsChannel(Channel):
+def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
+    """Return the headers with the ids of a run and its session."""
+    run_id = run.run_id.encode()
+    headers = [(INVOCATION_ID, run_id), (b"x-request-id", request_id or run_id)]
+    if run.session_key is not None:
+        headers.append((SESSION_ID, run.session_key.encode()))
+    return headers
+
+
+class ResponseWriter:
+    __slots__ = ("_call", "_path", "_renderer")
+
+    def __init__(self, call: HttpCall, renderer: Renderer, path: str) -> None:
+        """`path` is the path of the channel, which prefixes the URLs of its runs."""
+        self._call = call
+        self._renderer = renderer
+        self._path = path
+
+    def run(self, run: RunRecord, result: object = None) -> Awaitable[None]:
+        """Send a run, with its result if it has one. The status is 202 while it is queued."""
+        body = self._renderer.plain(run, result) or encode(self._renderer.invocation(run, result))
+        self._call.begun = True
+        headers = run_headers(run, self._call.request_id)
+        if run.status != "queued":
+            return send_json(self._call.send, 200, body, headers)
+        location = (b"location", below(self._call.scope, f"{self._path}/{run.run_id}"))
+        return send_json(self._call.send, 202, body, [*headers, location])
+
+    async def error(self, error: RequestError) -> None:
+        """Send an error. For a started run send its outcome instead, because clients retry errors."""
+        if isinstance(error.run, RunRecord):
+            return await self._failed(error.run)
+        headers = [*error_headers(error), (b"x-request-id", self._call.answer_id)]
+        await send_json(self._call.send, error.status, error_body(error), headers)
+
+    async def _failed(self, run: RunRecord) -> None:
+        headers = [*run_headers(run, self._call.request_id), NO_RETRY]
+        self._call.begun = True
+        if not run.stream:
+            return await send_json(self._call.send, 200, encode(self._renderer.invocation(run, None)), headers)
+        script = Script(self._renderer, run)
+        await send_events(self._call.send, b"".join((*script.begin(), *script.end(run, None))), headers)
+
+    async def text(self, run: RunRecord, text: str) -> None:
+        """Send a text as the result of an ended run, as a stream if requested."""
+        result = AgentResponse[Any](messages=[Message("assistant", [text])])
+        if not run.stream:
+            return await self.run(run, result)
+        script = Script(self._renderer, run)
+        shown = script.update(AgentResponseUpdate(contents=[Content.from_text(text)], role="assistant"))
+        events = b"".join((*script.begin(), *shown, *script.end(run, result)))
+        self._call.begun = True
+        await send_events(self._call.send, events, run_headers(run, self._call.request_id))
+
+    async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
+        """Send an event for each update numbered above `after` as it arrives, and the result at the end."""
+        script = Script(self._renderer, stream.run, after)
+        await stream_events(self._call, stream, script, times, run_headers(stream.run, self._call.request_id))
+
+
+class Script:
+    """Converts the updates of a run into events. They are numbered from the start, so all readers count alike."""
+
+    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1) -> None:
+        """`after` is the number of the last event that the reader has received."""
+        self._renderer = renderer
+        self._run = run
+        self._after = after
+        self._number = 1
+
+    def begin(self) -> Sequence[bytes]:
+        return () if self._after >= 0 else (started(self._run),)
+
+    def update(self, update: Any) -> Sequence[bytes]:
+        number = self._number
+        event = self._renderer.update(update, number)
+        if event is None:
+            return ()
+        self._number = number + 1
+        return (event,) if number > self._after else ()
+
+    def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:
+        return self._end(self._renderer.invocation(run, result))
+
+    def fail(self, run: RunRecord, error: RequestError) -> Sequence[bytes]:
+        out = self._renderer.invocation(error.run if isinstance(error.run, RunRecord) else run, None)
+        out.status = "failed"
+        out.error = error_out(error, run.run_id)
+        return self._end(out)
+
+    def _end(self, out: InvocationOut) -> Sequence[bytes]:
+        return (ended(out, self._number),) if self._number > self._after else ()
+
+
+class InvocationsChannel(HttpChannel):
     """Answers `POST /invocations` with JSON or with server-sent events."""
 
+    links_by_text = True
+
+    @takes_settings(InvocationsConfig)
     def __init__(
-        self,
-        *,
-        name: str = "invocations",
-        path: str = "/invocations",
-        auth: Auth | None = None,
-        allowlist: Allowlist | Inherit | None = "inherit",
-        require_link: bool = False,
-        confidentiality_tier: str | None = None,
-        session_mode: SessionMode = "auto",
-        run_hook: RunHook | None = None,
-        response_hook: ResponseHook | None = None,
-        stream_transform_hook: StreamTransformHook | None = None,
-        max_body_bytes: int = InvocationsConfig.max_body_bytes,
-        max_body_values: int = InvocationsConfig.max_body_values,
-        body_timeout: float = InvocationsConfig.body_timeout,
-        keep_alive: float = StreamTimes.keep_alive,
-        send_seconds: float = StreamTimes.send_seconds,
-        allowed_origins: Sequence[str] = (),
-        limits: Limits | None = InvocationsConfig.limits,
-        tool_calls: ToolCalls = "hide",
-        extra_fields: ExtraFields = "refuse",
-        openapi_spec: Mapping[str, Any] | None = None,
+        self, *, name: str = "invocations", path: str = "/invocations", **settings: Unpack[InvocationsSettings]
     ) -> None:
-        self.name = name
-        self.path = path
-        self.auth = as_auth(auth)
-        self.allowlist, self.require_link = allowlist, require_link
-        self.confidentiality_tier = confidentiality_tier
-        self.session_mode = session_mode
-        self.run_hook = run_hook
-        self.response_hook = response_hook
-        self.stream_transform_hook = stream_transform_hook
-        self._config = InvocationsConfig(
-            max_body_bytes=max_body_bytes,
-            max_body_values=max_body_values,
-            body_timeout=body_timeout,
-            streams=StreamTimes(keep_alive, send_seconds),
-            allowed_origins=tuple(allowed_origins),
-            limits=limits,
-            tool_calls=tool_calls,
-            extra_fields=extra_fields,
-            openapi_spec=openapi_spec,
-        )
-
-    def findings(self) -> list[str]:
-        return self._config.findings()
-
-    def contribute(self, context: ChannelContext) -> ChannelContribution:
-        return ChannelContribution(routes=_Room(self, self._config, context).routes())
-
-
-class _Room:
-    def __init__(self, channel: InvocationsChannel, config: InvocationsConfig, context: ChannelContext) -> None:
-        self._channel = channel
-        self._config = config
-        self._context = context
-        self._deadline = BodyDeadline(config.body_timeout)
-        self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._detached = DetachedRuns()
+        self._config = config = InvocationsConfig(**settings)
+        super().__init__(config, name=name, path=path)
+        self.session_mode = config.session_mode
         self._renderer = Renderer(config.tool_calls)
-        self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._open = config.extra_fields == "attributes"
         self._decode = decode_open if self._open else decode
-        # An operator whose hook takes bodies of its own describes them as well.
-        self._document = encode(
-            document(channel.path, context.target, schemes_of(channel.auth), extra_fields=self._open)
-            if config.openapi_spec is None
-            else config.openapi_spec
-        )
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        self._detached = DetachedRuns()
+        spec = self._config.openapi_spec
+        if spec is None:
+            # An operator whose hook accepts other bodies gives a document of their own.
+            spec = document(self.path, context.target, schemes_of(self.auth), extra_fields=self._open)
+        self._document = encode(spec)
+        return super().contribute(context)
 
     def routes(self) -> list[Route]:
         return [
-            Route("/", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
-            Route("/docs/openapi.json", endpoint=self._endpoint(GET=self.describe)),
+            Route("/", endpoint=self.endpoint(runs=["POST"], POST=self.create)),
+            Route("/docs/openapi.json", endpoint=self.endpoint(GET=self.describe)),
             # Two names, because a caller may call an invocation anything.
-            Route("/approvals/pending", endpoint=self._endpoint(GET=self.approvals)),
-            Route("/{run_id}", endpoint=self._endpoint(GET=self.get)),
-            Route("/{run_id}/cancel", endpoint=self._endpoint(POST=self.cancel)),
+            Route("/approvals/pending", endpoint=self.endpoint(GET=self.approvals)),
+            Route("/{run_id}", endpoint=self.endpoint(GET=self.get)),
+            Route("/{run_id}/cancel", endpoint=self.endpoint(POST=self.cancel)),
         ]
 
-    def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(
-            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
-        )
-
     def _answer(self, call: HttpCall) -> ResponseWriter:
-        return ResponseWriter(call, self._renderer, self._channel.path)
+        return ResponseWriter(call, self._renderer, self.path)
 
     async def create(self, call: HttpCall) -> None:
-        config = self._config
-        raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
-        most = config.max_body_values
-        # As `run_sized`, without a coroutine for what is small: every request comes by here.
-        body = self._decode(raw, most) if len(raw) <= LARGE else await off_loop(self._decode, raw, most)
-        shown = self._open or self._channel.run_hook is not None
+        body, raw = await self.read_body(call, self._decode)
+        shown = self._open or self.run_hook is not None
         protocol_request = await read_payload(raw, call.scope) if shown else None
         extra = extra_fields(protocol_request) if self._open and protocol_request is not None else {}
         approval = approval_of(body)
         if approval is None:
             request = self._asked(call, body, extra)
+            # Only a host with a linker has commands here; an approval is no text.
+            if isinstance(request.input, str) and (command := self._command_in(request.input)) is not None:
+                return await self._run_command(call, request, command)
         else:
             request = await self._answered(call, body, approval, extra)
         request = keyed(request, call.headers, raw, call.scope["query_string"])
@@ -151,19 +196,43 @@ class _Room:
         # Under a key its client may come back for it.
         detached = request.idempotency_key is not None and not request.background
         if not request.stream:
-            work = self._context.run(request, call.caller, protocol_request=protocol_request)
+            work = self.context.run(request, call.caller, protocol_request=protocol_request)
             hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
-        opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
+        opened = self.context.stream(request, call.caller, protocol_request=protocol_request)
         async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, config.streams)
+            await answer.stream(stream, self._config.streams)
+
+    def _command_in(self, text: str) -> Command | None:
+        """Return the linking command in a text, or None if the text is for the target."""
+        command = command_in(text) if text.startswith("/") else None
+        return command if command is not None and self.context.find_command(command.name) is not None else None
+
+    async def _run_command(self, call: HttpCall, request: ChannelRequest, command: Command) -> None:
+        """Answer a command as an unstored invocation."""
+        begun, said = self.context.now(), list[str]()
+        asked = request.replace(operation="command", input=command.args)
+        await self.context.run_command(command.name, _CommandCall(asked, call.caller, self.context, said))
+        run = RunRecord(
+            run_id=request.run_id or self.context.new_id("run"),
+            owner="",
+            channel=self.name,
+            status="completed",
+            created_at=begun,
+            finished_at=self.context.now(),
+            session_key=None if request.session is None else request.session.key,
+            stored=False,
+            stream=request.stream,
+            metadata=request.metadata,
+        )
+        await self._answer(call).text(run, "\n\n".join(said))
 
     async def _answered(
         self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer, extra: Mapping[str, Any]
     ) -> ChannelRequest:
-        request = await self._context.approval_request(call.caller, [approval])
+        request = await self.context.approvals.build_request(call.caller, [approval])
         return request.replace(
             run_id=run_id_of(call.headers),
             stream=body.stream,
@@ -175,8 +244,8 @@ class _Room:
     def _asked(self, call: HttpCall, body: InvocationBody, extra: Mapping[str, Any]) -> ChannelRequest:
         return to_request(
             body,
-            channel=self._channel.name,
-            session_mode=self._channel.session_mode,
+            channel=self.name,
+            session_mode=self.session_mode,
             headers=call.headers,
             query=call.scope["query_string"],
             identity=call.caller.identity,
@@ -186,26 +255,44 @@ class _Room:
     async def get(self, call: HttpCall) -> None:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
-            async with await self._context.follow(call.caller, _run_id(call)) as stream:
+            async with await self.context.runs.follow(call.caller, _run_id(call)) as stream:
                 return await self._answer(call).stream(stream, self._config.streams, after)
-        run = await self._context.get_run(call.caller, _run_id(call))
+        run = await self.context.runs.get(call.caller, _run_id(call))
         await self._answer(call).run(run, run.result)
 
     async def cancel(self, call: HttpCall) -> None:
-        run = await self._context.cancel_run(call.caller, _run_id(call))
+        run = await self.context.runs.cancel(call.caller, _run_id(call))
         await self._answer(call).run(run, run.result)
 
     async def approvals(self, call: HttpCall) -> None:
         after, limit = page_of(call.scope["query_string"])
-        page = await self._context.waiting_approvals(call.caller, after=after, limit=limit)
+        page = await self.context.approvals.waiting(call.caller, after=after, limit=limit)
         await send_json(call.send, 200, encode(waiting_out(page)), [(b"x-request-id", call.answer_id)])
 
     async def describe(self, call: HttpCall) -> None:
-        await self._context.allow(call.caller)
+        await self.context.allow(call.caller)
         await send_json(call.send, 200, self._document, [(b"x-request-id", call.answer_id)])
 
-    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+    async def answer_error(self, call: HttpCall, error: RequestError) -> None:
         await self._answer(call).error(error)
+
+
+class _CommandCall:
+    """A `ChannelCommandContext` whose replies are collected for the response."""
+
+    def __init__(self, request: ChannelRequest, caller: Caller, context: ChannelContext, said: list[str]) -> None:
+        self.request, self.caller, self.session = request, caller, request.session
+        self.state: CommandState
+        self.raw_event: Any = None
+        self.event: InboxItem | None = None
+        self._context = context
+        self._said = said
+
+    async def reply(self, reply: Reply | str, /) -> None:
+        self._said.append(reply if isinstance(reply, str) else reply.full_text)
+
+    async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
+        return await self._context.run(request, self.caller)
 
 
 def _run_id(call: HttpCall) -> str:

@@ -1,4 +1,4 @@
-"""The settings of the channel."""
+"""Settings of the Invocations channel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,45 +6,36 @@ from typing import Any, Literal
 
 import msgspec
 
-from frontdesk.kit.auth.verifier import origin_findings
-from frontdesk.kit.http.bodies import MAX_VALUES
-from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
+from frontdesk.http.channel import StreamingConfig, StreamingSettings
+from frontdesk.models.request import SessionMode
 
 ToolCalls = Literal["hide", "show"]
 ExtraFields = Literal["refuse", "attributes"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class InvocationsConfig:
-    """The settings of the channel; they check themselves."""
+class InvocationsSettings(StreamingSettings, total=False):
+    session_mode: SessionMode
+    tool_calls: ToolCalls
+    extra_fields: ExtraFields
+    openapi_spec: Mapping[str, Any] | None
 
+
+@dataclass(frozen=True, kw_only=True)
+class InvocationsConfig(StreamingConfig):
     max_body_bytes: int = 4 * 1024 * 1024
-    max_body_values: int = MAX_VALUES
     body_timeout: float = 30.0
-    streams: StreamTimes = DEFAULT_TIMES
-    allowed_origins: tuple[str, ...] = ()
-    limits: Limits | None = DEFAULT_LIMITS
+    session_mode: SessionMode = "auto"
     tool_calls: ToolCalls = "hide"
     extra_fields: ExtraFields = "refuse"
     openapi_spec: Mapping[str, Any] | None = None
 
-    def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
+    def own_findings(self) -> list[str]:
         wrong: list[str] = []
-        if self.max_body_bytes < 1:
-            wrong.append("max_body_bytes must be positive")
-        if self.max_body_values < 1:
-            wrong.append("max_body_values must be positive")
-        if self.body_timeout <= 0:
-            wrong.append("body_timeout must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
         if self.extra_fields not in ("refuse", "attributes"):
             wrong.append(f"extra_fields must be 'refuse' or 'attributes', not {self.extra_fields!r}")
-        wrong += self._spec_findings()
-        wrong += self.streams.findings()
-        return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
+        return wrong + self._spec_findings() + super().own_findings()
 
     def _spec_findings(self) -> list[str]:
         spec: Any = self.openapi_spec

@@ -1,14 +1,14 @@
-"""The OpenAPI document, made from the wire types themselves."""
+"""The OpenAPI document of the Invocations channel, generated from its body types."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.invocations.parse import MOST_LISTED
-from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut, WaitingList
-from frontdesk.kit.http.idempotency import LONGEST_KEY
+from frontdesk.channels.invocations.schema import ID, ErrorEnvelope, InvocationBody, InvocationOut, WaitingList
+from frontdesk.http.idempotency import LONGEST_KEY
+from frontdesk.interfaces.target import TargetInfo
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
@@ -26,7 +26,7 @@ _ANSWERS = _OF_WORKFLOWS["responses"] | {"checkpoint_id"}
 def document(
     path: str, target: TargetInfo, schemes: Mapping[str, Any], *, extra_fields: bool = False
 ) -> dict[str, Any]:
-    """Draw what `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
+    """Return the body of `GET /invocations/docs/openapi.json`. Any of the security `schemes` is sufficient."""
     types = (InvocationBody, InvocationOut, ErrorEnvelope, WaitingList)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error, waiting = schemas
@@ -49,7 +49,7 @@ def document(
 
 
 def _one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
-    """List the kinds of body, each with the fields that go with it."""
+    """Replace the body schema by one variant for each kind of body with its fields."""
     # A workflow that is run as an agent can be answered, but not sent back.
     taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}
     unknown = _OF_WORKFLOWS.keys() - taken.keys()
@@ -71,7 +71,7 @@ def _kind(whole: dict[str, Any], name: str | None, without: set[str]) -> dict[st
 
 
 def _opened(kind: dict[str, Any]) -> dict[str, Any]:
-    """Open a kind of body to fields beside those of the protocol; of those, it has none but its own."""
+    """Allow additional fields in a kind of body, except the protocol fields of other kinds."""
     others = [name for name in InvocationBody.__struct_fields__ if name not in kind["properties"]]
     return {**kind, "additionalProperties": True, "not": {"anyOf": [{"required": [name]} for name in others]}}
 
@@ -121,7 +121,7 @@ def _get(out: Any, error: Any) -> dict[str, Any]:
 def _list(waiting: Any, error: Any) -> dict[str, Any]:
     return {
         "operationId": "list_pending_approvals",
-        "summary": "The tool calls of others that wait for the caller.",
+        "summary": "The tool calls of the caller that wait, and those of others that wait for the caller.",
         "parameters": [
             {"name": "after", "in": "query", "schema": _ID},
             {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED}},

@@ -1,4 +1,4 @@
-"""From the wire to a `ChannelRequest`. Pure."""
+"""Parses Invocations bodies into a `ChannelRequest`. Pure."""
 
 import base64
 import binascii
@@ -10,7 +10,8 @@ import msgspec
 from agent_framework import Content, Message
 from msgspec import UNSET
 
-from frontdesk.channels.invocations.wire import (
+from frontdesk.asgi.messages import Headers
+from frontdesk.channels.invocations.schema import (
     Active,
     Back,
     Channels,
@@ -23,15 +24,14 @@ from frontdesk.channels.invocations.wire import (
     TextPart,
     UriPart,
 )
-from frontdesk.data.approval import ApprovalAnswer
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
-from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.http.asgi import Headers
-from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.media_types import is_media_type
-from frontdesk.kit.names import plain_id
+from frontdesk.http.bodies import MAX_VALUES, decode_as
+from frontdesk.identifiers import plain_id
+from frontdesk.models.approval import ApprovalAnswer
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.reply import Address, ResponseTarget
+from frontdesk.models.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
+from frontdesk.outbound.client import is_media_type
 
 INVOCATION_ID = b"x-agent-invocation-id"
 SESSION_ID = b"x-agent-session-id"
@@ -48,7 +48,6 @@ _HOW_TO_OPEN = 'Other fields than those of the protocol need `extra_fields="attr
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
-    """Return the body, or an error that names the field which is wrong."""
     try:
         return decode_as(_decoder, body, max_values)
     except InvalidRequestError as error:
@@ -58,7 +57,7 @@ def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
 
 
 def _is_open(body: bytes, max_values: int) -> bool:
-    """Tell whether nothing is wrong with a body but that it has other fields."""
+    """Return True if unknown fields are the only error in a body."""
     try:
         decode_open(body, max_values)
     except InvalidRequestError:
@@ -67,12 +66,10 @@ def _is_open(body: bytes, max_values: int) -> bool:
 
 
 def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
-    """Return the same for a channel that takes other fields too."""
     return decode_as(_open_decoder, body, max_values)
 
 
 def extra_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a body says beyond the protocol."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
@@ -86,7 +83,7 @@ def to_request(
     identity: ChannelIdentity | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> ChannelRequest:
-    """Return the request of a body, its headers and its query string; `attributes` are its extra fields."""
+    """Return the request of a body, its headers and its query. `attributes` are its extra fields."""
     session_id = _session_id(body, query)
     outputs = _responses(body)
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
@@ -112,7 +109,7 @@ def to_request(
 
 
 def target_of(target: Target | None) -> ResponseTarget:
-    """Return where the answer goes; whether it may is asked at the gate."""
+    """Return the response target. The gate checks if it is allowed."""
     if target is None or isinstance(target, Back):
         return _HERE
     if isinstance(target, Nowhere):
@@ -144,7 +141,6 @@ def _says_nothing(body: InvocationBody) -> bool:
 
 
 def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
-    """Return the answer to a question, if that is what the body is."""
     if body.approval is UNSET:
         return None
     others = (body.message, body.input, body.responses)
@@ -157,13 +153,12 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
 
 
 def run_id_of(headers: Headers) -> str | None:
-    """Return the id that the caller has chosen for the run."""
     given = headers.get(INVOCATION_ID)
     return None if given is None else plain_id(given.decode("latin-1"), INVOCATION_ID.decode())
 
 
 def page_of(query: bytes) -> tuple[str | None, int]:
-    """Return the id after which a list goes on, and how many it has at most."""
+    """Return the id after which a list continues, and its maximum length."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit = asked.get("limit", str(MOST_LISTED))
     if limit not in _LIMITS:

@@ -1,14 +1,15 @@
-"""From a result to the wire. Pure."""
+"""Renders results, updates and errors as Invocations bodies. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message, WorkflowEvent, WorkflowRunResult
+from msgspec import UNSET
 
 from frontdesk.channels.invocations.config import ToolCalls
-from frontdesk.channels.invocations.wire import (
+from frontdesk.channels.invocations.schema import (
     ApprovalOut,
     ErrorEnvelope,
     ErrorOut,
@@ -21,12 +22,12 @@ from frontdesk.channels.invocations.wire import (
     WaitingList,
     WaitingOut,
 )
-from frontdesk.data.approval import QuestionView, WaitingPage
-from frontdesk.data.run import DECISIONS, RunRecord
+from frontdesk.display.person_names import label_of, waited_for
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework.approval_ids import waits_for
-from frontdesk.kit.framework.types import is_event, is_messages, is_response, whole_outputs
-from frontdesk.kit.framework.workflow_requests import (
+from frontdesk.framework.approval_ids import person_out, waits_for, waits_for_people
+from frontdesk.framework.outputs import json_form, said_in
+from frontdesk.framework.types import is_event, is_messages, is_response, whole_outputs
+from frontdesk.framework.workflow_requests import (
     Request,
     approvals_in,
     call_id_of,
@@ -35,8 +36,9 @@ from frontdesk.kit.framework.workflow_requests import (
     requests_of,
     type_name,
 )
-from frontdesk.kit.http.json_template import JsonTemplate, mark
-from frontdesk.kit.http.sse import encode_event
+from frontdesk.http.sse import JsonTemplate, encode_event, mark
+from frontdesk.models.approval import QuestionView, WaitingPage
+from frontdesk.models.run import DECISIONS, RunRecord
 
 _FILLED = ("id", "session_id", "created_at", "finished_at", "text", "usage", "metadata")
 _TOOL_CALLS = frozenset({"function_call", "function_result"})
@@ -45,29 +47,18 @@ _PARAMS = {"approvals": "approval"}
 """Fields that this protocol calls otherwise than a request does."""
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON can't say in its best-known form."""
-    if isinstance(value, (AgentResponse, AgentResponseUpdate, Message, Content)):
-        return value.to_dict()
-    model_dump = getattr(value, "model_dump", None)
-    return model_dump(mode="json") if callable(model_dump) else str(value)
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_plain)
+_encoder = msgspec.json.Encoder(enc_hook=json_form)
 
 
 def encode(value: Any) -> bytes:
-    """Return the JSON of a value."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
         # Half a surrogate pair, which UTF-8 can't say and an escape can.
-        return json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
+        return json.dumps(msgspec.to_builtins(value, enc_hook=json_form)).encode()
 
 
 class Renderer:
-    """Draws results, updates and errors in the words of the protocol."""
-
     def __init__(self, tool_calls: ToolCalls) -> None:
         self._hidden = _UNSEEN | _TOOL_CALLS if tool_calls == "hide" else _UNSEEN
         self._template = self._drawn()
@@ -81,7 +72,8 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """Return the JSON of an invocation that came to one text and nothing else, as most do; `None` for others."""
+        """Return the JSON of an invocation whose result is a single text, the most common case. Otherwise return
+        None."""
         if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at or DECISIONS in run.details:
             return None
         if not is_response(result) or not _is_plain(result):
@@ -106,7 +98,6 @@ class Renderer:
         )
 
     def invocation(self, run: RunRecord, result: Any) -> InvocationOut:
-        """Draw a run and its result."""
         out = InvocationOut(
             id=run.run_id,
             status=run.status,
@@ -155,8 +146,12 @@ class Renderer:
             return {"text": output.text, "messages": self._messages(output.messages)}
         if isinstance(output, Message):
             return self._message(output)
+        if isinstance(output, Content):
+            return _content(output)
         if is_messages(output):
             return self._messages(output)
+        if isinstance(output, list):
+            return [self._output(part) for part in cast("list[Any]", output)]
         return output
 
     def _messages(self, messages: Sequence[Message]) -> list[MessageOut]:
@@ -172,7 +167,6 @@ class Renderer:
         ]
 
     def update(self, update: Any, number: int) -> bytes | None:
-        """Encode the event of an update; `None` for one that shows nothing."""
         if isinstance(update, AgentResponseUpdate):
             drawn = self._update(update)
         elif is_event(update) and update.type in ("output", "intermediate"):
@@ -197,7 +191,7 @@ class Renderer:
 
 
 def _is_plain(response: AgentResponse[Any]) -> bool:
-    """Tell whether an answer is one message of one text, as most are."""
+    """Return True if an answer is one message with one text, the most common case."""
     if len(response.messages) != 1 or response.messages[0].role != "assistant":
         return False
     contents = response.messages[0].contents
@@ -210,17 +204,15 @@ def started(run: RunRecord) -> bytes:
 
 
 def ended(out: InvocationOut, number: int) -> bytes:
-    """Encode the last event of a stream, named after how the run ended."""
     return encode_event(out.status.encode(), encode(out), number)
 
 
 def error_body(error: RequestError, run_id: str | None = None) -> bytes:
-    """Encode an error in the shape that every error of this protocol has."""
     return encode(ErrorEnvelope(error=error_out(error, run_id)))
 
 
 def error_out(error: RequestError, run_id: str | None = None) -> ErrorOut:
-    """Draw an error, with the id under which the log has the rest."""
+    """Convert an error to the protocol format, with the id under which details are logged."""
     param = _PARAMS.get(error.param or "", error.param)
     return ErrorOut(code=error.code, message=error.message, param=param, id=run_id or error.run_id)
 
@@ -238,18 +230,19 @@ def _approval(request: Content) -> ApprovalOut:
     out = ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
     if (people := waits_for(request)) is not None:
         out.waits_for = people
+        out.waits_for_people = waits_for_people(request) or UNSET
     return out
 
 
 def waiting_out(page: WaitingPage) -> WaitingList:
-    """Draw the questions that wait for an approver."""
+    """Render pending questions: the caller's own, and those that the caller may decide."""
     return WaitingList(data=[_waiting(view) for view in page.questions], after=page.after)
 
 
 def _waiting(view: QuestionView) -> WaitingOut:
     question, terms = view.approval, view.approval.terms
     call = question.request.function_call
-    return WaitingOut(
+    out = WaitingOut(
         id=question.approval_id,
         tool=question.tool,
         arguments=None if call is None else call.parse_arguments(),
@@ -258,11 +251,19 @@ def _waiting(view: QuestionView) -> WaitingOut:
         created_at=question.created_at,
         expires_at=question.expires_at,
         votes=1 if terms is None else terms.votes,
+        own=view.own,
     )
+    if view.requester is not None:
+        out.asked_for = person_out(view.requester)
+    if terms is not None and view.own:
+        people = waited_for(terms)
+        out.waits_for = [label_of(person) for person in people]
+        out.waits_for_people = [person_out(person) for person in people]
+    return out
 
 
 def _asked(request: Content) -> RequestOut:
-    """Draw a question of a workflow that is run as an agent."""
+    """Render a question of a workflow that runs as an agent."""
     shown = request.parse_arguments() or {}
     return RequestOut(id=str(request.call_id), data=shown.get("data"), response_type=str(shown.get("response_type")))
 
@@ -275,4 +276,12 @@ def _said(message: Message) -> str:
 def _text_of(output: Any) -> str:
     if isinstance(output, str):
         return output
-    return output.text if isinstance(output, (AgentResponse, AgentResponseUpdate, Message)) else ""
+    if isinstance(output, (AgentResponse, Message)):
+        return output.text
+    if isinstance(output, Content) or (isinstance(output, list) and _has_contents(cast("list[Any]", output))):
+        return "".join(map(_said, said_in(output) or ()))
+    return ""
+
+
+def _has_contents(output: Sequence[Any]) -> bool:
+    return any(isinstance(part, (Content, Message)) for part in output)

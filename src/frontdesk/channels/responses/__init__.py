@@ -1,4 +1,4 @@
-"""The Responses door: clients of the OpenAI Responses API work here by changing their base URL."""
+"""The Responses channel: serves clients of the OpenAI Responses API with only a changed base URL."""
 
 from frontdesk.channels.responses.channel import ResponsesChannel
 from frontdesk.channels.responses.config import SocketLimits

@@ -1,7 +1,7 @@
-"""Puts contents together to output items, and tells what happens on the way.
+"""Assembles contents into output items, and emits the events of their progress.
 
-One way for streams and for whole results, so that what was streamed is what is found later. Contents come in the
-order in which the target produced them; each opens an item, continues one that is open, or closes it.
+Streams and complete results use the same code, so a stored response equals what was streamed. Contents arrive in the
+order in which the target produced them. Each of them opens an item, continues an open one, or closes it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from agent_framework import AgentResponseUpdate, Content, Message
 
 from frontdesk.channels.responses.config import HostTools
-from frontdesk.channels.responses.drawing import (
+from frontdesk.channels.responses.items import (
     HOST_CALLS,
     HOST_RESULTS,
     MEDIA,
@@ -22,7 +22,7 @@ from frontdesk.channels.responses.drawing import (
     item_id,
     question,
 )
-from frontdesk.channels.responses.wire import (
+from frontdesk.channels.responses.schema import (
     CustomCallItem,
     FunctionCallItem,
     HostCallItem,
@@ -32,7 +32,7 @@ from frontdesk.channels.responses.wire import (
     ReasoningItem,
     Refusal,
 )
-from frontdesk.kit.framework.contents import (
+from frontdesk.framework.contents import (
     call_arguments,
     call_outcome,
     file_name,
@@ -40,16 +40,15 @@ from frontdesk.kit.framework.contents import (
     joined_call,
     refusal,
 )
-from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, is_request
-from frontdesk.kit.openai.answers import piece
-from frontdesk.kit.openai.custom_tools import input_of
-from frontdesk.kit.openai.tool_names import ToolRef
+from frontdesk.framework.workflow_requests import REQUEST_INFO, is_request
+from frontdesk.openai.bodies import piece
+from frontdesk.openai.tools import ToolRef, input_of
 
 Emit = Callable[[str, dict[str, Any]], None]
 
 
 def nothing(kind: str, fields: dict[str, Any]) -> None:
-    """Emit nothing, for a result that nobody watches come about."""
+    """Discard an event, for results without a stream."""
 
 
 class Assembler:
@@ -67,7 +66,8 @@ class Assembler:
         emit: Emit = nothing,
         delta: Callable[[str, int, int, str], None] | None = None,
     ) -> None:
-        """`approved` are calls of earlier responses that may run in this one, by id: as asked about, or alone."""
+        """`approved` maps call ids to earlier calls that may run in this response: an approval request or a bare
+        call."""
         self.items: list[Any] = []
         self._run_id = run_id
         self._label = label
@@ -94,9 +94,9 @@ class Assembler:
         self._pictures: dict[str, tuple[int, ImageItem]] = {}
 
     def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
-        """Take the next piece of a stream. Messages begin where the framework begins them in the joined result.
+        """Add the next piece of a stream. Messages begin where the framework begins them in the joined result.
 
-        `voice` tells apart the agents of a workflow, whose results are joined one by one.
+        `voice` distinguishes the agents of a workflow, whose results are joined one by one.
         """
         message_id, role, author = update.message_id, update.role, update.author_name
         if (
@@ -113,7 +113,6 @@ class Assembler:
         self._feed(update.contents)
 
     def message(self, message: Message) -> None:
-        """Take a whole message."""
         self._begin(message.role)
         self._fresh = True
         self._feed(message.contents)
@@ -163,9 +162,9 @@ class Assembler:
                 self._address(content.consent_link or "", "Consent")
 
     def finish(self, *, whole: bool = True, waiting: Sequence[Content] = ()) -> None:
-        """End whatever is open; a run that did not come to its end leaves it incomplete.
+        """Close open items. They are marked incomplete if the run did not complete.
 
-        `waiting` are the questions about calls that wait for a human: those are not shown as made.
+        `waiting` are the questions about calls that require approval. Those calls are not shown as made.
         """
         for request in waiting:
             if request.function_call is not None:
@@ -185,12 +184,11 @@ class Assembler:
         self._pictures.clear()
 
     def begin_nothing(self) -> None:
-        """Show that there was an answer of which nothing can be shown."""
         self._begin_message()
         self._end_item("incomplete")
 
     def approve(self, requests: Sequence[Content]) -> None:
-        """Show the questions, once they and their session are stored."""
+        """Emit the questions, after they and their session are stored."""
         for request in requests:
             if request.type == "function_approval_request":
                 item = question(request, self._label)
@@ -199,7 +197,7 @@ class Assembler:
                 self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))
 
     def ask(self, call_id: str, name: str, arguments: str) -> None:
-        """Show something that waits for the client as a call of its own."""
+        """Emit a request that waits for the client as a function call."""
         item = FunctionCallItem(id=self._id("fc"), call_id=call_id, name=name, arguments="", status="in_progress")
         call = Call(Content.from_function_call(call_id, name))
         call.item, call.index = item, self._add(item)
@@ -272,7 +270,6 @@ class Assembler:
         self._emit("response.content_part.done", {**place, "part": part})
 
     def _alone(self, content: Content) -> None:
-        """Add a part of its own."""
         if isinstance(self._open, MessageItem):
             self._end_part(self._open)
         self._text(content)
@@ -357,7 +354,7 @@ class Assembler:
         return item
 
     def _wait(self, asked: Content) -> None:
-        """Show a call that waits for a human as a question, and as made when it was."""
+        """Emit a call that requires approval as a question, or as made if it was."""
         call = self._calls.get(asked.call_id or "")
         if call is not None and call.item is None:
             del self._calls[asked.call_id or ""]
@@ -409,7 +406,7 @@ class Assembler:
         self._done(call.index, item)
 
     def _made(self, content: Content) -> None:
-        """Show pictures that a tool has made; one that comes again takes the place of its draft."""
+        """Emit images generated by a tool. A repeated image replaces its draft."""
         outputs: Any = content.outputs
         many = cast("list[Any]", outputs) if isinstance(outputs, list) else [outputs]
         for place, output in enumerate(many):

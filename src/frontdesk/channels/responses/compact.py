@@ -1,7 +1,7 @@
-"""Compaction: a conversation goes in, and an item comes out that stands for it.
+"""Compaction: replaces a conversation by an item that refers to its summary.
 
-The item holds no summary, only a reference with a seal that nobody can guess: the summary is kept with the caller's
-own things, so that it opens for nobody else, and nobody but the host can make one.
+The item contains only a reference with an unguessable seal. The summary is stored with the caller's own data. So other
+callers cannot open it, and only the host can create one.
 """
 
 import hmac
@@ -11,17 +11,17 @@ import msgspec
 
 from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import COMPACTION_MARK, is_compaction
-from frontdesk.channels.responses.wire import CompactBody, CreateBody
+from frontdesk.channels.responses.schema import CompactBody, CreateBody
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.names import is_plain_id
+from frontdesk.http.bodies import MAX_VALUES, decode_as
+from frontdesk.identifiers import is_plain_id
 
 _decoder = msgspec.json.Decoder(CompactBody)
 _NOT_OURS = "This is no compaction of this caller's, or it is kept no longer."
 
 
 def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody, str | None]:
-    """Decode a body as that of a response, and the instructions for the summary."""
+    """Decode a body as that of a response, and return the instructions for the summary."""
     body = decode_as(_decoder, raw, max_values)
     if body.model is msgspec.UNSET:
         raise InvalidRequestError("A compaction needs `model`, which may be null.", param="model")
@@ -32,7 +32,7 @@ def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody
 
 
 async def _summary_of(references: References, seal: str, where: str) -> str:
-    """Return what a compaction stands for; one that is forged, foreign or gone is a bad request."""
+    """Return the summary of a compaction. Raise a bad request error if it is forged, foreign or gone."""
     mark, _, rest = seal.partition(".")
     run_id, _, key = rest.partition(".")
     run = await references.compaction(run_id, where) if mark == COMPACTION_MARK and is_plain_id(run_id) else None
@@ -43,10 +43,9 @@ async def _summary_of(references: References, seal: str, where: str) -> str:
 
 
 async def opened(references: References, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items with the summaries in the place of the compactions.
+    """Replace compaction items by their summaries.
 
-    Each is a message of the assistant's: it comes from a model that has read what users wrote, so it must not rank
-    higher than that.
+    Each becomes an assistant message: it comes from a model that has read user text, so it must not rank higher.
     """
     rewritten = list(items)
     for place, item in enumerate(items):
@@ -61,7 +60,6 @@ async def opened(references: References, items: list[dict[str, Any]]) -> list[di
 
 
 def compactor_findings(compactor: Any) -> list[str]:
-    """List what is wrong with the operator's choice, a line each."""
     if compactor is None or callable(compactor) or callable(getattr(compactor, "run", None)):
         return []
     return [f"compactor must be an agent or a function, not {type(compactor).__name__}"]

@@ -1,13 +1,12 @@
-"""From the wire to a `ChannelRequest`. Pure."""
+"""Parses Responses bodies into a `ChannelRequest`. Pure."""
 
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import msgspec
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.wire import (
+from frontdesk.channels.responses.schema import (
     AllowedTools,
     CreateBody,
     CustomToolIn,
@@ -16,13 +15,14 @@ from frontdesk.channels.responses.wire import (
     NamedTool,
     TextFormat,
 )
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.framework.json_schema import need_schema
-from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.names import plain_id
-from frontdesk.kit.openai.bodies import (
+from frontdesk.framework.types import need_schema
+from frontdesk.http.bodies import MAX_VALUES, decode_as
+from frontdesk.identifiers import plain_id
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
+from frontdesk.openai.bodies import (
     COMMON_IGNORED,
     COMMON_OPTIONS,
     chosen_tools,
@@ -30,10 +30,9 @@ from frontdesk.kit.openai.bodies import (
     given_options,
     json_schema_format,
 )
-from frontdesk.kit.openai.custom_tools import custom_tool
-from frontdesk.kit.openai.forms import INCLUDES, trimmed
-from frontdesk.kit.openai.items import Items, read_items
-from frontdesk.kit.openai.tool_names import MAX_TOOLS, GivenTool, flat, function_name, merged, served
+from frontdesk.openai.forms import INCLUDES, trimmed
+from frontdesk.openai.items import Items, read_items
+from frontdesk.openai.tools import MAX_TOOLS, GivenTool, custom_tool, flat, function_name, merged, served
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
@@ -52,28 +51,24 @@ _CAN_BE_IGNORED = COMMON_IGNORED | {"reasoning"}
 
 
 def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
-    """Return the body, or raise an error that names the parameter which is wrong."""
     return decode_as(_decoder, raw, max_values)
 
 
 def unknown_keys(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the body says beyond the API, for the operator's hook."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
 class Parser:
-    """Reads bodies with one channel's settings and for one target."""
-
     def __init__(self, channel: str, config: ResponsesConfig, target: TargetInfo, session_mode: SessionMode) -> None:
         self._channel = channel
         self._config = config
         self._target = target
         self._session_mode: SessionMode = session_mode
         self._stores_always = config.store_policy == "always"
-        self._forwards_more = not config.forward.isdisjoint(_UPSTREAM)
+        self._forwards_more = not config.forwarded.isdisjoint(_UPSTREAM)
 
     def items(self, body: CreateBody) -> Items | None:
-        """Return what the input comes to; `None` when it is nothing but a text."""
+        """Return the input items, or None if the input is a single text."""
         given = body.input
         if isinstance(given, str):
             return None
@@ -81,18 +76,17 @@ class Parser:
             return Items()
         self.check_length(given)
         items = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
-        if items.urls and not self._config.fetching.urls and self._target.kind != "agent":
+        if items.urls and not self._config.fetch_urls and self._target.kind != "agent":
             where = items.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
         return items
 
     def check_length(self, items: Sized) -> None:
-        """Refuse more items than a request may have."""
-        if len(items) > self._config.bodies.max_items:
-            raise InvalidRequestError(f"A request takes {self._config.bodies.max_items} items at most.", param="input")
+        if len(items) > self._config.max_items:
+            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
-        """Return the request, its questions still to be looked up; without items, its input is nothing but a text."""
+        """Return the request, with questions still unresolved. Without items, its input is a single text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
         given = served(body.tools) if body.tools else []
         added = merged(served(items.tools)) if items is not None and items.tools else []
@@ -119,7 +113,7 @@ class Parser:
             store=store,
             details=self._details(body, options, given, added),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
-            session=None if body.conversation is None else ChannelSession(openai_conversation_id=conversation_of(body)),
+            session=None if body.conversation is None else ChannelSession(conversation_id=conversation_of(body)),
         )
 
     def _check(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
@@ -135,15 +129,16 @@ class Parser:
             self._check_choice(body, tools)
 
     def _check_choice(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
-        """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
+        """Reject a tool choice that is not in the request, or that names a host tool where callers may not choose
+        those."""
         mode, names = chosen_tools(_tool_choice(body.tool_choice))
         # A choice has no word for a namespace.
         own = {tool.get("name") for tool in tools if tool.get("type") != "namespace"}
-        hosts = self._target.tool_names if self._config.own.forced else ()
+        hosts = self._target.tool_names if self._config.force_host_tools else ()
         for name in names:
             if name not in own and name not in hosts:
                 raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
-        if mode == "required" and not (tools or self._config.own.forced):
+        if mode == "required" and not (tools or self._config.force_host_tools):
             raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:
@@ -157,7 +152,7 @@ class Parser:
             raise InvalidRequestError("No conversation is kept here.", param="conversation", code="unsupported")
 
     def _options(self, body: CreateBody) -> dict[str, Any]:
-        wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forward}
+        wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forwarded}
         if not self._target.options:
             for name, _ in wanted:
                 if name not in _CAN_BE_IGNORED:
@@ -175,9 +170,10 @@ class Parser:
         tools: Sequence[dict[str, Any]],
         added: Sequence[dict[str, Any]],
     ) -> dict[str, Any]:
-        """Return what was really used, and the input with all that the API knows of it, for everyone who asks later."""
-        details: dict[str, Any] = {"input": trimmed_input(body)}
-        for name in self._config.forward if options else ():
+        """Return the effective settings and the full API input, for later reads of the response."""
+        given = body.input
+        details: dict[str, Any] = {"input": given if isinstance(given, str) else trimmed_input(body)}
+        for name in self._config.forwarded if options else ():
             value = getattr(body, name, None)
             if value is not None:
                 details[name] = msgspec.to_builtins(value)
@@ -195,13 +191,11 @@ class Parser:
 
 
 def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
-    """Return the input without what the API does not know."""
     given = body.input
     return list(map(trimmed, given)) if isinstance(given, list) else given
 
 
 def conversation_of(body: CreateBody) -> str | None:
-    """Return the conversation that a body names."""
     given = body.conversation
     if given is None:
         return None
@@ -209,12 +203,11 @@ def conversation_of(body: CreateBody) -> str | None:
 
 
 def _brings_its_own(body: CreateBody) -> bool:
-    """Tell whether a request brings its own history, instead of naming what it continues."""
+    """Return True if a request contains its own history instead of a continuation id."""
     return body.previous_response_id is None and body.conversation is None
 
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
-    """Return what the body asks of the model, by the API's name and the framework's."""
     options = given_options(body, _OPTIONS)
     choice = _tool_choice(body.tool_choice)
     if choice is not None:
@@ -233,14 +226,12 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
 
 
 def check_included(names: Sequence[str]) -> None:
-    """Refuse what nobody can ask to see."""
     for place, name in enumerate(names):
         if name not in INCLUDES:
             raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
 
 
 def _check_served(body: CreateBody) -> None:
-    """Refuse by its name what would change the answer, and can't be done here."""
     refused: str | None = None
     if body.prompt is not None:
         refused = "prompt"
@@ -294,7 +285,7 @@ def _response_format(given: TextFormat | None) -> Any:
 
 
 def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
-    """Return the tools of the client's; of those that came as items, the last of a name counts."""
+    """Return the client tools. Of tools with the same name that came as items, the last one is used."""
     tools: dict[str, ClientTool] = {}
     for tool in flat(given, "tools"):
         made = _client_tool(tool)

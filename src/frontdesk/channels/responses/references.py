@@ -1,19 +1,20 @@
-"""Looks up what the items of one request refer to: each response once, as the caller's own, and within limits."""
+"""Resolves the items that a request refers to: each response once, for its owner only, and within limits."""
 
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.responses.render import Renderer, draw_compaction, input_items, is_compaction
-from frontdesk.data.identity import Caller
-from frontdesk.data.run import RunRecord
+from frontdesk.concurrency.offload import off_loop, weight_of
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
-from frontdesk.kit.aio.large import off_loop, weight_of
-from frontdesk.kit.framework.approval_ids import with_id
-from frontdesk.kit.http.bodies import count_values
-from frontdesk.kit.openai.answers import encode
+from frontdesk.errors.sizes import shown_size
+from frontdesk.framework.approval_ids import with_id
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.json_size import count_values
+from frontdesk.models.identity import Caller
+from frontdesk.models.run import RunRecord
+from frontdesk.openai.bodies import encode
 
 Found = dict[str, Any]
 
@@ -22,8 +23,6 @@ _PREFIXES = ("resp", "caresp")
 
 
 class _Known:
-    """An item that was found, and what it takes."""
-
     __slots__ = ("body", "size", "values")
 
     def __init__(self, body: Found, written: bytes) -> None:
@@ -33,7 +32,7 @@ class _Known:
 
 
 class References:
-    """Finds items and compactions for one request."""
+    """Resolves items and compactions for one request."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class References:
         inside: str | None,
         limits: tuple[int, int],
     ) -> None:
-        """`inside` is the conversation of the request, `limits` are how many bytes and values it may refer to."""
+        """`inside` is the conversation of the request. `limits` are the maximum bytes and values it may refer to."""
         self._context = context
         self._caller = caller
         self._renderer = renderer
@@ -59,7 +58,6 @@ class References:
         """How many bytes everything has that was referred to; what was named twice counts twice."""
 
     async def item(self, item_id: str, where: str) -> Found:
-        """Find an item that was said before."""
         known = None if self._inside is None else await self._in_conversation(self._inside, item_id, where)
         # An item's id holds that of its response, which is looked up as the caller's own like any other.
         for prefix in _PREFIXES:
@@ -72,7 +70,7 @@ class References:
         return known.body
 
     async def compaction(self, run_id: str, where: str) -> RunRecord | None:
-        """Find the run of a compaction; nothing if the caller has no such run."""
+        """Return the run of a compaction, or None if the caller has no such run."""
         if run_id not in self._compactions:
             run = await self._run(run_id)
             if run is not None:
@@ -97,7 +95,7 @@ class References:
         if item_id not in self._questions:
             self._questions[item_id] = None
             with suppress(NotFoundError):
-                approval = await self._context.get_approval(self._caller, item_id)
+                approval = await self._context.approvals.get(self._caller, item_id)
                 item = msgspec.to_builtins(self._renderer.question(with_id(approval.request, approval.approval_id)))
                 self._questions |= await self._known({item_id: item}, where)
         return self._questions[item_id]
@@ -111,7 +109,7 @@ class References:
 
     async def _run(self, run_id: str) -> RunRecord | None:
         try:
-            return await self._context.get_run(self._caller, run_id)
+            return await self._context.runs.get(self._caller, run_id)
         except NotFoundError:
             return None
 
@@ -126,7 +124,7 @@ class References:
         return known
 
     def _count_read(self, size: int, where: str) -> None:
-        """Count all that was read, so that nobody makes the host read a lot to show little."""
+        """Count everything that was read, to limit reads that are large compared to what is displayed."""
         self._read += size
         if self._read > self._max_bytes:
             raise _too_large(self._max_bytes, where)
@@ -146,4 +144,4 @@ def _written(items: dict[str, Found]) -> dict[str, _Known]:
 
 
 def _too_large(limit: int, where: str) -> BodyTooLargeError:
-    return BodyTooLargeError(f"What a body refers to must not be larger than {limit} bytes.", param=where)
+    return BodyTooLargeError(f"What a body refers to must not be larger than {shown_size(limit)}.", param=where)

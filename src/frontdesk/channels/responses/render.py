@@ -1,4 +1,4 @@
-"""From a run to a response, and from a run's input to its items. Pure."""
+"""Renders runs as responses, and their inputs as items. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -6,24 +6,23 @@ from typing import Any, cast
 import msgspec
 from agent_framework import AgentResponse, Content, Message
 
-from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.drawing import call_of, item_id, question
-from frontdesk.channels.responses.wire import (
+from frontdesk.channels.responses.items import call_of, item_id, question
+from frontdesk.channels.responses.schema import (
     ApprovalItem,
     CompactionItem,
     CompactionOut,
     ErrorOut,
+    FailureOut,
     MessageItem,
     OutputText,
     ResponseOut,
     Usage,
 )
-from frontdesk.data.run import DECISIONS, RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework.types import is_response
-from frontdesk.kit.framework.workflow_requests import (
+from frontdesk.framework.types import is_response
+from frontdesk.framework.workflow_requests import (
     REQUEST_INFO,
     approvals_in,
     call_id_of,
@@ -31,11 +30,13 @@ from frontdesk.kit.framework.workflow_requests import (
     payload_of,
     requests_of,
 )
-from frontdesk.kit.http.json_template import JsonTemplate, mark
-from frontdesk.kit.openai.answers import answers, counted, encode, finish_reason
-from frontdesk.kit.openai.forms import as_items, complete_item
-from frontdesk.kit.openai.items import to_messages
-from frontdesk.kit.openai.tool_names import tool_refs
+from frontdesk.http.sse import JsonTemplate, mark
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.run import DECISIONS, RunRecord
+from frontdesk.openai.bodies import answers, counted, encode, finish_reason
+from frontdesk.openai.forms import as_items, complete_item
+from frontdesk.openai.items import to_messages
+from frontdesk.openai.tools import tool_refs
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -77,8 +78,6 @@ _SHOWN_TIERS = {"auto": "default", "fast": "priority"}
 
 
 class Renderer:
-    """Draws responses in the words of the API."""
-
     def __init__(self, config: ResponsesConfig, target: TargetInfo) -> None:
         self._config = config
         self._target = target
@@ -93,7 +92,7 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """Return the JSON of a response that is one text and repeats no settings, as most are; `None` for others."""
+        """Return the JSON of a response that is one text and repeats no settings (the most common case), or None."""
         text = _plain_text(run, result) if len(run.details) <= 1 and DECISIONS not in run.details else None
         if text is None:
             return None
@@ -117,7 +116,6 @@ class Renderer:
         )
 
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
-        """Make what puts the output of a run together."""
         details = run.details
         tools = [*(details.get("tools") or ()), *(details.get("additional_tools") or ())]
         return Assembler(
@@ -132,11 +130,10 @@ class Renderer:
         )
 
     def question(self, request: Content) -> ApprovalItem:
-        """Draw a tool call that waits for a human, or has waited."""
+        """Render a tool call that requires, or required, approval."""
         return question(request, self._target.name)
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
-        """Return the items of a whole result."""
         return self._output(run, result, answers(result))
 
     def _output(self, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]]) -> list[Any]:
@@ -154,7 +151,7 @@ class Renderer:
     def finish(
         self, assembler: Assembler, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]] | None = None
     ) -> None:
-        """End an output: close what is open, and show the questions that wait for a human."""
+        """Complete an output: close open items and emit the pending questions."""
         given = answers(result) if said is None else said
         requests = () if is_response(result) else requests_of(result)
         asked = result.user_input_requests if is_response(result) else approvals_in(requests)
@@ -164,7 +161,7 @@ class Renderer:
             assembler.ask(call_id_of(request), REQUEST_INFO, encode(payload_of(request)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
-        """Draw a run as the API shows it; `output` if it was put together already."""
+        """Render a run. `output` is given if it is already assembled."""
         said = answers(result)
         out = ResponseOut(
             id=run.run_id,
@@ -195,7 +192,7 @@ class Renderer:
                 out.completed_at = None
                 out.incomplete_details = {"reason": reason}
         if run.failure is not None and run.status == "failed":
-            out.error = {"code": "server_error", "message": run.failure.message}
+            out.error = FailureOut(message=run.failure.message)
         return out
 
     def _echo(self, out: ResponseOut, run: RunRecord) -> None:
@@ -222,7 +219,10 @@ class Renderer:
 
 
 def _plain_text(run: RunRecord, result: Any) -> str | None:
-    """Return the text of an answer that is one message of one text, as most are: the assembler would draw it so."""
+    """Return the text of an answer with one message and one text, or None.
+
+    This is the most common case. The assembler would render the same.
+    """
     if run.status != "completed" or not is_response(result) or len(result.messages) != 1:
         return None
     message = result.messages[0]
@@ -235,7 +235,7 @@ def _plain_text(run: RunRecord, result: Any) -> str | None:
 
 
 def counted_tokens(result: Any) -> int | None:
-    """Return how many tokens a model has read and written for a result, if it counts them."""
+    """Return the tokens that the model has read and written for a result, or None if it does not count them."""
     usage = _usage(answers(result))
     return None if usage is None else usage.total_tokens
 
@@ -246,13 +246,13 @@ def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
 
 
 def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
-    """Return why the last answer ended too early, if it did."""
+    """Return the reason why the last answer was truncated, or None."""
     reason = finish_reason(given)
     return None if reason is None else _TOO_EARLY.get(reason)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Draw what the framework has counted, as the API says it."""
+    """Convert the usage details of the framework to the API format."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
     return Usage(
@@ -310,12 +310,12 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
-    """Return the input of a run, each item with an id of its own; the client's, unless those could be taken already."""
+    """Return the input of a run, each item with an id: the client's, unless it may already be in use."""
     return [complete_item(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
 
 
 def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
-    """Return the input of a run as it came in, with the id of each item."""
+    """Return the input of a run as received, with the id of each item."""
     given = run.details.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
@@ -330,7 +330,7 @@ def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dic
 
 
 def _is_told(run: RunRecord) -> bool:
-    """Tell whether the input is what the target was told, word for word."""
+    """Return True if the stored input is exactly what the target received."""
     said = to_messages(input_items(run))[0]
     return "input" in run.details and _words(said) == _words(run.input or ())
 
@@ -343,7 +343,7 @@ def _words(messages: Sequence[Message]) -> list[Any]:
 
 
 def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str, Any]]:
-    """Return what a run adds to its conversation: what was said, and then what was answered."""
+    """Return the items that a run adds to its conversation: its input, then its output."""
     if not _is_told(run):
         # It came in at another door, or a hook has changed it: what nobody was told must not be told later.
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
@@ -352,12 +352,11 @@ def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str
 
 
 def is_compaction(run: RunRecord) -> bool:
-    """Tell whether a run is a compaction and no response."""
     return "summary" in run.details
 
 
 def draw_compaction(run: RunRecord) -> CompactionOut:
-    """Draw a compaction as the API does: the user's messages, then the item that stands for all the rest."""
+    """Render a compaction in the API format: the user's messages, then the item that replaces the rest."""
     said: Sequence[Message] = run.input or ()
     output: list[Any] = [
         {
@@ -392,12 +391,11 @@ def _detail(content: Content) -> str:
 
 
 def error_body(error: RequestError) -> bytes:
-    """Encode an error in the shape of the API."""
     return encode({"error": error_out(error)})
 
 
 def error_out(error: RequestError) -> ErrorOut:
-    """Draw an error as the API says it."""
+    """Convert an error to the API format."""
     status = status_of(error)
     kind = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
     message = "The previous response was not found." if _is_lost(error) else error.message
@@ -409,7 +407,7 @@ def error_out(error: RequestError) -> ErrorOut:
 
 
 def status_of(error: RequestError) -> int:
-    """Return the status of an error; to the API a response that can't be continued is a bad request."""
+    """Return the status code of an error. The API treats a response that cannot be continued as a bad request."""
     return 400 if _is_lost(error) else error.status
 
 
@@ -418,5 +416,4 @@ def _is_lost(error: RequestError) -> bool:
 
 
 def event(kind: str, fields: dict[str, Any], number: int) -> bytes:
-    """Encode one event of a stream."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, "sequence_number": number, **fields}))

@@ -1,4 +1,4 @@
-"""Telegram: a bot that answers people in private chats, groups and topics."""
+"""The Telegram channel: a bot for private chats, groups and topics."""
 
 from frontdesk.channels.telegram.channel import TelegramChannel
 

@@ -1,27 +1,27 @@
-"""The channel itself: what Telegram does in its own way."""
+"""`TelegramChannel`: the Telegram-specific methods of a chat channel."""
 
 import base64
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-from frontdesk.abc.channel import ChannelContext, ChannelContribution
-from frontdesk.abc.live import LivePlace, LiveView
-from frontdesk.abc.push import PushTerms
-from frontdesk.channels.telegram.client import API_URL, UPLOAD_SECONDS, BotClient
-from frontdesk.channels.telegram.config import TelegramConfig
-from frontdesk.channels.telegram.errors import (
+from frontdesk.asgi.messages import Headers, send_json
+from frontdesk.channels.telegram.client import (
+    API_URL,
     MEDIA_REFUSED,
     NO_METHOD,
+    UPLOAD_SECONDS,
     WEBHOOK_ACTIVE,
+    BotClient,
     ChatMigratedError,
     refuses_content,
 )
+from frontdesk.channels.telegram.config import TelegramConfig
 from frontdesk.channels.telegram.parse import CALLBACK, read_update
 from frontdesk.channels.telegram.render import (
     TOAST_LIMIT,
@@ -31,14 +31,28 @@ from frontdesk.channels.telegram.render import (
     media_calls,
     menu_call,
     place_params,
+    remove_buttons_call,
     send_calls,
 )
-from frontdesk.channels.telegram.start import deep_link, start_command
-from frontdesk.channels.telegram.wire import ChatMember
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.reply import Reply
-from frontdesk.data.request import ChannelRequest
-from frontdesk.data.result import HostedRunResult
+from frontdesk.channels.telegram.wire import Chat, ChatMember
+from frontdesk.chat.abilities import (
+    AnswersClicks,
+    FetchesFiles,
+    PollsEvents,
+    PublishesMenus,
+    RegistersWebhooks,
+    RemovesButtons,
+)
+from frontdesk.chat.commands import ADMIN, Menu, locale_of
+from frontdesk.chat.connection import pass_over, warn
+from frontdesk.chat.growing import ALL_MESSAGES
+from frontdesk.chat.i18n.wording import Wording
+from frontdesk.chat.live_mixin import LiveAnswers, TypingNotices
+from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
+from frontdesk.chat.rendering import Renderer
+from frontdesk.chat.replies import challenge_text
+from frontdesk.chat.session_commands import described_command
+from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
     FileTooLargeError,
     InvalidRequestError,
@@ -50,41 +64,77 @@ from frontdesk.errors import (
     RequestError,
     UnauthenticatedError,
 )
-from frontdesk.kit.aio.large import run_sized
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.chat.abilities import (
-    AnswersClicks,
-    FetchesFiles,
-    PollsEvents,
-    PublishesMenus,
-    RegistersWebhooks,
-)
-from frontdesk.kit.chat.commands import ADMIN, Menu
-from frontdesk.kit.chat.live_channel import LiveAnswers, TypingNotices
-from frontdesk.kit.chat.markdown import Dialect, Entities, Unit, to_blocks
-from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
-from frontdesk.kit.chat.notes import pass_over, warn
-from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.kit.http.asgi import Headers, send_json
-from frontdesk.kit.http.endpoint import HttpCall
+from frontdesk.http.endpoint import HttpCall
+from frontdesk.interfaces.argument_types import checks_types
+from frontdesk.interfaces.channel import ChannelCommand, ChannelCommandContext, ChannelContext, ChannelContribution
+from frontdesk.interfaces.chat import ChecksRecipients, LivePlace, LiveView, PushTerms, TimesPushes
+from frontdesk.markdown import Dialect, Entities, Unit, to_blocks
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.reply import Reply
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.result import HostedRunResult
+from frontdesk.secret import Secret
+
+LINK = "link"
+"""The payload behind `?start=` of a link from a group: the person wants to link their account."""
+
+
+def deep_link(bot_name: str, payload: str = LINK) -> str:
+    return f"https://t.me/{bot_name}?start={payload}"
+
+
+def start_command(context: ChannelContext) -> ChannelCommand:
+    """Return the `/start` command.
+
+    It starts linking an account and never completes it. Otherwise an attacker could get the account of a person who
+    presses a link with the attacker's code.
+    """
+
+    async def start(call: ChannelCommandContext) -> None:
+        said: Any = call.request.input
+        wording = Wording(context.texts, locale_of(call.request, call.caller.identity))
+        if said != LINK or call.request.group:
+            return await call.reply(wording.say("start.hello"))
+        try:
+            challenge = challenge_text(await context.links.begin(call.caller))
+        except RequestError as error:
+            challenge = wording.error(error)
+        await call.reply(challenge)
+
+    return described_command(context, "start", start)
+
 
 T = TypeVar("T")
+_REFUSAL_SECONDS = 5.0
 SECRET_HEADER = b"x-telegram-bot-api-secret-token"
+WEBHOOK_PATH = "/webhook"
 _ADMINISTRATORS = ("creator", "administrator")
 
 
 class TelegramChannel(
-    TypingNotices, LiveAnswers, AnswersClicks, PublishesMenus, RegistersWebhooks, PollsEvents, FetchesFiles
+    TypingNotices,
+    LiveAnswers,
+    RemovesButtons,
+    AnswersClicks,
+    PublishesMenus,
+    RegistersWebhooks,
+    PollsEvents,
+    FetchesFiles,
+    ChecksRecipients,
+    TimesPushes,
 ):
-    """Answers people on Telegram: in private chats, groups and topics."""
+    """Answers people on Telegram in private chats, groups and topics."""
 
     dialect: ClassVar[Dialect | None] = Entities()
     text_unit: ClassVar[Unit] = "utf16"
+    webhook_path: str = WEBHOOK_PATH
+    earlier_webhook_paths: Sequence[str] = ("/events",)
     signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
     signs_bodies: ClassVar[bool] = False
     tells_membership: ClassVar[bool] = True
     # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
-    # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
+    # host that was killed had begun to send is held back for the timeout, or for `push_seconds`.
     # More calls at once are slower, not faster: the pool looks at all of its connections for each.
     push_terms = PushTerms(
         at_once=10, per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10
@@ -93,6 +143,7 @@ class TelegramChannel(
     # The platform takes an answer for 150 seconds, and may have kept the click for a while.
     acknowledge_clicks_after: float | None = 30.0
 
+    @checks_types(TelegramConfig)
     def __init__(
         self,
         *,
@@ -103,10 +154,16 @@ class TelegramChannel(
         push_terms: PushTerms | None = None,
         **settings: Any,
     ) -> None:
-        """Make a channel for a bot; other settings are those of `TelegramConfig`."""
+        """Create a channel for a bot. Other settings are those of `TelegramConfig`.
+
+        A `path` that ends in `/webhook` is the path of the webhook itself.
+        """
         config = TelegramConfig(bot_token=_kept(bot_token), secret_token=_kept(secret_token), **settings)
         super().__init__(config, name=name, path=path)
+        if path.endswith(WEBHOOK_PATH):
+            self.webhook_path = "/"
         self._config = config
+        self._webhook_secret = config.webhook_secret()
         self._bot_name = ""
         self._takes_blocks = True
         if push_terms is not None:
@@ -121,7 +178,6 @@ class TelegramChannel(
 
     @cached_property
     def renderer(self) -> Renderer:
-        """Return what renders for the platform: texts, or rich messages."""
         return replace(super().renderer, to_blocks=to_blocks if self._config.rich_messages else None)
 
     def warnings(self) -> list[str]:
@@ -134,7 +190,6 @@ class TelegramChannel(
         return contribution.replace(commands=(start_command(context), *contribution.commands))
 
     async def connect(self) -> BotIdentity:
-        """Ask the platform who we are."""
         me = await self.client.get_me()
         self._bot_name = me.username
         if self.accept_in_group == "all" and not me.can_read_all_group_messages:
@@ -142,35 +197,31 @@ class TelegramChannel(
         return BotIdentity(id=str(me.id), name=me.username)
 
     async def close(self) -> None:
-        """Close the connections to the platform."""
         await self.client.close()
 
     # In
 
     def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        """Refuse what does not bring the secret that the platform was given."""
-        secret, given = self._config.secret_token, headers.get(SECRET_HEADER, b"")
+        secret, given = self._webhook_secret, headers.get(SECRET_HEADER, b"")
         if secret is None or not hmac.compare_digest(secret.reveal().encode(), given):
             raise UnauthenticatedError("The secret token of the update is wrong.")
 
     def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
-        """Read an update."""
         return read_update(event, bot)
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:
-        """Answer the platform; it would send an update that can't be read for a day, and hold back those behind it."""
+        """Answer the platform. Otherwise it repeats an unreadable update for a day and delays those behind it."""
         if isinstance(error, InvalidRequestError):
             pass_over(self.name, error)
             return await send_json(call.send, 200, b"{}")
         await super().answer_error(call, error)
 
     async def register(self, url: str) -> None:
-        """Have updates sent to a URL."""
-        if self._config.secret_token is not None:
-            await self.client.set_webhook(url, self._config.secret_token, max_connections=self._config.max_connections)
+        if self._webhook_secret is not None:
+            await self.client.set_webhook(url, self._webhook_secret, max_connections=self._config.max_connections)
 
     async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
-        """Wait for updates; a webhook that is in the way is removed only if that was asked for."""
+        """Wait for updates. A conflicting webhook is removed only if that was configured."""
         try:
             return await self.client.get_updates(offset, self._config.poll_seconds)
         except PushError as error:
@@ -180,7 +231,6 @@ class TelegramChannel(
         return ()
 
     async def fetch(self, file: InboundFile, max_bytes: int) -> bytes:
-        """Fetch a file from the platform's own server."""
         try:
             return await self.client.download(file.file_id, max_bytes=max_bytes)
         except PushRefusedError as error:
@@ -189,14 +239,13 @@ class TelegramChannel(
             raise
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
-        """Return the request of an event for the target, or `None`."""
         if item.request.operation == "command" and await self._is_admin(item):
             attributes = {**item.request.attributes, ADMIN: True}
             item = item.replace(request=item.request.replace(attributes=attributes))
         return await super().prepare(item)
 
     async def _is_admin(self, item: InboxItem) -> bool:
-        """Ask whether the sender is an administrator, where a command is for these alone."""
+        """Return True if the sender is an administrator. Only checked for admin-only commands."""
         command = self.context.find_command(item.request.attributes["command"])
         if not item.request.group or command is None or "admins" not in command.scopes:
             return False
@@ -205,8 +254,22 @@ class TelegramChannel(
         member = await self.client.call("getChatMember", params, ChatMember)
         return member.status in _ADMINISTRATORS
 
+    async def has_recipient(self, identity: ChannelIdentity) -> bool:
+        """Return True if the platform has a private chat with a person."""
+        if not (identity.native_id.isascii() and identity.native_id.isdigit()):
+            # A group, or a name: people have numbers.
+            return False
+        try:
+            await self.client.call("getChat", {"chat_id": int(identity.native_id)}, Chat)
+        except PushRefusedError as error:
+            return error.code != "chat_not_found"
+        except PushError:
+            # A platform that is away says nothing about the person; the delivery waits for it.
+            return True
+        return True
+
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
-        """Return the reason why there is no answer; who has to link is shown the way to the private chat."""
+        """Return the reason why there is no answer. People who have to link get the URL of the private chat."""
         replies = list(await super().refuse(item, error))
         if isinstance(error, LinkRequiredError) and item.request.group and replies and self._bot_name:
             replies[0] = replies[0].replace(blocks=(*replies[0].blocks, deep_link(self._bot_name)))
@@ -215,32 +278,36 @@ class TelegramChannel(
     # Out
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        """Return the messages of an answer as JSON values."""
         return _shortened(super().parts(result), self._config.max_messages)
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
-        """Return the messages of a reply; who has pressed the button that stops an answer sees it as a pop-up."""
+        """Return the messages of a reply. The click on a stop button is answered by a pop-up."""
         if reply.to == "here" and item.request.operation == "command" and CALLBACK in item.request.attributes:
             reply = reply.replace(to="only_me")
         return super().reply_parts(item, reply)
 
+    def push_seconds(self, content: Any) -> float:
+        """Return the timeout of an upload, or of one call, including the time for quick refusals before it."""
+        has_files = isinstance(content, Mapping) and cast("Mapping[str, Any]", content).get("media")
+        return self.push_terms.timeout if has_files else self._config.call_timeout + _REFUSAL_SECONDS
+
     async def direct(self, user_id: str) -> Destination:
-        """Return the private chat with a person, which has the person's own id."""
+        """Return the private chat with a person. Its id is the user id."""
         return Destination(chat_id=user_id)
 
     async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str | None:
-        """Send a message; one to a group that has moved goes where the group is now."""
+        """Send a message. For a migrated group, send it to the new group."""
         try:
             return await self._with_blocks(message, lambda shown: self._send(shown, destination))
         except ChatMigratedError as error:
             moved = Destination(chat_id=str(error.chat_id), kind="group")
             # One that is known under other names is answered all the same.
             with suppress(ValueError):
-                await self.context.alias_conversation(destination.conversation_id, moved.conversation_id)
+                await self.context.events.alias_conversation(destination.conversation_id, moved.conversation_id)
             return await self._with_blocks(message, lambda shown: self._send(shown, moved))
 
     async def _with_blocks(self, message: OutboundMessage, act: Callable[[OutboundMessage], Awaitable[T]]) -> T:
-        """Act with a message; where the platform refuses its blocks, with its text."""
+        """Call `act` with a message. If the platform refuses its blocks, retry with plain text."""
         if message.blocks and self._takes_blocks:
             try:
                 return await act(message)
@@ -279,37 +346,35 @@ class TelegramChannel(
         return await self.client.send(document.method, {**shown, **document.params}, document.files)
 
     async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str | None:
-        """Show an answer that is being written: as a message, or as a draft, which nothing replaces."""
+        """Display a live answer as a message, or as a draft, which no later message replaces."""
         if not self._drafts_at(place):
             return await super().open_live(place, view, key)
-        await self._draft(place, view)
+        await self._draft(place, view, 0)
         return None
 
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
-        """Show more of an answer."""
         # Messages that an earlier process has begun are gone on with.
         if handles or not self._drafts_at(place):
             return await super().update_live(place, handles, view)
-        await self._draft(place, view)
+        await self._draft(place, view, ALL_MESSAGES)
         return handles
 
     def _drafts_at(self, place: LivePlace) -> bool:
         return self._config.drafts and place.kind == "direct"
 
-    async def _draft(self, place: LivePlace, view: LiveView) -> None:
-        """Show the end of an answer as a draft."""
-        messages = self.renderer.markdown(view.text, partial=True)
-        if not messages:
+    async def _draft(self, place: LivePlace, view: LiveView, known: int) -> None:
+        tail = await self.growing.render(place, view.text, known)
+        if not tail.messages:
             return
+        self.growing.note_sent(place, view.text, tail, tail.total)
         where = await self.destination(place.identity, place.conversation_id, place.kind, place.reference)
         try:
-            await self._with_blocks(messages[-1], lambda shown: self._apply(draft_call(shown, where)))
+            await self._with_blocks(tail.messages[-1], lambda shown: self._apply(draft_call(shown, where)))
         except PushUnknownError:
             # It may be shown twice, and goes by itself.
             raise PushError("The draft may not be shown.", code="draft_unknown") from None
 
     async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
-        """Change a message."""
         config = self._config
 
         def call(shown: OutboundMessage) -> ApiCall:
@@ -318,8 +383,10 @@ class TelegramChannel(
 
         await self._with_blocks(message, lambda shown: self._apply(call(shown)))
 
+    async def remove_buttons(self, message_id: str, destination: Destination) -> None:
+        await self._apply(remove_buttons_call(message_id, destination))
+
     async def delete(self, message_id: str, destination: Destination) -> None:
-        """Remove a message."""
         params = {"chat_id": place_params(destination)["chat_id"], "message_id": int(message_id)}
         await self._apply(ApiCall("deleteMessage", params))
 
@@ -331,24 +398,21 @@ class TelegramChannel(
             raise PushNotEditableError("The group has become a supergroup.", code="migrated") from None
 
     async def answer_click(self, callback_id: str, text: str) -> None:
-        """Show a text to the person who pressed a button."""
         params = {"callback_query_id": callback_id, "text": text[:TOAST_LIMIT] or None}
         await self.client.call("answerCallbackQuery", params)
 
     async def publish(self, menu: Menu) -> None:
-        """Set a menu of commands."""
         call = menu_call(menu)
         if call is not None:
             await self.client.call(call.method, call.params)
 
     async def typing(self, destination: Destination, *, on: bool) -> None:
-        """Show that an answer is being written, in its topic; it ends by itself."""
+        """Show the typing notice in the topic. It ends by itself."""
         if on:
             await self.client.call("sendChatAction", {**place_params(destination), "action": "typing"})
 
 
 def _size(message: OutboundMessage) -> int:
-    """Return how much there is to decode of a message."""
     return sum(len(file.data) for file in message.media)
 
 
@@ -357,7 +421,7 @@ def _kept(given: str | Secret) -> Secret | None:
 
 
 def _shortened(parts: Sequence[Any], most: int | None) -> Sequence[Any]:
-    """Put a text that takes too many messages into a file, behind the first of them."""
+    """Move a text that needs too many messages into a file after the first message."""
     texts = [part for part in parts if part.get("text") and not part.get("buttons") and not part.get("media")]
     if most is None or len(texts) <= most:
         return parts

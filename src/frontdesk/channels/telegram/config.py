@@ -1,32 +1,33 @@
-"""The settings of an operator."""
+"""Settings of the Telegram channel."""
 
+import hmac
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 from frontdesk.channels.telegram.client import API_URL
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.chat.config import ChatConfig
+from frontdesk.chat.config import ChatConfig
+from frontdesk.secret import Secret
 
 SHORTEST_SECRET, LONGEST_SECRET = 16, 256
 SHORTEST_TOKEN = 20
 _TOKEN = re.compile(r"[0-9]++:[A-Za-z0-9_-]++")
 _SECRET = re.compile(r"[A-Za-z0-9_-]++")
 _PORTS = (None, 443, 80, 88, 8443)
+_PURPOSE = b"frontdesk telegram webhook secret"
 _LONGEST_POLL = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TelegramConfig(ChatConfig):
-    """The settings of the channel; they check themselves."""
-
     positive: ClassVar[tuple[str, ...]] = (*ChatConfig.positive, "call_timeout")
 
     bot_token: Secret | None
     """The token that BotFather gave."""
     secret_token: Secret | None = None
-    """The secret that the platform sends with every update of the webhook: 16 to 256 of A-Z, a-z, 0-9, _ and -."""
+    """The secret that the platform sends with every update of the webhook: 16 to 256 of A-Z, a-z, 0-9, _ and -. Without
+    one it is derived from the token."""
     api_url: str = API_URL
     """The server of the Bot API; another one may be on this machine, and without TLS."""
     call_timeout: float = 10.0
@@ -49,7 +50,6 @@ class TelegramConfig(ChatConfig):
     """The most messages of the text of an answer; a longer one is the first of them and a file with all of it."""
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         wrong = super().findings()
         token = "" if self.bot_token is None else self.bot_token.reveal()
         if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
@@ -65,8 +65,8 @@ class TelegramConfig(ChatConfig):
 
     def _webhook_findings(self) -> list[str]:
         wrong: list[str] = []
-        secret = "" if self.secret_token is None else self.secret_token.reveal()
-        if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET or not _SECRET.fullmatch(secret):
+        secret = None if self.secret_token is None else self.secret_token.reveal()
+        if secret is not None and not (SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET and _SECRET.fullmatch(secret)):
             wrong.append(
                 f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters "
                 "A-Z, a-z, 0-9, _ and -: whoever knows it can send updates"
@@ -87,8 +87,14 @@ class TelegramConfig(ChatConfig):
             wrong.append(f"poll_seconds must be {_LONGEST_POLL:g} at most")
         return wrong
 
+    def webhook_secret(self) -> Secret | None:
+        """Return the webhook secret: the configured one, or one derived from the token."""
+        if self.secret_token is not None or self.bot_token is None:
+            return self.secret_token
+        return Secret(hmac.new(self.bot_token.reveal().encode(), _PURPOSE, "sha256").hexdigest())
+
     def warnings(self) -> list[str]:
-        """List what works, but not as well as it could, a line each."""
+        """Return warnings about suboptimal settings, one line each."""
         if self.transport == "webhook" and self.public_url is None:
             return ["without public_url the webhook is not registered: updates come only if setWebhook was called"]
         return []

@@ -1,33 +1,148 @@
-"""From an update of the Bot API to a message of a chat. Pure."""
+"""Parses Bot API updates into inbound chat messages. Pure."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from, text_of
-from frontdesk.channels.telegram.errors import BLOCKED, KICKED
+from frontdesk.channels.telegram.client import BLOCKED, KICKED
 from frontdesk.channels.telegram.wire import (
     CallbackQuery,
     ChatMember,
     ChatMemberUpdated,
+    File,
     GenerationStopped,
     Message,
     MessageEntity,
+    MessageOrigin,
     Update,
     User,
 )
-from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.messages import (
+from frontdesk.chat.messages import (
     BotIdentity,
     Click,
     Command,
     ConversationMove,
     Destination,
+    InboundFile,
     InboundMessage,
     MembershipChange,
     Quote,
     Sender,
 )
+from frontdesk.errors import InvalidRequestError
+
+_UNSUPPORTED = (
+    "story",
+    "game",
+    "checklist",
+    "paid_media",
+    "invoice",
+    "giveaway",
+    "giveaway_winners",
+    "rich_message",
+)
+
+
+def unsupported_content(message: Message) -> str:
+    """Return the name of unsupported content in a message, or an empty string."""
+    return next((name for name in _UNSUPPORTED if getattr(message, name) is not None), "")
+
+
+def files_of(message: Message) -> tuple[InboundFile, ...]:
+    """Return the files of a message, to be fetched later. For a photo, the largest size."""
+    if message.photo:
+        largest = max(message.photo, key=lambda size: size.width * size.height)
+        return (_file(largest, "image/jpeg", "photo.jpg"),)
+    # The platform repeats an animation as a document.
+    if message.animation is not None:
+        return (_file(message.animation, "video/mp4", "animation.mp4"),)
+    kinds = (
+        (message.voice, "audio/ogg", "voice.ogg"),
+        (message.audio, "audio/mpeg", "audio.mp3"),
+        (message.video, "video/mp4", "video.mp4"),
+        (message.video_note, "video/mp4", "video_note.mp4"),
+        (message.document, "application/octet-stream", "document"),
+    )
+    files = tuple(_file(file, media_type, name) for file, media_type, name in kinds if file is not None)
+    sticker = message.sticker
+    if sticker is not None and not sticker.is_animated:
+        media_type, name = ("video/webm", "sticker.webm") if sticker.is_video else ("image/webp", "sticker.webp")
+        return (*files, _inbound(sticker.file_id, media_type, name, sticker.file_size))
+    return files
+
+
+def _file(file: File, media_type: str, name: str) -> InboundFile:
+    return _inbound(file.file_id, file.mime_type or media_type, file.file_name or name, file.file_size)
+
+
+def _inbound(file_id: str, media_type: str, name: str, size: int | None) -> InboundFile:
+    return InboundFile(file_id=file_id, media_type=media_type, name=name, size=size)
+
+
+def describe(message: Message) -> str:
+    """Describe content that is neither text nor a file. Empty if there is none."""
+    if message.venue is not None:
+        venue = message.venue
+        named = ", ".join(filter(None, (venue.title, venue.address)))
+        return f"Venue: {named} ({venue.location.latitude}, {venue.location.longitude})"
+    if message.location is not None:
+        return f"Location: {message.location.latitude}, {message.location.longitude}"
+    if message.contact is not None:
+        contact = message.contact
+        name = " ".join(filter(None, (contact.first_name, contact.last_name)))
+        return f"Contact: {name}, {contact.phone_number}"
+    if message.poll is not None:
+        return "\n".join((f"Poll: {message.poll.question}", *(f"- {option.text}" for option in message.poll.options)))
+    if message.dice is not None:
+        return f"{message.dice.emoji} {message.dice.value}"
+    return "" if message.sticker is None else message.sticker.emoji
+
+
+def text_of(message: Message) -> str:
+    """Return the text or caption of a message, or the text of a rich message."""
+    if message.rich_message is None:
+        return message.text or message.caption
+    lines = (" ".join("".join(_words(block)).split()) for block in message.rich_message.blocks)
+    return "\n".join(filter(None, lines))
+
+
+def _words(block: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a block and all nested blocks."""
+    waiting: list[Any] = [block]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            fields = cast("Mapping[str, Any]", part)
+            rows = [*_listed(fields, "blocks"), *_listed(fields, "items"), *_listed(fields, "cells")]
+            waiting += [piece for row in reversed(rows) for piece in (row, " ")]
+            waiting.append(fields.get("text"))
+        elif isinstance(part, Sequence):
+            cells = list(cast("Sequence[Any]", part))
+            is_row = any(isinstance(cell, Mapping) and "align" in cell for cell in cells)
+            waiting += [piece for cell in reversed(cells) for piece in ((cell, " ") if is_row else (cell,))]
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value: Any = fields.get(name)
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
+
+
+def forwarded_from(message: Message) -> str:
+    """Describe the origin of a forwarded message. Empty if it is not forwarded."""
+    if message.forward_origin is None:
+        return ""
+    return f"Forwarded from {_origin_name(message.forward_origin) or 'somebody'}:"
+
+
+def _origin_name(origin: MessageOrigin) -> str:
+    if origin.sender_user is not None:
+        return " ".join(filter(None, (origin.sender_user.first_name, origin.sender_user.last_name)))
+    chat = origin.sender_chat or origin.chat
+    return origin.sender_user_name or ("" if chat is None else chat.title)
+
 
 CANCEL = "cancel"
 STOP = "stop"
@@ -40,7 +155,6 @@ _update = msgspec.json.Decoder(Update)
 
 
 def decode(event: bytes) -> Update:
-    """Decode an update, or raise an error."""
     try:
         return _update.decode(event)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -48,7 +162,7 @@ def decode(event: bytes) -> Update:
 
 
 def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | ConversationMove | MembershipChange | None:
-    """Read an update; `None` if nobody has said anything to the bot with it."""
+    """Parse an update. Return None if it contains no message for the bot."""
     update = decode(event)
     if update.callback_query is not None:
         return _read_click(update.callback_query, str(update.update_id))
@@ -68,10 +182,10 @@ def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | Conversation
 
 
 def place_of(message: Message) -> Destination:
-    """Return the conversation of a message: its chat, and its topic if it is in one.
+    """Return the destination of a message: its chat, and its topic if any.
 
-    The platform numbers the threads of replies in groups without topics too. The General topic has no number of its own
-    in messages, and takes none.
+    The platform also numbers reply threads in groups without topics. The General topic has no number in messages and
+    accepts none.
     """
     chat = message.chat
     thread = message.message_thread_id if message.is_topic_message else None
@@ -80,7 +194,7 @@ def place_of(message: Message) -> Destination:
 
 
 def _move(message: Message) -> ConversationMove | None:
-    """Return where a group went, which is said in the old group and in the new one."""
+    """Return the new id of a migrated group. It is reported in the old and the new group."""
     if message.migrate_to_chat_id is not None:
         old, new = message.chat.id, message.migrate_to_chat_id
     elif message.migrate_from_chat_id is not None:
@@ -104,7 +218,8 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
     marked = _Marked.of(message)
     text, mentioned = marked.without_mentions(bot)
     media, described = files_of(message), describe(message)
-    if not text and not media and not described:
+    unsupported = "" if text or media or described else unsupported_content(message)
+    if not text and not media and not described and not unsupported:
         # It says that somebody came or went, that a topic was made, and the like.
         return None
     command = marked.command()
@@ -114,7 +229,7 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
         at=float(message.edit_date or message.date),
         sender=sender_of(sender),
         place=place_of(message),
-        text=_joined(forwarded_from(message), text, described),
+        text="" if unsupported else _joined(forwarded_from(message), text, described),
         message_id=str(message.message_id),
         mentioned=mentioned or (replied is not None and _is_bot(replied.sender, bot)),
         # What is forwarded was said to somebody else.
@@ -123,6 +238,7 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
         quote=_quote(message, replied),
         edited=edited,
         album=message.media_group_id,
+        unsupported=unsupported,
         album_position=message.message_id,
     )
 
@@ -149,7 +265,7 @@ def _read_click(query: CallbackQuery, event_id: str) -> InboundMessage | None:
 
 
 def _read_stop(stopped: GenerationStopped, event_id: str) -> InboundMessage | None:
-    """Read that a person has stopped a draft, in a private chat, which has the id of the person."""
+    """Return the stop of a draft. It happens in a private chat, whose id is the person's id."""
     if stopped.chat.type != "private":
         return None
     thread = "" if stopped.message_thread_id is None else str(stopped.message_thread_id)
@@ -164,7 +280,7 @@ def _read_stop(stopped: GenerationStopped, event_id: str) -> InboundMessage | No
 
 
 def _read_membership(change: ChatMemberUpdated, event_id: str) -> MembershipChange | None:
-    """Read that the bot was let in or shut out; `None` for any other change of its role."""
+    """Return that the bot was added or removed. None for other changes of its role."""
     present = _is_in(change.new_chat_member)
     if present == _is_in(change.old_chat_member) or change.chat.type == "channel":
         return None
@@ -185,7 +301,6 @@ def _is_in(member: ChatMember) -> bool:
 
 
 def sender_of(user: User) -> Sender:
-    """Return a person as the host knows them."""
     name = " ".join(filter(None, (user.first_name, user.last_name)))
     attributes = {"username": user.username} if user.username else {}
     return Sender(id=str(user.id), name=name, locale=user.language_code, is_bot=user.is_bot, attributes=attributes)
@@ -196,9 +311,9 @@ def _is_bot(user: User | None, bot: BotIdentity) -> bool:
 
 
 def _replied(message: Message) -> Message | None:
-    """Return the message that a person has replied to.
+    """Return the message to which a person has replied.
 
-    In a topic, whatever is no reply comes as a reply to the message that made the topic.
+    In a topic, messages that are not replies have the message that created the topic as their reply target.
     """
     replied = message.reply_to_message
     if replied is None or replied.forum_topic_created is not None:
@@ -222,7 +337,7 @@ def _joined(forwarded: str, text: str, described: str) -> str:
 
 
 class _Marked(NamedTuple):
-    """A text in code units of UTF-16, as entities count it."""
+    """A text in UTF-16 code units, the unit of entity offsets."""
 
     units: bytes
     entities: tuple[MessageEntity, ...]
@@ -234,13 +349,13 @@ class _Marked(NamedTuple):
         return cls(_encoded(message.caption), message.caption_entities)
 
     def _stretch(self, entity: MessageEntity) -> str:
-        """Return the text of an entity, or an empty one if it is too long for a name or lies beyond the text."""
+        """Return the text of an entity. Empty if it is too long for a name or out of range."""
         start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
         fits = 0 <= start < end <= len(self.units) and entity.length <= _LONGEST_NAME
         return _decoded(self.units[start:end]) if fits else ""
 
     def command(self) -> Command | None:
-        """Return the command that the text begins with."""
+        """Return the command at the start of the text."""
         first = next((entity for entity in self.entities if entity.type == "bot_command" and entity.offset == 0), None)
         word = "" if first is None else self._stretch(first)
         if first is None or not word.startswith("/"):
@@ -249,7 +364,7 @@ class _Marked(NamedTuple):
         return Command(name=name.lower(), args=_decoded(self.units[2 * first.length :]).strip(), bot=bot)
 
     def without_mentions(self, bot: BotIdentity) -> tuple[str, bool]:
-        """Return the text without the mentions of the bot, and whether there is one."""
+        """Return the text without mentions of the bot, and True if there was one."""
         own = sorted((entity for entity in self.entities if self._names(entity, bot)), key=lambda entity: entity.offset)
         kept: list[bytes] = []
         place = 0

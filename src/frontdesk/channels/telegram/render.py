@@ -1,4 +1,4 @@
-"""From a message of a chat to calls of the Bot API, within its limits. Pure."""
+"""Renders outbound chat messages as Bot API calls, within the limits of the API. Pure."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from frontdesk.channels.telegram.parse import STOP
-from frontdesk.kit.chat.commands import Menu
-from frontdesk.kit.chat.markdown.emit import Entity
-from frontdesk.kit.chat.markdown.units import length
-from frontdesk.kit.chat.messages import Button, Destination, OutboundFile, OutboundMessage
-from frontdesk.kit.outbound.multipart import FormFile
+from frontdesk.chat.commands import Menu
+from frontdesk.chat.messages import Button, Destination, OutboundFile, OutboundMessage
+from frontdesk.markdown.dialect import Entity
+from frontdesk.markdown.layout import length
+from frontdesk.outbound.platform import FormFile
 
 TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
@@ -37,8 +37,6 @@ _SCOPES = {
 
 
 class ApiCall(NamedTuple):
-    """A call of a method, with the files that it uploads."""
-
     method: str
     params: dict[str, Any]
     files: tuple[FormFile, ...] = ()
@@ -51,7 +49,6 @@ class _Medium(NamedTuple):
 
 
 def place_params(destination: Destination) -> dict[str, Any]:
-    """Return the chat of a place, and its topic if it is in one."""
     chat = destination.chat_id or destination.user_id
     where: dict[str, Any] = {"chat_id": int(chat) if _is_number(chat) else chat}
     if _is_number(destination.thread_id):
@@ -62,10 +59,10 @@ def place_params(destination: Destination) -> dict[str, Any]:
 def send_calls(
     message: OutboundMessage, destination: Destination, *, link_previews: bool = False, stop: str = ""
 ) -> list[ApiCall]:
-    """Return the calls that send a message: one, unless its files can't be shown together.
+    """Return the calls that send a message: one, unless its files cannot form an album.
 
-    The first one is the reply, and the last one has the buttons. `stop` is the label of a button under a message that
-    is being written.
+    The first call has the reply, and the last one has the buttons. `stop` is the label of a stop button under a live
+    message.
     """
     where = place_params(destination)
     markup = _markup(message, stop)
@@ -89,27 +86,29 @@ def send_calls(
 def edit_call(
     message_id: str, message: OutboundMessage, destination: Destination, *, link_previews: bool = False, stop: str = ""
 ) -> ApiCall:
-    """Return the call that changes a message; one without a text only loses its buttons."""
     params = {"chat_id": place_params(destination)["chat_id"], "message_id": int(message_id)}
     markup = _markup(message, stop)
-    if not message.text:
-        return ApiCall("editMessageReplyMarkup", {**params, "reply_markup": markup or {"inline_keyboard": []}})
     preview = {"link_preview_options": {"is_disabled": not link_previews}}
     text = _rich(message) if message.blocks else {**_text(message), **preview}
     return ApiCall("editMessageText", {**params, **text, **({} if markup is None else {"reply_markup": markup})})
 
 
+def remove_buttons_call(message_id: str, destination: Destination) -> ApiCall:
+    params = {"chat_id": place_params(destination)["chat_id"], "message_id": int(message_id)}
+    return ApiCall("editMessageReplyMarkup", {**params, "reply_markup": {"inline_keyboard": []}})
+
+
 def draft_call(message: OutboundMessage, destination: Destination) -> ApiCall:
-    """Return the call that shows a text while it is written, for half a minute; its id is that of the place."""
+    """Return the call that displays a draft for half a minute. Its id is derived from the conversation."""
     draft_id = zlib.crc32(destination.conversation_id.encode("utf-8", "replace")) or 1
     method, text = ("sendRichMessageDraft", _rich(message)) if message.blocks else ("sendMessageDraft", _text(message))
     return ApiCall(method, {**place_params(destination), **text, "draft_id": draft_id, "can_stop": True})
 
 
 def menu_call(menu: Menu) -> ApiCall | None:
-    """Return the call that publishes a menu; `None` for a language that the Bot API does not know.
+    """Return the call that publishes a menu, or None for a language that the Bot API does not support.
 
-    It knows languages by two letters, and commands by small letters, digits and underscores.
+    It supports two-letter languages, and commands of lower-case letters, digits and underscores.
     """
     if menu.locale is not None and (len(menu.locale) != 2 or not menu.locale.isalpha()):
         return None
@@ -123,7 +122,7 @@ def menu_call(menu: Menu) -> ApiCall | None:
 
 
 def media_calls(files: Sequence[OutboundFile], *, as_documents: bool = False) -> list[ApiCall]:
-    """Return the calls that send files; those that can be shown together are an album."""
+    """Return the calls that send files. Compatible files form an album."""
     media = [_medium(file, number, as_document=as_documents) for number, file in enumerate(files)]
     calls: list[ApiCall] = []
     for family, members in groupby(media, key=_family):
@@ -143,7 +142,7 @@ def _media_call(media: Sequence[_Medium]) -> ApiCall:
 
 
 def _family(medium: _Medium) -> str:
-    """Return the kind of album that a file can be in; empty if it is always shown alone."""
+    """Return the album kind of a file. Empty if it is always sent alone."""
     families = {"photo": "visual", "video": "visual", "document": "document", "audio": "audio"}
     return families.get(medium.kind, "")
 
@@ -210,7 +209,7 @@ def _entity(entity: Entity) -> dict[str, Any]:
 
 
 def _sound(text: str) -> str:
-    """Replace halves of characters, which can't be sent; each is one code unit, as what replaces it."""
+    """Replace lone surrogates, which cannot be sent. Each replacement is also one code unit."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -228,7 +227,7 @@ def _markup(message: OutboundMessage, stop: str) -> dict[str, Any] | None:
 
 
 def _rows(buttons: Iterable[Button]) -> list[list[dict[str, str]]]:
-    """Lay buttons out in rows that a small screen shows whole."""
+    """Arrange buttons in rows that fit on a small screen."""
     rows: list[list[dict[str, str]]] = []
     room = 0
     for button in buttons:

@@ -1,4 +1,4 @@
-"""The objects of the Bot API that are read, with the fields that are read; others are skipped."""
+"""The wire format of the Bot API: the supported objects and fields. Others are ignored."""
 
 from typing import Annotated, Any
 
@@ -8,8 +8,6 @@ Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class User(msgspec.Struct, frozen=True):
-    """A person or a bot."""
-
     id: Integer
     is_bot: bool = False
     first_name: str = ""
@@ -20,15 +18,13 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Chat(msgspec.Struct, frozen=True):
-    """A private chat, a group, a supergroup or a channel."""
-
     id: Integer
     type: str = ""
     title: str = ""
 
 
 class MessageEntity(msgspec.Struct, frozen=True):
-    """A marked stretch of a text, counted in code units of UTF-16."""
+    """A marked range of a text, in UTF-16 code units."""
 
     type: str
     offset: Integer
@@ -37,8 +33,6 @@ class MessageEntity(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file of any kind, as a message has it."""
-
     file_id: str
     file_size: Integer | None = None
     file_name: str = ""
@@ -48,8 +42,6 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Sticker(msgspec.Struct, frozen=True):
-    """A sticker: a picture, an animation or a short video."""
-
     file_id: str
     file_size: Integer | None = None
     is_animated: bool = False
@@ -58,50 +50,38 @@ class Sticker(msgspec.Struct, frozen=True):
 
 
 class Location(msgspec.Struct, frozen=True):
-    """A point on the map."""
-
     latitude: float
     longitude: float
 
 
 class Venue(msgspec.Struct, frozen=True):
-    """A place with a name."""
-
     location: Location
     title: str = ""
     address: str = ""
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """A person in somebody's address book."""
-
     phone_number: str
     first_name: str = ""
     last_name: str = ""
 
 
 class PollOption(msgspec.Struct, frozen=True):
-    """A choice of a poll."""
-
     text: str
 
 
 class Poll(msgspec.Struct, frozen=True):
-    """A poll."""
-
     question: str
     options: tuple[PollOption, ...] = ()
 
 
 class Dice(msgspec.Struct, frozen=True):
-    """A die that was thrown, or another emoji with a value."""
-
     emoji: str = ""
     value: Integer = 0
 
 
 class TextQuote(msgspec.Struct, frozen=True):
-    """The stretch of a message that a reply quotes."""
+    """The range of a message that a reply quotes."""
 
     text: str
 
@@ -116,13 +96,11 @@ class MessageOrigin(msgspec.Struct, frozen=True):
 
 
 class RichMessage(msgspec.Struct, frozen=True):
-    """The blocks of a rich message."""
-
     blocks: tuple[dict[str, Any], ...] = ()
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message; one that is no longer accessible has a date of 0 and no content."""
+    """A message. An inaccessible message has a date of 0 and no content."""
 
     message_id: Integer
     chat: Chat
@@ -158,10 +136,18 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     migrate_to_chat_id: Integer | None = None
     migrate_from_chat_id: Integer | None = None
     forum_topic_created: Any = None
+    # Only whether they are there is read.
+    story: Any = None
+    game: Any = None
+    checklist: Any = None
+    paid_media: Any = None
+    invoice: Any = None
+    giveaway: Any = None
+    giveaway_winners: Any = None
 
 
 class CallbackQuery(msgspec.Struct, frozen=True):
-    """A button that was pressed; the message of an inline one, or of one that is too old, may be missing."""
+    """A button click. The message may be missing if it is inline or too old."""
 
     id: str
     sender: User = msgspec.field(name="from")
@@ -170,15 +156,13 @@ class CallbackQuery(msgspec.Struct, frozen=True):
 
 
 class ChatMember(msgspec.Struct, frozen=True):
-    """The role of a person or a bot in a chat."""
-
     status: str = ""
     is_member: bool = True
     """Whether one who is restricted is in the chat."""
 
 
 class ChatMemberUpdated(msgspec.Struct, frozen=True):
-    """The bot's own role in a chat has changed."""
+    """A change of the bot's own role in a chat."""
 
     chat: Chat
     sender: User = msgspec.field(name="from")
@@ -188,14 +172,14 @@ class ChatMemberUpdated(msgspec.Struct, frozen=True):
 
 
 class GenerationStopped(msgspec.Struct, frozen=True):
-    """A draft that a person has stopped; only private chats have drafts."""
+    """A draft stopped by a person. Only private chats have drafts."""
 
     chat: Chat
     message_thread_id: Integer | None = None
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """An update: its number, and one of the others."""
+    """An update: its number, and exactly one of the other fields."""
 
     update_id: Integer
     message: Message | None = None
@@ -210,15 +194,13 @@ ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_messa
 
 
 class Parameters(msgspec.Struct, frozen=True):
-    """The part of a refusal that says how to go on."""
+    """The part of a refusal that determines how to continue."""
 
     migrate_to_chat_id: Integer | None = None
     retry_after: float | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The response to a call."""
-
     ok: bool
     result: msgspec.Raw = msgspec.Raw(b"null")
     error_code: Integer = 0
@@ -227,13 +209,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class RemoteFile(msgspec.Struct, frozen=True):
-    """A file that can be downloaded for an hour."""
+    """A file that can be downloaded for one hour."""
 
     file_path: str = ""
     file_size: Integer | None = None
 
 
 class SentMessage(msgspec.Struct, frozen=True):
-    """A message that was sent or changed."""
-
     message_id: Integer

@@ -1,4 +1,4 @@
-"""The web chat: a page at `/chat`, on which visitors talk to the agent."""
+"""The web chat channel: a page at `/chat` where visitors chat with the agent."""
 
 from frontdesk.channels.web.channel import WebChatChannel
 from frontdesk.channels.web.theme import WebTheme

@@ -1,22 +1,35 @@
-"""The account of a visitor: who they are, and how they are linked with their other accounts."""
+"""The account of a visitor: its identity and its links with other accounts."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+from agent_framework import Content, Message
 from starlette.routing import BaseRoute, Route
 
-from frontdesk.abc.channel import ChannelContext
+from frontdesk.asgi.messages import below, send_json
 from frontdesk.channels.web.pages import DATA_HEADERS
-from frontdesk.channels.web.parse import decode
+from frontdesk.channels.web.parse import decode, session_key
 from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.wire import AnswerLinkBody, BeginLinkBody, EmptyBody, EnterCodeBody
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkChallenge, LinkQuestion, LinkRecord
-from frontdesk.errors import InvalidRequestError, UnsupportedError
-from frontdesk.kit.chat.people import person_phrase
-from frontdesk.kit.http.asgi import below, send_json
-from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.channels.web.wire import (
+    MAIN,
+    AnswerLinkBody,
+    BeginLinkBody,
+    Elsewhere,
+    EmptyBody,
+    EnterCodeBody,
+    Overheard,
+    ShownFile,
+)
+from frontdesk.chat.i18n.wording import person_phrase
+from frontdesk.errors import InvalidRequestError, LinkRequiredError, NotFoundError, UnsupportedError
+from frontdesk.framework.contents import file_name
+from frontdesk.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.models.conversation import TranscriptMessage
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.link import LinkChallenge, LinkQuestion, LinkRecord
 
 _MOST_BYTES = 2_048
 _LONGEST_CODE = 100
@@ -27,14 +40,13 @@ _NO_LINKER = "This host has nothing to link accounts with."
 
 
 class Account:
-    """Answers what the page asks about its visitor, as whom the cookie names and not as the person behind it."""
+    """Serves the account requests of the page. They act for the visitor in the cookie, not for the linked person."""
 
     def __init__(self, path: str, context: ChannelContext, deadline: BodyDeadline) -> None:
         self._path, self._context = path, context
         self._deadline = deadline
 
     def routes(self, endpoint: Callable[..., HttpEndpoint]) -> list[BaseRoute]:
-        """Return the routes below the channel's path."""
         return [
             Route("/api/account", endpoint=endpoint(GET=self.show)),
             Route("/api/account/link", endpoint=endpoint(POST=self.begin)),
@@ -44,26 +56,24 @@ class Account:
         ]
 
     async def show(self, call: HttpCall) -> None:
-        """Answer with who the visitor is, and with the question that waits for them."""
         await self._answer(call)
 
     async def begin(self, call: HttpCall) -> None:
-        """Begin a link: answer with a code to enter elsewhere, or with the address of a sign-in."""
         body = await self._body(call, BeginLinkBody)
         # A frame can't be gone back to: its sign-in is in a tab of its own.
         back = None if body.embedded else below(call.scope, self._path).decode() or "/"
-        challenge = await self._context.begin_link(call.caller, return_to=back)
+        challenge = await self._context.links.begin(call.caller, return_to=back)
         await self._answer(call, challenge=challenge)
 
     async def enter(self, call: HttpCall) -> None:
-        """Take a code of another account; nothing is linked before its owner was shown and confirmed."""
+        """Accept a code of another account. Nothing is linked before its owner has confirmed."""
         code = (await self._body(call, EnterCodeBody)).code.strip()
         if not code or len(code) > _LONGEST_CODE or code.partition(" ")[0].lower() in _ANSWERS:
             raise InvalidRequestError("That is no code.", param="code", code="code_refused")
         await self._complete(call, code)
 
     async def answer(self, call: HttpCall) -> None:
-        """Confirm or refuse the other side of a link, as it was shown."""
+        """Confirm or reject the other side of a link, as displayed."""
         body = await self._body(call, AnswerLinkBody)
         if not 0 < len(body.challenge_id) <= _LONGEST_CHALLENGE or " " in body.challenge_id:
             raise InvalidRequestError("There is no such question.", param="challenge_id")
@@ -72,11 +82,11 @@ class Account:
     async def unlink(self, call: HttpCall) -> None:
         """Separate the visitor from their other accounts."""
         await self._body(call, EmptyBody)
-        parted = await self._context.unlink(call.caller)
+        parted = await self._context.links.unlink(call.caller)
         await self._answer(call, outcome="parted" if parted else "alone")
 
     async def _complete(self, call: HttpCall, proof: str) -> None:
-        ended = await self._context.complete_link(call.caller, proof)
+        ended = await self._context.links.complete(call.caller, proof)
         if isinstance(ended, LinkRecord):
             return await self._answer(call, outcome="linked")
         await self._answer(call, outcome="" if ended is not None else "given_up")
@@ -85,7 +95,7 @@ class Account:
         return decode(kind, await call.json_body(limit=_MOST_BYTES, deadline=self._deadline))
 
     async def _answer(self, call: HttpCall, *, challenge: LinkChallenge | None = None, outcome: str = "") -> None:
-        status = await self._context.link_status(call.caller)
+        status = await self._context.links.status(call.caller)
         if status is None and call.scope["method"] != "GET":
             raise UnsupportedError(_NO_LINKER)
         body: dict[str, Any] = {"you": _shown(call.caller.identity), "way": None, "linked": False, "others": []}
@@ -113,10 +123,62 @@ class Account:
 
 
 def _shown(identity: ChannelIdentity) -> dict[str, str]:
-    """Return an identity with the short, plain form of its name, which its owner has chosen."""
+    """Return an identity with a short plain form of its name, which its owner has chosen."""
     values = person_phrase(identity).values
     return {
         "channel": storable(identity.channel),
         "id": storable(values["id"]),
         "name": storable(values.get("name", "")),
     }
+
+
+TURNS = 50
+_LONGEST = 32_000
+"""The number of characters that are shown of one message."""
+NOTHING = Elsewhere()
+
+
+async def read_elsewhere(
+    context: ChannelContext, channel: str, caller: Caller, chat: str, before: int | None = None
+) -> Elsewhere:
+    """Return the messages of a person on other channels: the last turns, or those before a position.
+
+    Messages that are already in the mailbox are omitted. The result is empty for a person without an account on another
+    channel.
+    """
+    with suppress(LinkRequiredError, NotFoundError, UnsupportedError):
+        others = (await context.links.whoami(caller)).others
+        if all(other.channel == channel for other in others):
+            return NOTHING
+        key = None if chat == MAIN else session_key(chat)
+        page = await context.sessions.transcript(caller, key=key, before=before, limit=TURNS)
+        times = [said.at for said in page.messages if said.at is not None]
+        # Of what was said before the first time that is known, it is only known that it was earlier.
+        first = min(times, default=0.0)
+        messages = [
+            shown
+            for place, said in enumerate(page.messages)
+            if channel not in said.shown_on
+            and (shown := _overheard(said, f"{page.before or 0}.{place}", first)) is not None
+        ]
+        return Elsewhere(messages=messages, before=page.before, since=first if page.before is not None else 0.0)
+    return NOTHING
+
+
+def _overheard(said: TranscriptMessage, place: str, first: float) -> Overheard | None:
+    """Return a message in its display form, or None for non-messages such as tool results."""
+    message: Message = said.message
+    if message.role not in ("user", "assistant") or said.channel is None:
+        return None
+    text = storable("".join(content.text or "" for content in message.contents if content.type == "text"))[:_LONGEST]
+    files = tuple(_file(content) for content in message.contents if content.type == "data")
+    if not text.strip() and not files:
+        return None
+    at = first if said.at is None else said.at
+    role: Any = message.role
+    return Overheard(id=place, role=role, at=at, origin=said.channel, text=text, files=files)
+
+
+def _file(content: Content) -> ShownFile:
+    """Return a file by name only. Its bytes belong to another channel."""
+    return ShownFile(id="", media_type=storable(content.media_type or ""), name=storable(file_name(content)))

@@ -1,4 +1,4 @@
-"""The routes of the page, and what it asks for: conversations, messages, and answers to questions."""
+"""The HTTP API of the page: conversations, messages, and answers to approvals and questions."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,23 +8,27 @@ from typing import Any
 import msgspec
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.web.account import Account
-from frontdesk.channels.web.branches import begin_branch, drop_empty, kept_files
-from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
+from frontdesk.asgi.messages import error_headers, send_json
+from frontdesk.channels.web.account import Account, read_elsewhere
+from frontdesk.channels.web.command_replies import show_said
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.conversations import FIELDS_BYTES, Conversations, answer, spot_of, visitor_of
-from frontdesk.channels.web.elsewhere import read_elsewhere
-from frontdesk.channels.web.feed import box_of, shown_chat
+from frontdesk.channels.web.conversations import (
+    FIELDS_BYTES,
+    Conversations,
+    answer,
+    begin_branch,
+    drop_empty,
+    kept_files,
+    spot_of,
+    visitor_of,
+)
 from frontdesk.channels.web.files import as_shown_file, file_headers, need_fewer, need_smaller, read_files
 from frontdesk.channels.web.forms import note_answer, read_answer
-from frontdesk.channels.web.head import Chat
-from frontdesk.channels.web.pages import DATA_HEADERS
+from frontdesk.channels.web.mailbox import NO_CHAT, Chat, Mailbox, Spot
+from frontdesk.channels.web.pages import DATA_HEADERS, OpenVerifier, Site
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
-from frontdesk.channels.web.render import error_body, storable
-from frontdesk.channels.web.replies import show_said
-from frontdesk.channels.web.site import OpenVerifier, Site
-from frontdesk.channels.web.stream import FeedServer, query_of
+from frontdesk.channels.web.render import error_body, person_shown, storable
+from frontdesk.channels.web.stream import FeedServer, box_of, query_of, shown_chat
 from frontdesk.channels.web.verify import PersonVerifier, Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import (
     MAIN,
@@ -34,22 +38,23 @@ from frontdesk.channels.web.wire import (
     ShownFile,
     StopBody,
 )
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.identity import Caller
+from frontdesk.concurrency.offload import run_sized
+from frontdesk.display.escaping import argument_fields, display_arguments, escape_line, escape_text
+from frontdesk.display.person_names import decider_of, label_of, unverified_name, waited_for
 from frontdesk.errors import (
     LinkRequiredError,
     NotFoundError,
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.aio.large import run_sized
-from frontdesk.kit.chat.questions import name_of
-from frontdesk.kit.framework.contents import asked_for
-from frontdesk.kit.http.asgi import error_headers, send_json
-from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.http.limits import Limiter
-from frontdesk.kit.http.sockets import SocketEndpoint
-from frontdesk.kit.names import plain_id
+from frontdesk.framework.contents import asked_for
+from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.http.limits import Limiter
+from frontdesk.http.sockets import SocketEndpoint
+from frontdesk.identifiers import plain_id
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.identity import Caller
 
 PAGE = 50
 """The number of messages that a page gets at once."""
@@ -58,8 +63,6 @@ _RETRY_AFTER = 5.0
 
 
 class Api:
-    """Answers what the page asks for."""
-
     def __init__(
         self,
         name: str,
@@ -73,7 +76,7 @@ class Api:
         self._context, self._mailbox = context, mailbox
         self._busy_seconds = busy_seconds
         visitors = Visitors(
-            context.channel_storage("visitors", holds_tokens=False),
+            context.storage.values("visitors", holds_tokens=False),
             context.new_id,
             path,
             embeds=bool(config.look.embed_origins),
@@ -91,7 +94,6 @@ class Api:
             self._max_body += config.max_file_bytes * 4 // 3 + config.max_files * FIELDS_BYTES
 
     def routes(self) -> list[BaseRoute]:
-        """Return the routes below the channel's path."""
         everybody, chat = OpenVerifier(self._name, self._verifier), "/api/conversations/{chat}"
         chats = Conversations(self._config, self._context, self._mailbox, self._let_in, self._deadline)
         feed = SocketEndpoint(
@@ -101,6 +103,7 @@ class Api:
             self._config.feed,
             self._limiter,
             allow=self._let_in,
+            has_share=True,
         )
         return [
             Route("/", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.page)),
@@ -132,18 +135,17 @@ class Api:
         )
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
-        """Answer with an error."""
         await send_json(call.send, error.status, error_body(error), [*error_headers(error), *DATA_HEADERS])
 
     async def _let_in(self, caller: Caller) -> None:
-        """Refuse a visitor who may not come in; who has to link first is told so in the conversation."""
+        """Reject a visitor without access. A visitor who has to link is notified in the conversation."""
         with suppress(LinkRequiredError):
             await self._context.allow(caller)
 
     async def me(self, call: HttpCall) -> None:
-        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins.
+        """Send the initial state of the page: settings, conversations and feed position.
 
-        With `open`, the last messages of a conversation too, if it is there.
+        With `open`, include the last messages of an existing conversation.
         """
         await self._let_in(call.caller)
         opened = query_of(call.scope).get("open")
@@ -165,12 +167,13 @@ class Api:
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
                 "box": box_of(visitor_of(call)),
+                "links": await self._context.links.status(call.caller) is not None,
                 "opened": await self._opened(call, spot) if spot is not None and known else None,
             },
         )
 
     async def messages(self, call: HttpCall) -> None:
-        """Answer with messages of a conversation, the last ones or those before a number."""
+        """Send the messages of a conversation: the last ones, or those before a number."""
         await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
         await answer(call, await self._opened(call, spot_of(call), before))
@@ -184,13 +187,12 @@ class Api:
         return shown
 
     async def elsewhere(self, call: HttpCall) -> None:
-        """Answer with what was said in a conversation on other channels, before a position."""
         await self._let_in(call.caller)
         chat, before = await self._known_chat(call), number_in(query_of(call.scope), "before")
         await answer(call, await read_elsewhere(self._context, self._name, call.caller, chat.id, before))
 
     async def send(self, call: HttpCall) -> None:
-        """Keep a message and have it answered; a page that got no answer sends it again under the same id."""
+        """Store a message and queue its answer. Idempotent: a page without a response repeats it under the same id."""
         body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
@@ -221,7 +223,7 @@ class Api:
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
         # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
-        if not await self._context.accept(item):
+        if not await self._context.events.accept(item):
             await drop_empty(self._mailbox, Spot(visitor, chat.id))
             # The page keeps it, and can send it again.
             raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
@@ -232,7 +234,7 @@ class Api:
     async def _kept_again(
         self, call: HttpCall, spot: Spot, body: SendBody, size: int
     ) -> list[tuple[ShownFile, SentFile]]:
-        """Return the files that a message keeps of an earlier one; `size` is that of its new files."""
+        """Return the files that a message keeps from an earlier one. `size` is the size of its new files."""
         need_fewer(len(body.keep) + len(body.files), self._config.max_files)
         again = await kept_files(self._context, self._mailbox, call.caller, spot, body.keep)
         need_smaller(size + sum(shown.size for shown, _ in again), self._config.max_file_bytes)
@@ -249,13 +251,14 @@ class Api:
 
     async def _keep(self, caller: Caller, file: SentFile, data: bytes) -> ShownFile:
         name = storable(file.name)
-        kept = await self._context.put_file(caller, data, media_type=file.media_type, name=name)
+        kept = await self._context.storage.put_file(caller, data, media_type=file.media_type, name=name)
         # The same bytes are kept once, under the name that they had first.
         return msgspec.structs.replace(as_shown_file(kept), name=name)
 
     async def file(self, call: HttpCall) -> None:
-        """Answer with a file of the visitor's."""
-        kept, data = await self._context.get_file(call.caller, plain_id(call.scope["path_params"]["file"], "file"))
+        kept, data = await self._context.storage.get_file(
+            call.caller, plain_id(call.scope["path_params"]["file"], "file")
+        )
         headers = [*file_headers(kept), (b"content-length", str(len(data)).encode())]
         await call.send({"type": "http.response.start", "status": 200, "headers": headers})
         await call.send({"type": "http.response.body", "body": data})
@@ -265,7 +268,7 @@ class Api:
         return command is not None and command.control
 
     async def stop(self, call: HttpCall) -> None:
-        """Stop what is being answered in a conversation, and what waits there to be."""
+        """Stop the running and queued answers of a conversation."""
         body = decode(StopBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._let_in(call.caller)
         chat = await self._known_chat(call)
@@ -276,23 +279,22 @@ class Api:
             chat=chat.id,
             now=self._context.now(),
         )
-        await self._context.accept(item)
+        await self._context.events.accept(item)
         await answer(call, {})
 
     async def question(self, call: HttpCall) -> None:
-        """Answer with a question and every argument of its call."""
-        approval = await self._context.get_approval(call.caller, _approval_id(call))
+        approval = await self._context.approvals.get(call.caller, _approval_id(call))
         await answer(call, await self._shown(call, approval))
 
     async def _shown(self, call: HttpCall, approval: PendingApproval) -> dict[str, Any]:
-        may_answer = await self._context.may_decide(call.caller, approval.approval_id)
+        may_answer = await self._context.approvals.may_decide(call.caller, approval.approval_id)
         return {**_shown_question(approval, self._context.now()), "may_answer": may_answer}
 
     async def decide(self, call: HttpCall) -> None:
-        """Decide a question as the visitor was shown it."""
+        """Decide a question in the form displayed to the visitor."""
         raw = await call.json_body(limit=6 * _LONGEST_REASON + FIELDS_BYTES, deadline=self._deadline)
         body = decode(DecideBody, raw)
-        decision = await self._context.decide(
+        decision = await self._context.approvals.decide(
             call.caller,
             _approval_id(call),
             body.approved,
@@ -316,28 +318,41 @@ def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
     left = None if approval.expires_at is None else max(0.0, approval.expires_at - now)
     return {
         "approval_id": approval.approval_id,
-        "tool": approval.tool,
-        "arguments": arguments,
+        "tool": escape_line(approval.tool),
+        "arguments": display_arguments(arguments),
+        "fields": argument_fields(arguments),
         "digest": approval.digest,
         "status": approval.status,
-        "reason": approval.reason or "",
+        "reason": escape_text(approval.reason or ""),
         "seconds_left": left,
         **_people(approval),
+        **_decision(approval),
     }
 
 
 def _people(approval: PendingApproval) -> dict[str, Any]:
-    """Return who asks and whom it waits for, of a question that others decide."""
+    """Return the requester and the approvers of a question that others decide."""
     terms, requester = approval.terms, approval.requester
     if terms is None or requester is None:
         return {}
-    identity = requester.identity
+    asker = approval.requester_name or unverified_name(requester.identity)
+    people = waited_for(terms)
     return {
-        "asker": name_of(identity) or identity.native_id,
-        "channel": identity.channel,
-        "waits_for": list(terms.names),
+        "asker": label_of(asker),
+        "asked_for": person_shown(asker),
+        "channel": escape_line(asker.channel),
+        "waits_for": [label_of(person) for person in people],
+        "people": [person_shown(person) for person in people],
         "votes": terms.votes,
     }
+
+
+def _decision(approval: PendingApproval) -> dict[str, Any]:
+    """Return the decider and time of a decision. Empty while the question is pending."""
+    decider = decider_of(approval, None)
+    if approval.status == "pending" or approval.decided_at is None:
+        return {}
+    return {"at": approval.decided_at, "decider": None if decider is None else person_shown(decider)}
 
 
 def _approval_id(call: HttpCall) -> str:

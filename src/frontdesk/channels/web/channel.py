@@ -1,4 +1,4 @@
-"""The channel itself: what the host asks of it, for a page whose messages lie in the mailbox."""
+"""`WebChatChannel`: implements the channel interface for a page with mailboxes."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,18 +7,12 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from starlette.routing import BaseRoute
 
-from frontdesk.abc.allowlist import Allowlist, Inherit
-from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
-from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.abc.live import LiveMode, LivePlace, LiveTerms, LiveView, ToolDetail
-from frontdesk.abc.push import PushPart
-from frontdesk.channels.web import replies
+from frontdesk.channels.web import command_replies
 from frontdesk.channels.web.api import Api
-from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.config import LIVE_TERMS, FeedLimits, WebChatConfig, WebLook
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
-from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
+from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, Spot
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import (
     asking,
@@ -31,29 +25,127 @@ from frontdesk.channels.web.render import (
     tools_of,
 )
 from frontdesk.channels.web.theme import WebTheme
-from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile
-from frontdesk.data.approval import PendingApproval, QuestionView
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.limits import EventLimits
-from frontdesk.data.reply import Reply
-from frontdesk.data.request import ChannelRequest, OnBusy
-from frontdesk.data.result import HostedRunResult
+from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile, StoredMessage, Tool
+from frontdesk.chat.i18n.wording import Wording
+from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
     FilesFullError,
     FileTooLargeError,
     ForbiddenError,
     InvalidRequestError,
+    LostEventError,
     NotFoundError,
     PushNotEditableError,
     PushRefusedError,
     RequestError,
     UnsupportedError,
 )
-from frontdesk.kit.aio.large import run_sized
-from frontdesk.kit.chat.questions import name_of
-from frontdesk.kit.chat.wording import Wording
-from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits
+from frontdesk.http.limits import DEFAULT_LIMITS, Limits
+from frontdesk.interfaces.access import Allowlist, Inherit
+from frontdesk.interfaces.argument_types import checks_types
+from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
+from frontdesk.interfaces.chat import (
+    AsksApprovers,
+    ChecksRecipients,
+    LiveMode,
+    LivePlace,
+    LiveTerms,
+    LiveView,
+    PushesParts,
+    PushPart,
+    ShowsNotes,
+    ShowsTyping,
+    StreamsReplies,
+    SupportsLiveLookup,
+    SupportsPushLookup,
+    ToolDetail,
+)
+from frontdesk.interfaces.context import AnswersEvents, RendersReplies
+from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.interfaces.linker import HearsLinks
+from frontdesk.models.approval import PendingApproval, QuestionView
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.live_message import LiveFence
+from frontdesk.models.operations import EventLimits
+from frontdesk.models.reply import Reply
+from frontdesk.models.request import ChannelRequest, OnBusy
+from frontdesk.models.result import HostedRunResult
+
+_NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
+
+
+def handle_of(place: Spot) -> str:
+    return f"{place.visitor}/{place.chat}/{place.number}"
+
+
+def read_handle(handle: str) -> Spot:
+    visitor, _, rest = handle.partition("/")
+    chat, _, number = rest.partition("/")
+    return Spot(visitor, chat, int(number))
+
+
+def place_of(place: LivePlace) -> Spot:
+    return Spot(place.identity.native_id, chat_of(place.conversation_id))
+
+
+def showing(view: LiveView) -> Edit:
+    """Return the edit that displays more of an answer. A complete answer is not edited."""
+    text = storable(view.text)
+
+    def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
+        if before.state != "live":
+            raise PushNotEditableError("The answer is complete.")
+        # Beyond its beginning, a text is compared by what the writer says of it.
+        grows = _begins(text, before) and (before.length <= PIECE or view.new_from >= before.length)
+        after = msgspec.structs.replace(
+            before if grows else _anew(before), tools=tools_of(view.tools), citations=sources_of(view.citations)
+        )
+        return after, text
+
+    return change
+
+
+def replacing(part: PushPart, content: Content | None) -> Edit:
+    """Return the edit of a delivery: complete an answer, update a question, or remove a message."""
+
+    def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
+        if part.action == "retract":
+            if before.state == "removed":
+                return before, None
+            # Its place stays, and nothing of what it said.
+            gone = msgspec.structs.replace(_anew(before), state="removed", **_NOTHING)
+            return gone, ""
+        if content is None:
+            return msgspec.structs.replace(before, state="stopped", buttons=(), tools=_stopped(before.tools)), None
+        fields = {name: getattr(content, name) for name in Content.__struct_fields__ if name != "text"}
+        fields["tools"] = _timed(content.tools, before.tools)
+        after = msgspec.structs.replace(before, state="done", **fields)
+        if part.action == "settle":
+            return msgspec.structs.replace(after, origin=before.origin, buttons=()), None
+        grows = before.length <= PIECE and _begins(content.text, before)
+        return (after if grows else _anew(after)), content.text
+
+    return change
+
+
+def _begins(text: str, before: StoredMessage) -> bool:
+    return len(text) >= before.length and text.startswith(before.text)
+
+
+def _anew(message: StoredMessage) -> StoredMessage:
+    return msgspec.structs.replace(message, epoch=message.epoch + 1)
+
+
+def _timed(tools: Sequence[Tool], before: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tool calls of a whole answer with the times measured while it was written."""
+    seconds = {tool.id: tool.seconds for tool in before}
+    return tuple(msgspec.structs.replace(tool, seconds=seconds.get(tool.id)) for tool in tools)
+
+
+def _stopped(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    return tuple(msgspec.structs.replace(tool, state="stopped") if tool.state == "running" else tool for tool in tools)
+
 
 _DAY = 86_400.0
 _LINKING = ("link", "connect", "unlink", "whoami")
@@ -61,18 +153,34 @@ _BUSY_SECONDS = 15.0
 """The seconds for which an answer counts as being made, unless that is said again."""
 
 
-class WebChatChannel(Channel):
-    """Serves a page at `/chat`, and shows there what the agent says while it is written."""
+class WebChatChannel(
+    Channel,
+    PushesParts,
+    SupportsPushLookup,
+    ChecksRecipients,
+    AnswersEvents,
+    RendersReplies,
+    AsksApprovers,
+    StreamsReplies,
+    SupportsLiveLookup,
+    ShowsNotes,
+    ShowsTyping,
+    HearsLinks,
+):
+    """Serves a page at `/chat` and displays answers there while they are written."""
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
     tells_callers_apart: ClassVar[bool] = True
     one_place_per_person: ClassVar[bool] = True
     push_edits = True
+    # A message that is complete takes no update, in the transaction that writes it.
+    edits_may_be_late = False
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
     _context: ChannelContext | None = None
     _mailbox: Mailbox | None = None
 
+    @checks_types()
     def __init__(
         self,
         *,
@@ -126,24 +234,22 @@ class WebChatChannel(Channel):
 
     @property
     def tool_detail(self) -> ToolDetail:
-        """Return how much is shown of the tools that an answer uses."""
         return self._config.tools
 
     def findings(self) -> list[str]:
         return self._config.findings() + self.live_terms.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        storage = context.channel_storage("mailbox", holds_tokens=False)
+        storage = context.storage.values("mailbox", holds_tokens=False)
         self._context = context
         self._mailbox = Mailbox(storage, context.now, self._config.keep_days * _DAY)
         api = Api(self.name, self.path, self._config, context, self._mailbox, _BUSY_SECONDS)
         routes: list[BaseRoute] = api.routes()
         own = {command.name for command in self.commands}
-        usual = (command for command in replies.page_commands(context) if command.name not in own)
+        usual = (command for command in command_replies.page_commands(context) if command.name not in own)
         return ChannelContribution(routes=routes, commands=(*usual, *self.commands))
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        """Return the messages of an answer as JSON values: its text, and a card for each question."""
         wording = Wording(self._need_context().texts, result.locale)
         is_own, run = result.run.channel == self.name, result.run
         where = {
@@ -161,86 +267,89 @@ class WebChatChannel(Channel):
         return [msgspec.to_builtins(content) for content in contents]
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any]:
-        """Return the notice that shows a reply; nobody but the visitor sees the page."""
+        """Return the notice that displays a reply. Only the visitor can see the page."""
         return [msgspec.to_builtins(content_of_reply(reply))]
 
     async def push_part(self, part: PushPart) -> str | None:
-        """Write a message into the visitor's mailbox, or change one; return its handle."""
+        """Write or edit a message in the visitor's mailbox. Return its handle."""
         if part.replaces is not None:
             return await self._change(part, read_handle(part.replaces))
         spot = await self._spot(part.identity, part.conversation_id)
         content = await self._kept(part.identity, part.content)
         return await self._add(spot, content, part.idempotency_key, "done")
 
+    async def has_recipient(self, identity: ChannelIdentity) -> bool:
+        """Return False. A visitor who has written is known to the host, and no other person can have this id."""
+        return False
+
     async def links_changed(self, people: Sequence[ChannelIdentity]) -> None:
-        """Let the open pages of visitors find out whose messages they show, and what was said elsewhere."""
+        """Notify the open pages of visitors about changed links, so that they reload messages."""
         for identity in people:
             await self._need_mailbox().touch(identity.native_id)
 
     async def find_push(self, part: PushPart) -> str | None:
-        """Return the handle of a message that is in the mailbox; `None` if it was never written."""
+        """Return the handle of a message in the mailbox, or None if it was never written."""
         spot = await self._spot(part.identity, part.conversation_id)
         return await self._find(spot.visitor, part.idempotency_key)
 
     async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
-        """Write the beginning of an answer into the mailbox; return its handle."""
+        """Write the start of an answer to the mailbox. Return its handle."""
         content = Content(text=storable(view.text), tools=tools_of(view.tools), citations=sources_of(view.citations))
-        return await self._add(place_of(place), content, key, "live")
+        return await self._add(place_of(place), content, key, "live", place.fence)
 
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
-        """Write more of an answer into the mailbox."""
         edited = await self._need_mailbox().edit(read_handle(handles[0]), showing(view), quiet=True)
         if edited is None:
             raise PushNotEditableError
         return handles
 
     async def find_live(self, place: LivePlace, key: str) -> str | None:
-        """Return the handle of an answer that is being written; `None` if it was never begun."""
-        return await self._find(place_of(place).visitor, key)
+        """Return the handle of a live message, or None if it was never started."""
+        spot = place_of(place)
+        found = await self._need_mailbox().find(spot.visitor, key, chat=spot.chat)
+        return None if found is None else handle_of(found)
 
     async def show_typing(self, place: LivePlace) -> None:
-        """Show that something is being answered, and for how long that holds."""
+        """Show the typing notice, with its duration."""
         await self._set_busy(place_of(place), _BUSY_SECONDS)
 
     async def end_typing(self, place: LivePlace) -> None:
-        """Show that nothing is being answered."""
         await self._set_busy(place_of(place), 0.0)
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
-        """Return the request of an event for the target, or `None`."""
         # A visitor who has deleted the conversation meanwhile sees neither the question nor the answer.
         with suppress(NotFoundError):
-            await replies.show_said(self._need_mailbox(), item)
+            await command_replies.show_said(self._need_mailbox(), item)
         linking = [name for word in _LINKING if (name := self.link_commands.get(word, word)) is not None]
-        request = await replies.prepare(self._need_context(), item, linking)
+        request = await command_replies.prepare(self._need_context(), item, linking)
         if request is None:
             await self._set_busy(_spot_of(item), 0.0)
         return request
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
-        """Return the reason why there is no answer."""
         await self._set_busy(_spot_of(item), 0.0)
         await note_answer(self._need_mailbox(), item, answered=False)
-        return await replies.refuse(self._need_context(), item, error)
+        return await command_replies.refuse(self._need_context(), item, error)
 
     def question_in(self, content: Any) -> str | None:
-        """Return the id of the question that a message asks."""
         question = msgspec.convert(content, Part).question
         return None if question is None or question.outcome else question.approval_id
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
-        """Return the card of a question that was decided."""
-        return msgspec.to_builtins(settled(approval, name_of(by)))
+        return msgspec.to_builtins(settled(approval, by))
 
     def approver_question(self, view: QuestionView) -> Sequence[Any]:
-        """Return the card that asks an approver."""
         return [msgspec.to_builtins(asking(view))]
 
-    async def _add(self, spot: Spot, content: Content, key: str, state: Literal["done", "live"]) -> str:
+    async def _add(
+        self, spot: Spot, content: Content, key: str, state: Literal["done", "live"], fence: LiveFence | None = None
+    ) -> str:
         context = self._need_context()
         message = msgspec.structs.replace(stored(content, key, context.now()), state=state)
         try:
-            number = await self._need_mailbox().add(spot, message)
+            number = await self._need_mailbox().add(spot, message, fence=fence)
+        except LostEventError as error:
+            raise PushRefusedError("Another process answers this, or has ended the answer.") from error
         except NotFoundError as error:
             raise PushRefusedError("The visitor has deleted the conversation.", code="no_conversation") from error
         return handle_of(spot._replace(number=number))
@@ -253,26 +362,26 @@ class WebChatChannel(Channel):
         return handle_of(place)
 
     async def _kept(self, identity: ChannelIdentity, payload: Any) -> Content:
-        """Return what a part says, once its files are kept for their reader."""
+        """Return the content of a part, after storing its files for the reader."""
         part = msgspec.convert(payload, Part)
         files = [await self._keep(Caller(identity=identity), file) for file in part.media]
         return msgspec.structs.replace(part, files=tuple(files))
 
     async def _keep(self, reader: Caller, file: SentFile) -> ShownFile:
-        """Keep a file of an answer; of one that can't be kept, the name is shown."""
+        """Store a file of an answer. If that fails, only its name is displayed."""
         size = len(file.data)
         try:
             [(sent, data)] = await run_sized(size, lambda: read_files([file], most=1, max_bytes=size))
-            kept = await self._need_context().put_file(reader, data, media_type=sent.media_type, name=sent.name)
+            kept = await self._need_context().storage.put_file(reader, data, media_type=sent.media_type, name=sent.name)
         except (FileTooLargeError, FilesFullError, ForbiddenError, InvalidRequestError):
             return ShownFile(id="", media_type=file.media_type, name=file.name)
         return as_shown_file(kept)
 
     async def _spot(self, identity: ChannelIdentity, conversation_id: str | None) -> Spot:
-        """Return the conversation of a message: the one that asked, or else the main one of the person."""
+        """Return the conversation of a message: the one that asked, or the person's main one."""
         if conversation_id is not None:
             return Spot(identity.native_id, chat_of(conversation_id))
-        home = await self._need_context().home_of(Caller(identity=identity))
+        home = await self._need_context().links.home(Caller(identity=identity))
         return Spot(home.native_id, MAIN)
 
     async def _find(self, visitor: str, key: str) -> str | None:

@@ -1,13 +1,13 @@
-"""The settings of the channel."""
+"""Settings of the web chat channel."""
 
 from dataclasses import dataclass, field
 from typing import get_args
 
-from frontdesk.abc.live import LiveTerms, ToolDetail
+from frontdesk.auth.verifier import origin_findings
 from frontdesk.channels.web.theme import WebTheme
-from frontdesk.kit.auth.verifier import origin_findings
-from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
+from frontdesk.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.http.sse import DEFAULT_TIMES, StreamTimes
+from frontdesk.interfaces.chat import LiveTerms, ToolDetail
 
 LIVE_TERMS = LiveTerms(interval=0.15)
 """The pace at which an unfinished answer is stored, and so shown, unless the operator sets something else."""
@@ -15,8 +15,6 @@ LIVE_TERMS = LiveTerms(interval=0.15)
 
 @dataclass(frozen=True, kw_only=True)
 class FeedLimits:
-    """Limits of the connections by which pages hear what is new."""
-
     max_open: int = 2_000
     """The number of WebSockets of all visitors; and of server-sent events and polls together, as many again."""
     max_open_per_caller: int = 20
@@ -33,27 +31,23 @@ class FeedLimits:
     """The seconds after which a stream of server-sent events ends; the page opens another one."""
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         return [f"feed: {name} must be positive" for name, value in vars(self).items() if value <= 0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebLook:
-    """The look of the page, and the sites in which it is shown."""
+    """The appearance of the page, and the sites that may embed it."""
 
     theme: WebTheme = field(default_factory=WebTheme)
     embed_origins: tuple[str, ...] = ()
     """The origins of the sites that may show the page in a frame."""
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         return self.theme.findings() + origin_findings(self.embed_origins, setting="embed_origins", strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebChatConfig:
-    """The settings of the channel; they check themselves."""
-
     title: str = "Chat"
     """The name at the top of the page."""
     greeting: str = ""
@@ -79,7 +73,6 @@ class WebChatConfig:
     """The part that is shown of the tools that an answer uses."""
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         names = ("keep_days", "max_text", "max_conversations", "max_file_bytes", "body_timeout")
         wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
         if self.max_conversations > _MOST_CONVERSATIONS:

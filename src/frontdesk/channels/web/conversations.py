@@ -1,28 +1,184 @@
-"""The conversations of a visitor: made, renamed, archived, removed, searched, and continued everywhere."""
+"""The conversations of a visitor: create, rename, archive, delete, search and continue."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.web.branches import need_room
-from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
+from frontdesk.asgi.messages import send_json
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.feed import shown_chat
-from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
+from frontdesk.channels.web.mailbox import LONGEST_TITLE, NO_CHAT, Chat, Head, Mailbox, Spot
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, session_key
 from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.search import search
-from frontdesk.channels.web.stream import query_of
-from frontdesk.channels.web.wire import MAIN, ChatBody, NewBody
-from frontdesk.data.identity import Caller
+from frontdesk.channels.web.stream import query_of, shown_chat
+from frontdesk.channels.web.wire import MAIN, ChatBody, Message, NewBody, SentFile, ShownFile
+from frontdesk.concurrency.offload import LARGE, run_sized
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
-from frontdesk.kit.chat.text import one_line
-from frontdesk.kit.http.asgi import send_json
-from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall
-from frontdesk.kit.names import plain_id
+from frontdesk.http.endpoint import BodyDeadline, HttpCall
+from frontdesk.identifiers import plain_id
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.markdown.plain_text import one_line
+from frontdesk.models.identity import Caller
+
+LONGEST_QUERY = 200
+MOST_HITS = 20
+MOST_READ = 400
+"""The number of messages that one page of a search reads."""
+_AROUND = 60
+_COST = 8
+"""The factor by which it takes longer to look at a character than to read or write a byte."""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    chat: str
+    number: int
+    at: float
+    role: str
+    snippet: str
+
+
+class Found(NamedTuple):
+    """A page of search results and the position of the next one. Empty at the end."""
+
+    hits: list[Hit]
+    next: str = ""
+
+
+async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Found:
+    """Return the messages that match a query, latest first within each conversation."""
+    words = one_line(query[: LONGEST_QUERY + 1]).casefold()
+    if not words or len(query) > LONGEST_QUERY:
+        raise InvalidRequestError(f"A search has 1 to {LONGEST_QUERY} characters.", param="q")
+    head = await mailbox.head(visitor)
+    hits: list[Hit] = []
+    looked = 0
+    for read, (chat, number) in enumerate(_places(head, after)):
+        if read >= MOST_READ or len(hits) >= MOST_HITS:
+            return Found(hits, f"{chat}:{number}")
+        message = await mailbox.message(Spot(visitor, chat, number))
+        if message is None or message.state == "removed":
+            continue
+        # Each time that it has become much, it goes on in the turn of its caller, and others come in between.
+        looked += _COST * len(message.text)
+        hit = await run_sized(looked, _hit, chat, message, words)
+        if looked > LARGE:
+            looked = 0
+        if hit is not None:
+            hits.append(hit)
+    return Found(hits)
+
+
+def _places(head: Head, after: str) -> list[tuple[str, int]]:
+    """Return the positions of all messages from a position on, in an order that new messages do not change."""
+    chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.born, chat.id))
+    first, _, given = after.partition(":")
+    if first:
+        ids = [chat.id for chat in chats]
+        if first not in ids or not (given.isascii() and given.isdigit() and len(given) < 16):
+            raise InvalidRequestError("There is no such place to go on from.", param="after")
+        chats = chats[ids.index(first) :]
+    places: list[tuple[str, int]] = []
+    for chat in chats:
+        last = min(chat.last, int(given)) if chat.id == first else chat.last
+        # One more than a page reads tells where the next one begins.
+        room = MOST_READ + 1 - len(places)
+        places += [(chat.id, number) for number in range(last, chat.shared, -1)[:room]]
+    return places
+
+
+def _hit(chat: str, message: Message, words: str) -> Hit | None:
+    text = one_line(message.text)
+    place = text.casefold().find(words)
+    if place < 0:
+        return None
+    start, end = max(0, place - _AROUND), place + len(words) + _AROUND
+    snippet = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+    return Hit(chat=chat, number=message.number, at=message.at, role=message.role, snippet=snippet)
+
+
+_MOST_LOOKED_AT = 200
+"""The number of messages among which the run is looked for behind which a branch begins."""
+_GONE = "A file of that message is no longer there; leave it out, or attach it again."
+
+
+def need_room(head: Head, most: int) -> None:
+    """Reject a new conversation if the visitor has reached the limit."""
+    if len(head.chats) >= most:
+        raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
+
+
+async def begin_branch(mailbox: Mailbox, spot: Spot, chat_id: str, now: float, most: int) -> Chat:
+    """Create the branch on which a message replaces an earlier one. Idempotent for each id."""
+    visitor, number = spot.visitor, spot.number
+    head = await mailbox.head(visitor)
+    known = head.chat(chat_id)
+    if known is not None:
+        return known
+    said = await mailbox.peek(await mailbox.held(spot))
+    if said is None or said.role != "user" or said.state == "removed":
+        raise NotFoundError("There is no such message of yours.", param="instead_of")
+    base = head.holder(spot.chat, number - 1) if number > 1 else head.root(spot.chat)
+    branch = Chat(
+        id=chat_id,
+        at=now,
+        born=now,
+        base=base,
+        shared=number - 1,
+        last=number - 1,
+        run=await _run_before(mailbox, head, spot),
+    )
+
+    def add(head: Head) -> Head | None:
+        if head.chat(chat_id) is not None:
+            return None
+        if head.chat(base) is None:
+            raise NotFoundError("There is no such conversation.", param="conversation")
+        need_room(head, most)
+        return head.with_chat(branch)
+
+    await mailbox.change(visitor, add)
+    return branch
+
+
+async def kept_files(
+    context: ChannelContext, mailbox: Mailbox, caller: Caller, spot: Spot, ids: Sequence[str]
+) -> list[tuple[ShownFile, SentFile]]:
+    """Return files of an earlier message, as displayed and as sent again."""
+    said = await mailbox.peek(await mailbox.held(spot)) if ids else None
+    known = {file.id: file for file in (() if said is None else said.files)}
+    kept: list[tuple[ShownFile, SentFile]] = []
+    for file_id in dict.fromkeys(ids):
+        if file_id not in known:
+            raise InvalidRequestError(_GONE, param="keep", code="file_not_kept")
+        try:
+            stored, data = await context.storage.get_file(caller, file_id)
+        except NotFoundError:
+            raise InvalidRequestError(_GONE, param="keep", code="file_not_kept") from None
+        encoded = (await run_sized(len(data), b64encode, data)).decode()
+        kept.append((known[file_id], SentFile(media_type=stored.media_type, data=encoded, name=stored.name)))
+    return kept
+
+
+async def drop_empty(mailbox: Mailbox, spot: Spot) -> None:
+    """Remove an empty branch whose message was rejected."""
+    chat = (await mailbox.head(spot.visitor)).chat(spot.chat)
+    if chat is not None and chat.base and chat.last == chat.shared:
+        await mailbox.drop(spot)
+
+
+async def _run_before(mailbox: Mailbox, head: Head, spot: Spot) -> str:
+    """Return the last run that answered before a message. Empty if there was none."""
+    first = max(1, spot.number - _MOST_LOOKED_AT)
+    for number in range(spot.number - 1, first - 1, -1):
+        message = await mailbox.peek(Spot(spot.visitor, head.holder(spot.chat, number), number))
+        if message is not None and message.run:
+            return message.run
+    if first > 1:
+        raise ConflictError("Nothing was answered for too long before this message.", code="branch_not_possible")
+    return ""
+
 
 FIELDS_BYTES = 4_096
 """The bytes of a body besides its text."""
@@ -30,8 +186,6 @@ _MAIN_STAYS = "This conversation is the same on all channels, and stays."
 
 
 class Conversations:
-    """Answers what the page asks about conversations as a whole."""
-
     def __init__(
         self,
         config: WebChatConfig,
@@ -44,7 +198,7 @@ class Conversations:
         self._allow, self._deadline = allow, deadline
 
     async def new(self, call: HttpCall) -> None:
-        """Make a conversation, once for each id that the page gives."""
+        """Create a conversation. Idempotent for each id given by the page."""
         body = decode(NewBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._allow(call.caller)
         now, visitor = self._context.now(), visitor_of(call)
@@ -60,7 +214,7 @@ class Conversations:
         await answer(call, {"conversation": shown_chat(chat, chat.at)})
 
     async def change(self, call: HttpCall) -> None:
-        """Give a conversation a title, or put it into the archive or back; its branches go with it."""
+        """Rename, archive or restore a conversation, together with its branches."""
         body = decode(ChatBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._allow(call.caller)
         changes = _changes(body)
@@ -78,7 +232,7 @@ class Conversations:
         await answer(call, {})
 
     async def delete(self, call: HttpCall) -> None:
-        """Remove a conversation and its branches from the page; the main one stays."""
+        """Remove a conversation and its branches from the page. The main one is kept."""
         await self._allow(call.caller)
         spot = spot_of(call)
         if spot.chat == MAIN:
@@ -87,14 +241,13 @@ class Conversations:
         await answer(call, {})
 
     async def search(self, call: HttpCall) -> None:
-        """Answer with the messages that have the words of a search."""
         await self._allow(call.caller)
         query = query_of(call.scope)
         found = await search(self._mailbox, visitor_of(call), query.get("q", ""), query.get("after", ""))
         await answer(call, {"hits": found.hits, "next": found.next})
 
     async def track(self, call: HttpCall) -> None:
-        """Let the person's chats on all channels, and the main conversation, go on with a conversation."""
+        """Continue a conversation in the person's chats on all channels and in the main conversation."""
         body = decode(NewBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         client_id(body.client_id)
         await self._allow(call.caller)
@@ -103,12 +256,12 @@ class Conversations:
             raise NotFoundError(NO_CHAT, param="conversation")
         if spot.chat == MAIN:
             raise ConflictError("The main conversation is the same everywhere already.", code="main_conversation")
-        await self._context.track_session(call.caller, session_key(spot.chat))
+        await self._context.sessions.track(call.caller, session_key(spot.chat))
         await answer(call, {})
 
 
 def _changes(body: ChatBody) -> dict[str, Any]:
-    """Return the fields of a conversation that a body changes, or refuse it."""
+    """Return the changed fields of a conversation. Raise for an invalid body."""
     changes: dict[str, Any] = {} if body.archived is None else {"archived": body.archived}
     if body.title is not None:
         title = one_line(storable(body.title))
@@ -121,15 +274,13 @@ def _changes(body: ChatBody) -> dict[str, Any]:
 
 
 def visitor_of(call: HttpCall) -> str:
-    """Return the visitor who is calling."""
     return call.caller.identity.native_id
 
 
 def spot_of(call: HttpCall) -> Spot:
-    """Return the conversation that a call is about."""
     return Spot(visitor_of(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
 
 
 async def answer(call: HttpCall, body: Any) -> None:
-    """Answer with JSON that is the visitor's own."""
+    """Send JSON that belongs to the visitor."""
     await send_json(call.send, 200, msgspec.json.encode(body), DATA_HEADERS)

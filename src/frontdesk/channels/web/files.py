@@ -1,13 +1,14 @@
-"""Files of messages: which kind they are, and how they are sent to a browser. Pure."""
+"""Files of messages: their types, and the responses that serve them to browsers. Pure."""
 
 import binascii
 from collections.abc import Sequence
 from urllib.parse import quote
 
 from frontdesk.channels.web.wire import SentFile, ShownFile
-from frontdesk.data.file import StoredFile
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError
-from frontdesk.kit.media_types import ANY_TYPE, bare_media_type
+from frontdesk.errors.sizes import shown_size
+from frontdesk.models.file import StoredFile
+from frontdesk.outbound.client import ANY_TYPE, bare_media_type
 
 _BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -21,7 +22,7 @@ _LONGEST_NAME = 120
 
 
 def kind_of(claimed: str, data: bytes) -> str:
-    """Return the media type of a file: that of a picture by its content, any other as it was claimed."""
+    """Return the media type of a file: detected for images, otherwise as claimed by the client."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     for beginning, kind in _BEGINNINGS.items():
@@ -32,7 +33,7 @@ def kind_of(claimed: str, data: bytes) -> str:
 
 
 def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[tuple[SentFile, bytes]]:
-    """Return files with their bytes; refuse them if they are too many, too large or no base64."""
+    """Return files with their bytes. Reject too many or too large files, and invalid base64."""
     need_fewer(len(files), most)
     read: list[tuple[SentFile, bytes]] = []
     for file in files:
@@ -47,24 +48,21 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
 
 
 def need_fewer(count: int, most: int) -> None:
-    """Refuse more files than a message may have."""
     if count > most:
         raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
 
 
 def need_smaller(size: int, most: int) -> None:
-    """Refuse files that are too large together."""
     if size > most:
-        raise BodyTooLargeError(f"The files of a message have {most} bytes at most.", code="files_too_large")
+        raise BodyTooLargeError(f"The files of a message have {shown_size(most)} at most.", code="files_too_large")
 
 
 def as_shown_file(stored: StoredFile) -> ShownFile:
-    """Return a file that is kept, as a message names it."""
     return ShownFile(id=stored.file_id, media_type=stored.media_type, name=stored.name, size=stored.size)
 
 
 def file_headers(stored: StoredFile) -> list[tuple[bytes, bytes]]:
-    """Return the headers with which a file is sent: as a picture, or as a download that no browser runs."""
+    """Return the response headers of a file: an inline image, or a download that browsers do not execute."""
     is_picture = stored.media_type in PICTURES
     name = quote(stored.name or "file", safe="")
     way = "inline" if is_picture else "attachment"

@@ -1,20 +1,20 @@
-"""Answers to the forms of the page: checked against the form that was shown, and noted on its message."""
+"""Answers to the forms of the page: validates them against the form, and records them on its message."""
 
 import msgspec
 
-from frontdesk.channels.web.client import Mailbox, Spot
+from frontdesk.channels.web.mailbox import Mailbox, Spot
 from frontdesk.channels.web.parse import FORM_NUMBER, chat_of
 from frontdesk.channels.web.render import storable
 from frontdesk.channels.web.wire import Form, FormAnswer, StoredMessage
-from frontdesk.data.delivery import InboxItem
 from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.kit.framework.request_forms import check, in_words
+from frontdesk.framework.request_forms import check, in_words
+from frontdesk.models.delivery import InboxItem
 
 _MOST_SENTENCES = 5
 
 
 async def read_answer(mailbox: Mailbox, spot: Spot, answer: FormAnswer) -> tuple[str, str]:
-    """Return the question that a form answers, and its values in words; refuse values that do not fit."""
+    """Return the question that a form answers, and its values as text. Reject invalid values."""
     message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
     if message is None or message.form is None:
         raise NotFoundError("There is no such form.", param="form")
@@ -26,7 +26,7 @@ async def read_answer(mailbox: Mailbox, spot: Spot, answer: FormAnswer) -> tuple
 
 
 async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> None:
-    """Note on the message of a form whether it is answered; an event that answers none changes nothing."""
+    """Store in a form's message if it is answered. An event that does not answer a form changes nothing."""
     number = item.request.attributes.get(FORM_NUMBER)
     if not isinstance(number, int):
         return

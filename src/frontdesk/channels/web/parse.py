@@ -1,4 +1,4 @@
-"""From a body of the page to an `InboxItem`. Pure."""
+"""Parses request bodies of the page into an `InboxItem`. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ from agent_framework import Content, Message
 
 from frontdesk.channels.web.render import storable
 from frontdesk.channels.web.wire import MAIN, Said, SendBody, ShownFile, StoredMessage
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.chat.commands import LOCALE
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.commands import LOCALE
-from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
-from frontdesk.kit.framework.request_forms import FORM
-from frontdesk.kit.http.bodies import decode_as
-from frontdesk.kit.names import digest, is_plain_id
+from frontdesk.framework.request_forms import FORM
+from frontdesk.framework.workflow_requests import CHOICE, QUESTION
+from frontdesk.http.bodies import decode_as
+from frontdesk.identifiers import digest, is_plain_id
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller
+from frontdesk.models.request import ChannelRequest, ChannelSession
 
 STOP = "stop"
 """The attribute of an event that stops what is being answered."""
@@ -36,39 +36,36 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], raw: bytes) -> T:
-    """Decode a body of the page, or refuse it."""
     return decode_as(msgspec.json.Decoder(kind), raw)
 
 
 def client_id(given: str) -> str:
-    """Return the page's own id of what it sends, or refuse it."""
+    """Return the page's own id of a request. Raise if it is invalid."""
     if not is_plain_id(given) or len(given) > _LONGEST_CLIENT_ID:
         raise InvalidRequestError("client_id must be 1 to 64 letters, digits or any of . _ : -", param="client_id")
     return given
 
 
 def new_chat_id(visitor: str, given: str) -> str:
-    """Return the id of a new conversation: the same for the same request of the same visitor."""
+    """Return the id of a new conversation: the same for a repeated request of a visitor."""
     return f"cnv_{digest(f'{visitor}:{given}')[:24]}"
 
 
 def conversation_name(visitor: str, chat: str) -> str:
-    """Return the name by which the host knows a conversation of a visitor."""
+    """Return the host's name of a visitor's conversation."""
     return f"{visitor}:{chat}"
 
 
 def session_key(chat: str) -> str:
-    """Return the key of the session of a conversation that is not the main one."""
     return f"web:{chat}"
 
 
 def chat_of(conversation_id: str | None) -> str:
-    """Return the conversation that a name stands for; without one, the main one."""
+    """Return the conversation of a host name. Without one, the main conversation."""
     return MAIN if conversation_id is None else conversation_id.partition(":")[2] or MAIN
 
 
 def number_in(query: dict[str, str], name: str) -> int | None:
-    """Return a number of the query; `None` if it is not there."""
     given = query.get(name)
     if given is None:
         return None
@@ -78,7 +75,7 @@ def number_in(query: dict[str, str], name: str) -> int | None:
 
 
 def read_text(body: SendBody, most: int) -> str:
-    """Return the text of a message, or refuse it."""
+    """Return the text of a message. Raise if it is invalid."""
     text = storable(body.text)
     if len(text) > most:
         raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
@@ -102,10 +99,10 @@ def to_item(
     previous_run: str = "",
     sender: str = "",
 ) -> InboxItem:
-    """Make the event of a message, a command, a choice or the values of a form; `question` is that of the form.
+    """Create the event of a message, a command, a choice or a form. `question` is the question of the form.
 
-    `previous_run` is the one behind which a branch begins. Its details are what the page shows of it. `sender` is
-    the visitor behind the caller, if that is another one.
+    `previous_run` is the run after which a branch begins. The event details contain its display form. `sender` is the
+    visitor behind the caller, if different.
     """
     visitor = caller.identity.native_id
     known = {LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {}
@@ -122,7 +119,7 @@ def to_item(
 
 
 def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
-    """Return the conversation and the message of an event, as the page shows it; `None` if nothing was said."""
+    """Return the conversation and display form of an event's message, or None if it has none."""
     if not item.request.details:
         return None
     said, chat = msgspec.convert(item.request.details, Said), chat_of(item.conversation_id)
@@ -169,7 +166,7 @@ def _message(body: SendBody, text: str) -> Message:
 
 
 def to_stop(given: str, *, channel: str, caller: Caller, chat: str, now: float) -> InboxItem:
-    """Make the event that stops what is being answered in a conversation; it waits for nothing."""
+    """Create the event that stops answers of a conversation. It is processed without waiting."""
     request = ChannelRequest(
         channel=channel,
         operation="command",

@@ -1,4 +1,4 @@
-"""From a result or an error to the messages of the page. Pure."""
+"""Renders results and errors as messages of the page. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -6,33 +6,47 @@ from typing import Any, cast
 import agent_framework as framework
 import msgspec
 
-from frontdesk.abc.live import Citation, ToolDetail, ToolUse
-from frontdesk.channels.web.wire import Button, Content, Form, Part, Question, SentFile, Source, StoredMessage, Tool
-from frontdesk.data.approval import PendingApproval, QuestionView
-from frontdesk.data.link import LinkChallenge
-from frontdesk.data.reply import Reply
-from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import RequestError
-from frontdesk.kit.chat.questions import question_in_words
-from frontdesk.kit.chat.wording import Wording
-from frontdesk.kit.framework.contents import asked_for, file_name
-from frontdesk.kit.framework.notes import NO_NOTES, notes_of
-from frontdesk.kit.framework.request_choices import (
-    MOST_BUTTONS,
-    choices_of,
-    question_text,
-    short_name,
+from frontdesk.channels.web.wire import (
+    Button,
+    Content,
+    Form,
+    Part,
+    Person,
+    Question,
+    SentFile,
+    Source,
+    StoredMessage,
+    Tool,
 )
-from frontdesk.kit.framework.request_forms import FormField, form_of
-from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
-from frontdesk.kit.framework.workflow_requests import (
+from frontdesk.chat.i18n.wording import Wording, keeps_arguments
+from frontdesk.chat.questions import question_in_words
+from frontdesk.display.escaping import ArgumentField, argument_fields, display_arguments, escape_line, escape_text
+from frontdesk.display.person_names import decider_of, label_of, short_id
+from frontdesk.errors import RequestError
+from frontdesk.framework.contents import asked_for, file_name
+from frontdesk.framework.notes import NO_NOTES, notes_of
+from frontdesk.framework.outputs import output_json, said_in
+from frontdesk.framework.request_forms import FormField, form_of
+from frontdesk.framework.types import is_response, whole_outputs
+from frontdesk.framework.workflow_requests import (
+    MOST_BUTTONS,
     approvals_in,
     call_id_of,
     calls_in,
+    choices_of,
     form_in,
     is_request,
+    question_text,
     requests_of,
+    short_name,
 )
+from frontdesk.interfaces.chat import Citation, ToolDetail, ToolUse
+from frontdesk.models.approval import PendingApproval, QuestionView
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkChallenge
+from frontdesk.models.person_name import PersonName
+from frontdesk.models.reply import Reply
+from frontdesk.models.result import HostedRunResult
 
 _LONGEST_TOOL = 200
 _MOST_DETAIL_BYTES = 10_000
@@ -41,7 +55,7 @@ _MOST_SOURCE_BYTES = 6_000
 
 
 def contents_of(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> list[Part]:
-    """Return what the page shows for a result, in its order: the text, and a card for each question."""
+    """Return the parts displayed for a result, in order: the text, and a card for each question."""
     value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
     if isinstance(value, str):
         return _texts([value])
@@ -61,14 +75,11 @@ def contents_of(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> 
 def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: ToolDetail) -> list[Part]:
     said: list[Part] = []
     for output in whole_outputs(result):
-        if is_response(output):
-            said += _said(output.messages, detail)
-        elif isinstance(output, framework.Message):
-            said += _said([output], detail)
-        elif is_messages(output):
-            said += _said(output, detail)
+        messages = said_in(output)
+        if messages is None:
+            said.append(Part(text=storable(output_json(output)), is_literal=True))
         else:
-            said += _texts([str(output)])
+            said += _said(messages, detail)
     waiting = requests_of(result)
     for request in calls_in(waiting):
         labels = [choice.label for choice in choices_of(request.response_type)]
@@ -79,7 +90,7 @@ def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: Too
 
 
 def _said(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Part]:
-    """Return what the assistant has said as one message; an echo holds the user's messages alone."""
+    """Return the assistant messages as one message. An echo contains only the user's messages."""
     is_echo = all(message.role == "user" for message in messages)
     role = "user" if is_echo else "assistant"
     said = [message for message in messages if message.role == role]
@@ -93,7 +104,7 @@ def _said(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Par
 
 
 def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
-    """Return the tool calls of an answer as a message holds them; of what is too much for it, the names stay."""
+    """Return the stored form of tool calls. Above the size limit only the names are kept."""
     tools = [
         Tool(
             id=short_name(use.call_id),
@@ -116,7 +127,7 @@ def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
 
 
 def sources_of(citations: Sequence[Citation]) -> tuple[Source, ...]:
-    """Return the sources of an answer as a message holds them, as many as there is room for."""
+    """Return the stored form of sources, up to the limit."""
     sources: list[Source] = []
     room = _MOST_SOURCE_BYTES
     for citation in citations:
@@ -135,7 +146,6 @@ def _text_of(message: framework.Message) -> str:
 
 
 def _file(content: framework.Content) -> SentFile | None:
-    """Return the file that a content holds."""
     head, _, data = (content.uri or "").partition(";base64,")
     if content.type != "data" or not data:
         return None
@@ -154,15 +164,21 @@ def _texts(texts: Sequence[str]) -> list[Part]:
 
 def _question(request: framework.Content) -> Part:
     tool, _ = asked_for(request)
-    return Part(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
+    return Part(question=Question(approval_id=str(request.id), tool=_tool_name(tool)))
+
+
+def _tool_name(tool: str) -> str:
+    """Return the stored name of a tool. A card that can be answered has the full name."""
+    shown = escape_line(tool)
+    return shown if len(shown) <= _LONGEST_TOOL else f"{shown[: _LONGEST_TOOL - 1]}…"
 
 
 def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
-    """Show a request of a workflow that is run as an agent."""
+    """Return the question of a workflow that runs as an agent."""
     payload: dict[str, Any] = content.parse_arguments() or {}
     kind = payload.get("response_type")
     plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-    labels: list[str] = payload.get("choices") or []
+    labels = [escape_line(str(label)) for label in payload.get("choices") or ()]
     question = question_text(payload.get("data"))
     fields = form_in(content)
     return _request(question, str(content.call_id), plain.get(kind, kind), labels, fields, wording)
@@ -176,22 +192,23 @@ def _request(
     fields: tuple[FormField, ...],
     wording: Wording,
 ) -> Part:
-    """Ask a question of a workflow, with its choices as buttons if they are few, or as a form."""
+    """Return a workflow question: few choices as buttons, otherwise a form."""
     if fields and not labels:
-        return Part(text=storable(question), form=Form(id=short_name(call_id), fields=fields))
+        return Part(text=storable(question), is_literal=True, form=Form(id=short_name(call_id), fields=fields))
     if not 0 < len(labels) <= MOST_BUTTONS:
-        return Part(text=storable(question_in_words(question, wanted, labels, wording)))
+        return Part(text=storable(question_in_words(question, wanted, labels, wording)), is_literal=True)
     if wanted is bool:
         labels = [wording.say("question.yes"), wording.say("question.no")]
     name = short_name(call_id)
     buttons = tuple(Button(text=storable(label), data=f"{name}:{number}") for number, label in enumerate(labels))
-    return Part(text=storable(question), buttons=buttons)
+    return Part(text=storable(question), is_literal=True, buttons=buttons)
 
 
 def content_of_reply(reply: Reply) -> Content:
-    """Return the notice that shows a reply of the host's own."""
-    buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
-    return Content(text=storable(reply.full_text), role="notice", buttons=buttons)
+    if not reply.buttons:
+        return Content(text=storable(reply.full_text), role="notice")
+    buttons = tuple(Button(text=escape_line(button.text), data=button.data) for button in reply.buttons)
+    return Content(text=escape_text(reply.full_text), is_literal=True, role="notice", buttons=buttons)
 
 
 def challenge_text(challenge: LinkChallenge) -> str:
@@ -200,37 +217,66 @@ def challenge_text(challenge: LinkChallenge) -> str:
 
 
 def asking(view: QuestionView) -> Part:
-    """Return the card of a question that an approver is asked; the page asks for its arguments."""
+    """Return the question card for an approver. The page fetches the arguments."""
     approval = view.approval
-    question = Question(approval_id=approval.approval_id, tool=storable(approval.tool)[:_LONGEST_TOOL])
+    question = Question(approval_id=approval.approval_id, tool=_tool_name(approval.tool))
     return Part(question=question, origin=view.channel)
 
 
-def settled(approval: PendingApproval, by: str = "") -> Content:
-    """Return the card of a question that was decided."""
+def person_shown(person: PersonName) -> Person:
+    return Person(
+        name=storable(person.name),
+        id=storable(short_id(person.native_id)),
+        channel=storable(escape_line(person.channel)),
+        verified=person.verified,
+        is_operator=person.is_operator,
+    )
+
+
+def settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Content:
+    decider, asker = decider_of(approval, by), approval.requester_name
+    is_shared = approval.terms is not None
+    fields, arguments = _kept_arguments(approval)
     question = Question(
         approval_id=approval.approval_id,
-        tool=storable(approval.tool)[:_LONGEST_TOOL],
+        tool=_tool_name(approval.tool),
         outcome=approval.status,
-        reason=storable(approval.reason or ""),
-        by="" if approval.terms is None else storable(by),
-        at=0.0 if approval.terms is None else approval.decided_at or 0.0,
+        reason=escape_text(approval.reason or ""),
+        by="" if decider is None or not is_shared else storable(label_of(decider)),
+        decider=None if decider is None else person_shown(decider),
+        asked_for=None if asker is None or not is_shared else person_shown(asker),
+        at=approval.decided_at or 0.0,
+        fields=fields,
+        arguments=arguments,
     )
     return Content(question=question)
 
 
+def _kept_arguments(approval: PendingApproval) -> tuple[tuple[ArgumentField, ...] | None, str]:
+    """Return the arguments of a decided call, as fields or as text. Long ones are truncated."""
+    if not keeps_arguments(approval):
+        return None, ""
+    _, given = asked_for(approval.request)
+    fields = argument_fields(given)
+    if fields is not None and len(msgspec.json.encode(fields)) <= _MOST_DETAIL_BYTES:
+        return tuple(fields), ""
+    text = storable(display_arguments(given))
+    # A character has at most four bytes in JSON: what takes more is escaped.
+    most = _MOST_DETAIL_BYTES // 4
+    return None, text if len(msgspec.json.encode(text)) <= _MOST_DETAIL_BYTES else f"{text[:most]}…"
+
+
 def stored(content: Content, key: str, at: float) -> StoredMessage:
-    """Return a new message with a content."""
     fields = {name: getattr(content, name) for name in Content.__struct_fields__}
     return StoredMessage(number=0, at=at, key=key, **fields)
 
 
 def storable(text: str) -> str:
-    """Return a text without the halves of characters, which no JSON can hold."""
+    """Remove lone surrogates from a text, which JSON cannot represent."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
 def error_body(error: RequestError) -> bytes:
-    """Return an error as the page reads it: a code for the catalogue, and a sentence for all others."""
+    """Return an error for the page: a translation code, and a sentence as fallback."""
     body = {"code": error.code, "message": error.message, "retry_after": error.retry_after}
     return msgspec.json.encode({"error": body})

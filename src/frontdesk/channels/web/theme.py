@@ -1,4 +1,4 @@
-"""The look of the page: a few variables of its style sheet, checked so that everything stays readable."""
+"""`WebTheme`: a few variables of the style sheet, with checks for readable contrast."""
 
 import hashlib
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from frontdesk.channels.web.files import PICTURES, kind_of
+from frontdesk.errors.sizes import shown_size
 
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,40}")
@@ -27,20 +28,17 @@ Rgb = tuple[int, int, int]
 
 
 class Logo(NamedTuple):
-    """The picture beside the title, as it is sent."""
-
     data: bytes
     media_type: str
 
     @property
     def name(self) -> str:
-        """Return the name under which it never changes."""
         return hashlib.sha256(self.data).hexdigest()[:_DIGITS]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebTheme:
-    """The look of the page; `findings()` has a line for each value with which it could not be read."""
+    """The appearance of the page. `findings()` returns one line for each unreadable value."""
 
     accent: str = "#2f5bd7"
     """The colour of buttons, links and the visitor's own messages, as `#rrggbb`; it must be readable on white."""
@@ -54,7 +52,6 @@ class WebTheme:
     """A picture beside the title: a file, or its bytes; PNG, JPEG, GIF, WebP or SVG."""
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
         wrong = _color_findings("accent", self.accent, _LIGHT)
         if self.accent_dark is not None:
             wrong += _color_findings("accent_dark", self.accent_dark, _DARK)
@@ -67,7 +64,6 @@ class WebTheme:
         return [*wrong, f"theme: {logo}"] if isinstance(logo, str) else wrong
 
     def read_logo(self) -> Logo | str | None:
-        """Return the picture, or the reason why it can't be shown."""
         if self.logo is None:
             return None
         try:
@@ -79,20 +75,20 @@ class WebTheme:
             kind = "image/svg+xml"
         if kind not in (*PICTURES, "image/svg+xml"):
             return "the logo must be a PNG, JPEG, GIF, WebP or SVG"
-        return Logo(data, kind) if len(data) <= MOST_LOGO else f"the logo must have {MOST_LOGO} bytes at most"
+        return Logo(data, kind) if len(data) <= MOST_LOGO else f"the logo must have {shown_size(MOST_LOGO)} at most"
 
     @property
     def on_accent(self) -> str:
-        """Return the colour of text on the accent."""
+        """Return the text color on the accent color."""
         return _text_on(self.accent)
 
     @property
     def dark(self) -> str:
-        """Return the accent of the dark page."""
+        """Return the accent color of the dark page."""
         return self.accent_dark or _lightened(self.accent)
 
     def style_sheet(self) -> bytes:
-        """Return the variables as a style sheet; only for a theme without findings."""
+        """Return the variables as a style sheet. Only valid for a theme without findings."""
         families = [family.strip() for family in self.font.split(",")]
         font = ", ".join(family if family in _GENERIC else f'"{family}"' for family in families)
         dark = f"--accent: {self.dark}; --on-accent: {_text_on(self.dark)};"
@@ -105,7 +101,7 @@ class WebTheme:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, from 1 to 21, as WCAG computes it."""
+    """Return the WCAG contrast ratio of two colors, from 1 to 21."""
     lighter, darker = sorted((_luminance(_rgb(one)), _luminance(_rgb(other))), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 

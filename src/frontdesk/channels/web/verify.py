@@ -1,4 +1,4 @@
-"""Knows visitors by a cookie that this channel has signed."""
+"""Identifies visitors by a cookie that the channel has signed."""
 
 import base64
 import hashlib
@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 from starlette.types import Scope
 
-from frontdesk.abc.channel import ChannelContext
-from frontdesk.abc.channel_state import ChannelStorage
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.asgi.messages import Headers, below, is_secure
+from frontdesk.auth.local_callers import is_local
+from frontdesk.auth.verifier import Allow, HttpVerifier, own_origins
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
-from frontdesk.kit.auth.local_callers import is_local
-from frontdesk.kit.auth.verifier import Allow, HttpVerifier
-from frontdesk.kit.http.asgi import Headers, below
-from frontdesk.kit.http.cors import is_secure
-from frontdesk.kit.names import digest, is_plain_id
+from frontdesk.identifiers import digest, is_plain_id
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.interfaces.context import ChannelStorage
+from frontdesk.models.identity import Caller, ChannelIdentity
 
 _NAME, _SAFE_NAME = "frontdesk_visitor", "__Host-frontdesk_visitor"
 _SECRET = "cookie secret"  # noqa: S105
@@ -27,12 +26,12 @@ _READS = ("GET", "HEAD")
 
 
 class Visitors:
-    """Signs the cookies of visitors, with a secret that all processes of the host share."""
+    """Signs visitor cookies, with a secret shared by all processes of the host."""
 
     def __init__(
         self, storage: ChannelStorage, new_id: Callable[[str], str], path: str, *, embeds: bool = False
     ) -> None:
-        """Know the visitors of the page at `path`, and with `embeds` those of its frames in other sites."""
+        """Configure the page path. With `embeds`, visitors in frames on other sites are supported."""
         self._embeds = embeds
         self._storage = storage
         self._new_id = new_id
@@ -40,7 +39,6 @@ class Visitors:
         self._secret: bytes | None = None
 
     async def visitor(self, scope: Scope, headers: Headers) -> str | None:
-        """Return the visitor of a request; `None` if there is no cookie of ours."""
         pairs = [pair.strip().partition("=") for pair in headers.get(b"cookie", b"").decode("latin-1").split(";")]
         cookies = {name: value for name, _, value in reversed(pairs)}
         # A site whose frames get the cookie of the page itself belongs to it: the visitor is the same there.
@@ -53,7 +51,7 @@ class Visitors:
     async def new_cookie(self, scope: Scope, headers: Headers, *, embedded: bool = False) -> bytes:
         """Return the `Set-Cookie` header of a new visitor.
 
-        In a frame of another site it is kept for that site alone: in another one, its reader is another visitor.
+        In a frame the cookie is partitioned by the embedding site: on another site, its reader is another visitor.
         """
         visitor = self._new_id("vis")
         name = self._cookie_name(scope, headers, embedded=embedded)
@@ -83,7 +81,7 @@ class Visitors:
         return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
     async def _shared_secret(self) -> bytes:
-        """Return the secret that is stored, or store a new one; of several processes at once, one does."""
+        """Return the stored secret, or create one. Of several concurrent processes, one wins."""
         while True:
             value = await self._storage.get(_SECRET)
             if value is not None:
@@ -93,7 +91,7 @@ class Visitors:
 
 
 class VisitorVerifier(HttpVerifier):
-    """Finds the visitor of a request, and refuses what another site has its visitors send."""
+    """Finds the visitor of a request, and rejects requests from other origins."""
 
     def __init__(self, channel: str, visitors: Visitors, *, allow_anonymous: bool) -> None:
         super().__init__(channel, None, allow_anonymous=allow_anonymous)
@@ -102,7 +100,7 @@ class VisitorVerifier(HttpVerifier):
         self._lets_in = allow_anonymous
 
     def need_place(self, scope: Scope, headers: Headers) -> None:
-        """Refuse a visitor of another machine, unless the host lets in callers without credentials."""
+        """Reject a visitor from another machine, unless the host allows anonymous callers."""
         if not self._lets_in and not is_local(scope, headers):
             raise UnauthenticatedError(
                 "This page is open to this machine alone; set allow_anonymous=True on the host to open it to others.",
@@ -111,18 +109,35 @@ class VisitorVerifier(HttpVerifier):
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
         self.need_place(scope, headers)
-        _need_own_origin(scope, headers)
+        self._need_own_origin(scope, headers)
         visitor = await self._visitors.visitor(scope, headers)
         if visitor is None:
             raise UnauthenticatedError("The page has to be loaded first.", code="no_visitor")
         return Caller(identity=ChannelIdentity(channel=self._channel_name, native_id=visitor))
 
+    def _need_own_origin(self, scope: Scope, headers: Headers) -> None:
+        """Reject pages of other origins. A request that changes something, or stays open, must have an origin."""
+        origin = headers.get(b"origin")
+        if origin is None and scope["type"] == "http" and scope["method"] in _READS:
+            if headers.get(b"sec-fetch-site", b"same-origin") in (b"same-origin", b"none"):
+                return
+        elif origin is not None:
+            scheme, _, authority = origin.partition(b"://")
+            # Elsewhere than on this machine the page has TLS: without, anybody on the network between can speak for it.
+            is_safe = scheme == b"https" or (scheme == b"http" and (is_secure(origin) or is_local(scope, headers)))
+            if is_safe and authority and authority == headers.get(b"host"):
+                return
+            self._refused.warn(
+                origin, [one for one in own_origins(headers) if is_secure(one) or is_local(scope, headers)]
+            )
+        raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")
+
 
 class PersonVerifier(VisitorVerifier):
-    """Finds the person of a request: all their linked visitors of this channel are one to it."""
+    """Finds the person of a request. All linked visitors of this channel count as one person."""
 
     def __init__(self, channel: str, visitors: Visitors, context: ChannelContext, allow: Allow) -> None:
-        """Ask `allow` about a visitor who is not the person's first one."""
+        """`allow` is called for a visitor who is not the person's first one."""
         super().__init__(channel, visitors, allow_anonymous=context.anonymous_allowed)
         self._context = context
         self._allow = allow
@@ -135,23 +150,8 @@ class PersonVerifier(VisitorVerifier):
         return await self._person(await super().verify(scope, headers), fresh=True)
 
     async def _person(self, visitor: Caller, *, fresh: bool) -> Caller:
-        home = await self._context.home_of(visitor, fresh=fresh)
+        home = await self._context.links.home(visitor, fresh=fresh)
         if home.key == visitor.identity.key:
             return visitor
         await self._allow(visitor)
         return Caller(identity=home)
-
-
-def _need_own_origin(scope: Scope, headers: Headers) -> None:
-    """Refuse what a page of another origin sends; whatever changes something, or stays open, must say its origin."""
-    origin = headers.get(b"origin")
-    if origin is None and scope["type"] == "http" and scope["method"] in _READS:
-        if headers.get(b"sec-fetch-site", b"same-origin") in (b"same-origin", b"none"):
-            return
-    elif origin is not None:
-        _, _, authority = origin.partition(b"://")
-        # Elsewhere than on this machine the page has TLS: without, anybody on the network between can speak for it.
-        is_safe = is_secure(origin) or is_local(scope, headers)
-        if is_safe and authority and authority == headers.get(b"host"):
-            return
-    raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")

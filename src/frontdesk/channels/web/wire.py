@@ -1,10 +1,11 @@
-"""The bodies of the page's API, and the messages as they are stored and sent."""
+"""The wire format of the page's API, and the form of messages in storage."""
 
 from typing import Any, Literal
 
 import msgspec
 
-from frontdesk.kit.framework.request_forms import FormField
+from frontdesk.display.escaping import ArgumentField
+from frontdesk.framework.request_forms import FormField
 
 MAIN = "main"
 """The conversation that goes on in the person's tracked session, as on every other channel."""
@@ -14,14 +15,23 @@ Role = Literal["user", "assistant", "notice"]
 
 
 class Button(msgspec.Struct, frozen=True, kw_only=True):
-    """A choice that a workflow offers."""
-
     text: str
     data: str
 
 
+class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person or a role as displayed on a card. A role has no id."""
+
+    name: str = ""
+    id: str = ""
+    channel: str = ""
+    verified: bool = False
+    """Whether a link has verified the name."""
+    is_operator: bool = False
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool call that waits for an approval; the page asks for its arguments."""
+    """A tool call that requires approval. The page fetches its arguments."""
 
     approval_id: str
     tool: str
@@ -29,13 +39,21 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The decision; empty while it waits."""
     reason: str = ""
     by: str = ""
-    """The person who has decided it, if that was not the visitor."""
+    """The name of the person who has decided it, if others decide it too."""
+    decider: Person | None = None
+    """The person who has decided it; `None` in cards of earlier versions."""
+    asked_for: Person | None = None
+    """The person for whom the run asked, if others decide it too."""
     at: float = 0.0
-    """When it was decided, if others decide it too."""
+    """When it was decided."""
+    fields: tuple[ArgumentField, ...] | None = None
+    """The arguments of a decided call, unless they are too long or no object."""
+    arguments: str = ""
+    """The arguments of a decided call as a text, without `fields`."""
 
 
 class SentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file on its way, in base64."""
+    """A file in a request or response, in base64."""
 
     media_type: str
     data: str
@@ -43,7 +61,7 @@ class SentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of a message; its bytes are fetched by its id, which is empty if they could not be kept."""
+    """A file of a message. Its id, which is empty if storing failed, is used to fetch the bytes."""
 
     id: str
     media_type: str
@@ -52,8 +70,6 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool call of an answer, as far as the channel shows it."""
-
     id: str
     name: str
     state: Literal["running", "done", "failed", "stopped"] = "done"
@@ -63,15 +79,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A source that an answer cites."""
-
     title: str
     url: str = ""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The question of a workflow as a form."""
-
     id: str
     """The short name of the question."""
     fields: tuple[FormField, ...]
@@ -79,12 +91,12 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of one message."""
-
     text: str = ""
     role: Role = "assistant"
     code: str = ""
     """The code of the error that a notice is about."""
+    is_literal: bool = False
+    """Whether the text is displayed as it is, and not as Markdown, which can hide parts of it."""
     origin: str = ""
     """The channel on which it was asked, if that was another one."""
     run: str = ""
@@ -98,13 +110,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of one message, before its files are kept."""
+    """The content of one message before its files are stored."""
 
     media: tuple[SentFile, ...] = ()
 
 
 class Message(Content, frozen=True, kw_only=True, omit_defaults=True):
-    """A message of a conversation, as a page gets it."""
+    """A message of a conversation in display form."""
 
     number: int
     at: float
@@ -118,15 +130,13 @@ class Message(Content, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StoredMessage(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """A message as it is stored: the text holds its beginning, and what does not fit lies in values of its own."""
+    """A stored message. Its text is truncated, and the rest is kept in separate values."""
 
     key: str
     """The key of what was sent: a second message with it is the same one."""
 
 
 class Overheard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that was said on another channel, in the same session."""
-
     id: str
     role: Role
     at: float
@@ -136,8 +146,6 @@ class Overheard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of what was said on other channels, in its order."""
-
     messages: list[Overheard] = []
     before: int | None = None
     """The position before which the part before this one ends; `None` if there is none."""
@@ -146,7 +154,7 @@ class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The shown form of a message that a visitor has sent; kept with its event."""
+    """The display form of a visitor's message, stored with its event."""
 
     client_id: str
     text: str = ""
@@ -154,15 +162,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FormAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The values of a form, and the number of the message that asks for them."""
+    """The values of a form, and the number of the message with the form."""
 
     number: int
     values: dict[str, Any]
 
 
 class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message that a visitor sends, or a choice that they make."""
-
     client_id: str
     text: str = ""
     choice: str = ""
@@ -177,20 +183,20 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class StopBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A wish to stop what is being answered."""
+    """A request to stop the answer in progress."""
 
     client_id: str
 
 
 class ChatBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of a conversation: a title, or whether it is archived."""
+    """A change of a conversation: its title or archived state."""
 
     title: str | None = None
     archived: bool | None = None
 
 
 class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer to a question; the digest is that of the question as it was shown."""
+    """The answer to a question. The digest is that of the displayed question."""
 
     approved: bool
     digest: str
@@ -198,30 +204,26 @@ class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class EmptyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A wish that needs no words."""
+    """A request without fields."""
 
 
 class BeginLinkBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A wish for a code, or for the address of a sign-in."""
-
     embedded: bool = False
     """Whether the page is in a frame, to which no sign-in can go back."""
 
 
 class EnterCodeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A code that another account has issued."""
-
     code: str
 
 
 class AnswerLinkBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer to the question whether another account is the visitor's own."""
+    """The confirmation or rejection that another account belongs to the visitor."""
 
     challenge_id: str
     confirm: bool
 
 
 class NewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A wish for a new conversation; the same client id is the same conversation."""
+    """A request for a new conversation. The same client id returns the same conversation."""
 
     client_id: str

@@ -1,1 +1,1 @@
-"""Shows answers while they are written: a message that is changed as the text grows, and typing."""
+"""Live messages and typing notices: messages that are edited while an answer is written."""

@@ -1,18 +1,18 @@
-"""The claim under which an answer is shown: that of its event, or that of its background run."""
+"""`LiveClaim`: the claim of an event or a background run under which a live message is written."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from frontdesk.abc.store import HostStateStore
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.delivery import InboxItem
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.run import BackgroundRun
 
 _BEHIND_EVENTS = 2**32
 """The start of the fences of background runs: a run that an event has queued comes after all claims of the event."""
 
 
 class LiveClaim(NamedTuple):
-    """A claim of what is answered; only the last one may show something."""
+    """A claim of an event or run. Only the holder of the latest claim may show live messages."""
 
     fence: int
     is_first: bool
@@ -22,8 +22,6 @@ class LiveClaim(NamedTuple):
 
 
 def event_claim(store: HostStateStore, event: InboxItem) -> LiveClaim:
-    """Return the claim of an event."""
-
     async def is_held() -> bool:
         held = await store.inbox.renew([event])
         return bool(held) and not held[0].is_cancelled
@@ -32,8 +30,6 @@ def event_claim(store: HostStateStore, event: InboxItem) -> LiveClaim:
 
 
 def run_claim(store: HostStateStore, run: BackgroundRun) -> LiveClaim:
-    """Return the claim of a background run."""
-
     async def is_held() -> bool:
         held = await store.background.renew([run])
         return bool(held) and not held[0].cancelled

@@ -1,32 +1,72 @@
-"""Decides whose answers are shown while they are written, and ends them together with their runs."""
+"""Selects the runs with live messages or typing notices, and ends these together with their runs."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.live import LivePlace, ShowsNotes, ShowsTyping, StreamsReplies
-from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.live import LiveAnswer
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.run import RunStatus
+from frontdesk.concurrency.tasks import spawn_clean, stopped
 from frontdesk.delivery.live.claims import LiveClaim, event_claim, run_claim
-from frontdesk.delivery.live.ending import end_live
-from frontdesk.delivery.live.typing import Typing
-from frontdesk.delivery.live.writer import LiveWork, LiveWriter
+from frontdesk.delivery.live.writer import LiveWork, LiveWriter, end_live, repeat_late
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.push import call_platform
+from frontdesk.errors import PushError
+from frontdesk.framework.contents import LiveText
+from frontdesk.framework.notes import NO_NOTES, LiveNotes
+from frontdesk.hooks import call_stream_hook
 from frontdesk.ids import Ids
-from frontdesk.kit.chat.aliases import Aliases
-from frontdesk.kit.framework.live_text import LiveText
-from frontdesk.kit.framework.notes import NO_NOTES, LiveNotes
-from frontdesk.kit.hooks import call_stream_hook
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.chat import LivePlace, ShowsNotes, ShowsTyping, StreamsReplies
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.loggers import deliveries as log
+from frontdesk.models.delivery import Delivery, InboxItem
+from frontdesk.models.live_message import LiveAnswer, LiveFence
+from frontdesk.models.request import AdmittedRequest, ChannelRequest
+from frontdesk.models.run import BackgroundRun, RunStatus
+
+_TIMEOUT = 5.0
+_DELAY = 0.2
+"""The seconds before it is shown first: an answer that is there by then needs no sign, and no call of the platform."""
+
+
+class Typing:
+    """Task that renews the typing indicator before it expires on the platform. Failures are only logged."""
+
+    def __init__(self, name: str, channel: ShowsTyping, place: LivePlace) -> None:
+        self._name = name
+        self._channel = channel
+        self._place = place
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = spawn_clean(self._renew())
+
+    async def stop(self) -> None:
+        if self._task is None:
+            return
+        task, self._task = self._task, None
+        await stopped(task)
+        await self._tell(lambda: self._channel.end_typing(self._place))
+
+    async def _renew(self) -> None:
+        await asyncio.sleep(_DELAY)
+        while True:
+            await self._tell(lambda: self._channel.show_typing(self._place))
+            if self._channel.typing_interval is None:
+                return
+            await asyncio.sleep(self._channel.typing_interval)
+
+    async def _tell(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await call_platform("live answer", self._name, work, _TIMEOUT)
+        except PushError as error:
+            log.info("typing could not be shown on %s: %s", self._name, error.code)
 
 
 class LiveReply:
-    """The answer of one run while it is written: its text, its messages and the typing before them."""
+    """The streamed answer of one run: its text, its messages and the typing indicator before them."""
 
     def __init__(
         self,
@@ -46,6 +86,7 @@ class LiveReply:
         self._channel = channel
         self._blank = blank
         self._ids = ids
+        self._clock = clock
         self._writer = writer
         self._typing = typing
         self._text = LiveText()
@@ -53,12 +94,11 @@ class LiveReply:
         self._own: set[str] = set()
 
     def start(self) -> None:
-        """Begin to show that an answer is being written."""
         if self._typing is not None:
             self._typing.start()
 
     async def add(self, update: Any) -> None:
-        """Add an update of the target to what is shown, as the hook wants it; showing it is not waited for."""
+        """Apply the hook to an update of the target and add it to the shown answer. Does not wait for the platform."""
         if self.hook is not None:
             update = await call_stream_hook(self.hook, update, self._channel.name)
             if update is None:
@@ -67,7 +107,7 @@ class LiveReply:
         self.show(update)
 
     def show(self, update: Any) -> None:
-        """Add an update as it is to what is shown."""
+        """Add an update to the shown answer without applying the hook."""
         if self._writer is None:
             return
         changed = self._text.add(update)
@@ -79,20 +119,24 @@ class LiveReply:
         if changed:
             self._writer.show(self._text.text, notes)
 
+    def note_end(self) -> None:
+        """Open no more messages. The target has ended, and the complete answer is sent next."""
+        if self._writer is not None:
+            self._writer.note_end()
+
     async def stop(self) -> None:
-        """Show nothing more of the answer, and wait for what is under way."""
+        """Stop updating the answer and wait for the call in flight."""
         if self._writer is not None:
             await self._writer.stop()
 
     async def stop_typing(self) -> None:
-        """Show no longer that an answer is being written."""
         if self._typing is not None:
             await self._typing.stop()
 
     async def end(self, deliveries: Sequence[Delivery], status: RunStatus) -> Sequence[Delivery]:
-        """Return the deliveries of the run's end, with what becomes of the messages that have shown the answer.
+        """Return the deliveries of the run's end, including edits of the messages that have shown the answer.
 
-        It may be called again with what it has returned, if the end has to be written once more.
+        It may be called again with its own result if the end has to be written once more.
         """
         await self.stop()
         writer = self._writer
@@ -103,7 +147,10 @@ class LiveReply:
             return deliveries
         before = [row for row in deliveries if row.delivery_id not in self._own]
         handles = writer.known.handles if self._channel.push_edits else ()
-        rows = end_live(before, self._blank, handles, status=status, lost=writer.is_lost, new_id=self._ids.new)
+        taken = writer.taken if self._channel.edits_may_be_late else ()
+        new_id, now = self._ids.new, self._clock.now()
+        rows = end_live(before, self._blank, handles, status=status, lost=writer.is_lost, taken=taken, new_id=new_id)
+        rows += repeat_late(rows, taken, now=now, due_at=now + writer.longest_call, new_id=new_id)
         self._own = {row.delivery_id for row in rows} - {row.delivery_id for row in before}
         return rows
 
@@ -114,14 +161,14 @@ class LiveReply:
             transaction.save_live(writer.answer("lost" if writer.is_lost else "closed", writer.known.handles))
 
     def add_end(self, transaction: StateTransaction, rows: Sequence[Delivery]) -> None:
-        """Close the answer of a run that no turn ends, with the deliveries that `end` has returned."""
+        """Close the answer of a run that ends without a turn, with the deliveries that `end` has returned."""
         for row in rows:
             transaction.add_delivery(row)
         self.close(transaction)
 
 
 class LiveReplies:
-    """Makes the live answers of events, and of background runs whose answers go back to a chat."""
+    """Creates the live replies of events, and of background runs whose answers go back to a chat."""
 
     def __init__(
         self,
@@ -144,7 +191,7 @@ class LiveReplies:
         self._channels = channels
 
     async def of(self, admitted: AdmittedRequest, event: InboxItem) -> LiveReply | None:
-        """Return how the answer to an event is shown; `None` if it is not shown before it is whole."""
+        """Return the live reply to an event, or None if the answer is only shown when complete."""
         name = admitted.request.channel
         if (name not in self._streaming and name not in self._typing) or event.reply_by is not None:
             # Who waits on the wire sees the answer when it is whole.
@@ -163,9 +210,9 @@ class LiveReplies:
         return LiveReply(channel, blank, self._ids, self._clock, writer, typing, streams)
 
     async def of_run(self, admitted: AdmittedRequest, run: BackgroundRun) -> LiveReply | None:
-        """Return how the answer of a background run is shown; `None` if it is not shown before it is whole.
+        """Return the live reply of a background run, or None if the answer is only shown when complete.
 
-        Typing is not: nobody waits for a run in the background as for an answer.
+        There is no typing indicator, because users do not expect an immediate answer of a background run.
         """
         request = admitted.request
         if request.channel not in self._streaming or not admitted.pushes:
@@ -180,7 +227,7 @@ class LiveReplies:
         return None if writer is None else LiveReply(channel, blank, self._ids, self._clock, writer, None, streams)
 
     async def left_by(self, run: BackgroundRun) -> LiveReply | None:
-        """Return what was shown of the answer of a background run that is not answered any more."""
+        """Return the shown part of the answer of a background run that is not answered any more."""
         admitted = run.admitted
         if admitted.request.channel not in self._streaming or not admitted.pushes:
             return None
@@ -188,11 +235,10 @@ class LiveReplies:
         return await self._left(admitted.request, blank, run_claim(self._store, run))
 
     async def wake(self, rows: Sequence[Delivery]) -> None:
-        """Send deliveries that were written."""
         await self._outbox.wake(rows)
 
     async def left(self, event: InboxItem, owner: str = "") -> LiveReply | None:
-        """Return what an earlier try has shown of the answer to an event that is not answered any more."""
+        """Return the shown part of an earlier attempt to answer an event that is not answered any more."""
         name, request = event.channel, event.request
         if name not in self._streaming or event.run_id is None:
             return None
@@ -207,7 +253,7 @@ class LiveReplies:
         return LiveReply(self._channels[blank.channel], blank, self._ids, self._clock, writer, None, False)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
-        """Tell whether the answer goes back to where it was asked for, as far as that is known before its end."""
+        """Return True if the answer goes back to its origin, as far as known before the run ends."""
         return not admitted.targets_elsewhere() or (await self._planner.route(admitted)).originating
 
     def _shows(self, channel: Channel, blank: Delivery) -> bool:
@@ -218,7 +264,7 @@ class LiveReplies:
         return terms.direct if blank.kind == "direct" else terms.group
 
     async def _take_over(self, blank: Delivery, claim: LiveClaim) -> LiveAnswer | None:
-        """Return what an earlier try has left, once it can write nothing more about it."""
+        """Return the state left by an earlier attempt, after it has lost the ability to write."""
         known = await self._store.live.get(blank.run_id, blank.channel, blank.place)
         if known is None or known.state == "closed":
             return None
@@ -243,5 +289,8 @@ class LiveReplies:
         streams, outlet = self._streaming.get(blank.channel), self._outbox.outlet(blank.channel)
         if streams is None or outlet is None:
             return None
-        work = LiveWork(self._store, self._clock, outlet.channel, outlet, streams, place, blank, claim)
+        new_id, wake = self._ids.new, self._outbox.wake
+        fence = LiveFence(run_id=blank.run_id, channel=blank.channel, place=blank.place, fence=claim.fence)
+        place = place.replace(fence=fence)
+        work = LiveWork(self._store, self._clock, outlet.channel, outlet, streams, place, blank, claim, new_id, wake)
         return LiveWriter(work, known)

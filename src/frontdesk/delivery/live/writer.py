@@ -1,28 +1,120 @@
-"""Shows the answer of one run while it is written.
+"""Writes the live message of one run.
 
-The run does not wait for what is shown. A message is opened in three steps: "opening" is committed, the platform is
-called, and the handle is committed. So a process that takes the run over after a crash knows that there may be one.
+The run does not wait for the live message. A message is opened in three steps: "opening" is committed, the platform is
+called, and the handle is committed. So a process that takes over the run after a crash can detect a message that may
+exist.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from frontdesk.abc.channel import Channel
-from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup, ToolUse
-from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery
-from frontdesk.data.live import LiveAnswer, LiveState
-from frontdesk.delivery.calls import call_platform
+from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.destination_drain import ChannelOutlet
 from frontdesk.delivery.live.claims import LiveClaim
+from frontdesk.delivery.push import call_platform, noted
 from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, StoreUnavailableError
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import spawn_clean
-from frontdesk.kit.framework.notes import NO_NOTES, Notes
+from frontdesk.framework.notes import NO_NOTES, Notes
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.chat import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup, ToolUse
+from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
+from frontdesk.models.delivery import Delivery, DeliveryAction
+from frontdesk.models.live_message import LiveAnswer, LiveState
+from frontdesk.models.run import RunStatus
+
+REPEAT = "repeat:"
+"""The beginning of the queue of changes that are repeated, so that nothing else waits behind them."""
+LOST = "live answer lost"
+"""The code in the history of an answer that is sent anew, because the messages that showed it were lost."""
+
+
+def end_live(
+    rows: Sequence[Delivery],
+    blank: Delivery,
+    handles: Sequence[str],
+    *,
+    status: RunStatus,
+    lost: bool,
+    taken: Collection[str] = (),
+    new_id: Callable[[str], str],
+) -> list[Delivery]:
+    """Return the deliveries of a run that was shown live. `blank` is a delivery to the location of the messages.
+
+    The parts of the answer replace these messages, and surplus messages are removed. Lost messages may still be edited
+    by a call in flight. They are removed and not replaced. For a run that did not complete, the messages are only
+    settled.
+
+    Messages that were `taken` over from another process are edited once more later (see `repeat_late`). No question
+    replaces one, because it may have been decided by then.
+    """
+    if status != "completed":
+        return [*act_on(blank, handles, "settle", new_id), *rows]
+    if lost:
+        anew = [noted(row, row.created_at, LOST) if _is_first(row, blank) else row for row in rows]
+        return [*anew, *act_on(blank, handles, "retract", new_id)]
+    left, replacing = list(handles), list[Delivery]()
+    for row in rows:
+        replaces = bool(left) and _is_answer(row, blank) and not (row.approval_id is not None and left[0] in taken)
+        replacing.append(row.replace(replaces=left.pop(0)) if replaces else row)
+    return [*replacing, *act_on(blank, left, "retract", new_id)]
+
+
+def repeat_late(
+    rows: Sequence[Delivery], taken: Collection[str], *, now: float, due_at: float, new_id: Callable[[str], str]
+) -> list[Delivery]:
+    """Return deliveries that repeat the edit of messages taken over from another process.
+
+    An edit of that process may still be in flight and reach the platform after the edit by this process. Each delivery
+    has its own answer and queue.
+    """
+    return [
+        row.replace(
+            delivery_id=new_id("dlv"),
+            answer_id=new_id("ans"),
+            part=0,
+            parts=1,
+            queue=f"{REPEAT}{row.replaces}",
+            is_repeat=True,
+            created_at=now,
+            due_at=due_at,
+            history=(),
+        )
+        for row in rows
+        if row.replaces in taken and row.action != "retract"
+    ]
+
+
+def _is_answer(row: Delivery, blank: Delivery) -> bool:
+    """Return True if a delivery is a part of the answer to the place where it was shown live."""
+    return row.destination == blank.destination and row.action == "send" and row.ended_at is None and not row.is_echo
+
+
+def _is_first(row: Delivery, blank: Delivery) -> bool:
+    return _is_answer(row, blank) and row.part == 0
+
+
+def act_on(
+    blank: Delivery, handles: Sequence[str], action: DeliveryAction, new_id: Callable[[str], str]
+) -> list[Delivery]:
+    """Return a delivery for each message. They form a separate answer so that none of them fails with the text."""
+    answer_id = new_id("ans")
+    return [
+        blank.replace(
+            delivery_id=new_id("dlv"),
+            answer_id=answer_id,
+            action=action,
+            replaces=handle,
+            part=number,
+            parts=len(handles),
+            payload=None,
+        )
+        for number, handle in enumerate(handles)
+    ]
+
 
 T = TypeVar("T")
 
@@ -34,8 +126,6 @@ _NEVER = float("inf")
 
 
 class LiveWork(NamedTuple):
-    """The answer that a writer shows, and its terms."""
-
     store: HostStateStore
     clock: Clock
     channel: Channel
@@ -45,25 +135,29 @@ class LiveWork(NamedTuple):
     blank: Delivery
     """A delivery without content to where the answer is shown."""
     claim: LiveClaim
+    new_id: Callable[[str], str]
+    wake: Callable[[Sequence[Delivery]], Awaitable[None]]
+    """Sends deliveries that were written."""
 
     @property
     def key(self) -> str:
-        """Return the key of the first message, the same however often the answer is tried."""
+        """Return the key of the first message. It is stable across attempts to answer."""
         return f"live:{self.blank.run_id}"
 
     @property
     def terms(self) -> LiveTerms:
-        """Return the terms of the channel."""
         return self.streams.live_terms
 
 
 class LiveWriter:
-    """Opens a message when the first text comes, and updates it; one task, which ends when the run does."""
+    """Opens a message for the first text and updates it, in one task that ends with the run."""
 
     def __init__(self, work: LiveWork, known: LiveAnswer | None) -> None:
-        """Begin with what an earlier try of the same run has left, if there is something."""
+        """Start from the state that an earlier attempt of the same run has left, if any."""
         self._work = work
         self.known = known
+        self.taken = () if known is None else known.handles
+        """The messages that another process has shown. An edit of it may still be under way."""
         self._text = ""
         self._notes = NO_NOTES
         self._shown = 0
@@ -78,14 +172,20 @@ class LiveWriter:
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._withdrawal: asyncio.Task[None] | None = None
+
+    @property
+    def longest_call(self) -> float:
+        """Return the seconds after which no call of another process can be in flight."""
+        return self._work.terms.timeout + _MARGIN
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether nobody knows which messages it has, or what becomes of them."""
+        """Return True if its messages or their final state are unknown."""
         return self.known is not None and self.known.state == "lost"
 
     def show(self, text: str, notes: Notes = NO_NOTES) -> None:
-        """Show a text with its notes, as soon as that may be."""
+        """Show a text with its notes as soon as the rate limits allow."""
         if self._gave_up or self._stopping.is_set():
             return
         self._text, self._notes = text, notes
@@ -97,10 +197,14 @@ class LiveWriter:
     def _says_something(self) -> bool:
         return bool(self._text.strip() or self._notes.tools)
 
-    async def stop(self) -> None:
-        """Show nothing more, and wait for the call that is under way; if that takes too long, the messages are lost."""
+    def note_end(self) -> None:
+        """Open and update no more messages."""
         self._stopping.set()
         self._changed.set()
+
+    async def stop(self) -> None:
+        """Stop updating and wait for the call in flight. After the timeout the messages are lost."""
+        self.note_end()
         task = self._task
         if task is None:
             return
@@ -116,7 +220,8 @@ class LiveWriter:
             await self._step()
 
     async def settle_opening(self, *, says_more: bool) -> None:
-        """Find a first message that may have been sent, before the end of the run is recorded; else it is lost."""
+        """Look up a first message that may have been sent, before the end of the run is recorded. Otherwise it is
+        lost."""
         if not self._may_exist or self.known is None or self.known.state != "opening":
             return
         terms, clock = self._work.terms, self._work.clock
@@ -147,7 +252,7 @@ class LiveWriter:
                     await self._stopping.wait()
 
     async def _step(self) -> float:
-        """Show what there is, if it may be shown now; return the seconds until the next try."""
+        """Show the current text if allowed now. Return the seconds until the next attempt."""
         interval = self._work.terms.interval
         wait = self._waits()
         if wait > 0:
@@ -165,7 +270,7 @@ class LiveWriter:
             return await self._failed(error)
 
     def _waits(self) -> float:
-        """Return the seconds for which the platform has to be left alone."""
+        """Return the seconds until the platform may be called again."""
         steady, row = self._work.clock.steady(), self._work.blank
         if self._opened_at is not None and steady - self._opened_at > self._work.terms.longest:
             return _NEVER
@@ -175,7 +280,6 @@ class LiveWriter:
         return max(free_at - steady, 0.0)
 
     async def _advance(self) -> float:
-        """Open the message, or update it."""
         if not await self._is_ours():
             return _NEVER
         if self.known is not None and not self._is_saved:
@@ -186,12 +290,17 @@ class LiveWriter:
                 self._changed.set()
                 return self._work.terms.interval
             await self._save("opening")
-            await self._open()
+            await self._open_while_running()
         elif self.known.state == "opening":
-            await (self._recover(sends=True) if self._may_exist else self._open())
+            await (self._recover(sends=True) if self._may_exist else self._open_while_running())
         else:
             await self._update(self.known.handles)
         return _NEVER if self._gave_up else self._work.terms.interval
+
+    async def _open_while_running(self) -> None:
+        # A whole answer is sent by itself. If the reply to this call were lost, it would be there twice.
+        if not self._stopping.is_set():
+            await self._open()
 
     async def _open(self) -> None:
         work, view = self._work, self._view()
@@ -203,13 +312,44 @@ class LiveWriter:
             self._may_exist = may_exist or error.unknown
             raise
         self._opened_at = work.clock.steady()
-        await self._keep(() if handle is None else (handle,))
+        try:
+            await self._keep(() if handle is None else (handle,))
+        except LostEventError:
+            if handle is not None:
+                self._withdrawal = spawn_clean(self._withdraw(handle))
+            raise
         self._seen(view)
 
-    async def _recover(self, *, sends: bool) -> None:
-        """Go on where the first message may have been sent: find it, or send it again if that does no harm.
+    async def _withdraw(self, handle: str) -> None:
+        """Remove a message that was opened after this process lost the answer, unless the new owner has found it.
 
-        Without `sends` nothing may be said any more.
+        Otherwise it would look unfinished forever: the new owner searched for it before it arrived.
+        """
+        work, blank = self._work, self._work.blank
+        deadline = work.clock.steady() + work.terms.longest
+        while True:
+            known = await until_available(lambda: work.store.live.get(blank.run_id, blank.channel, blank.place))
+            if known is not None and handle in known.handles:
+                return
+            if known is None or known.state != "opening" or work.clock.steady() > deadline:
+                break
+            # Its new owner may still find the message.
+            await asyncio.sleep(work.terms.interval)
+        log.warning("removing a message that was opened after another process took the answer: run_id=%s", blank.run_id)
+        rows = act_on(blank, (handle,), "retract", work.new_id)
+
+        async def write() -> None:
+            async with work.store.transaction() as transaction:
+                for row in rows:
+                    transaction.add_delivery(row)
+
+        await until_available(write)
+        await work.wake(rows)
+
+    async def _recover(self, *, sends: bool) -> None:
+        """Recover if the first message may have been sent: look it up, or send it again if a duplicate is harmless.
+
+        Without `sends`, no new message may be sent.
         """
         work, streams = self._work, self._work.streams
         if isinstance(streams, SupportsLiveLookup):
@@ -236,7 +376,7 @@ class LiveWriter:
         self._seen(view)
 
     async def _failed(self, error: PushError) -> float:
-        """Decide how it goes on after a failure; none of them counts for the outbox."""
+        """Decide how to continue after a failure. These failures do not count for the outbox."""
         if error.unknown:
             if self.known is not None and self.known.state == "opening":
                 # It is looked for in the next step, or before the end of the run is recorded.
@@ -267,7 +407,7 @@ class LiveWriter:
         self._sequence += 1
 
     async def _is_ours(self) -> bool:
-        """Tell whether no other process has taken the answer over, as it may have if this one stood still."""
+        """Return True unless another process has taken over the answer, for example after this one was suspended."""
         lease, steady = self._work.store.lease_seconds, self._work.clock.steady()
         if lease is None or steady - self._checked_at < lease / _CHECKS_PER_LEASE:
             return True
@@ -286,7 +426,7 @@ class LiveWriter:
             self.known = self.answer("lost", handles)
 
     async def _keep(self, handles: tuple[str, ...]) -> None:
-        """Commit the messages of the answer; if the store is away, later, or with the end of the run."""
+        """Commit the messages of the answer. If the store is unavailable: later, or with the end of the run."""
         self._may_exist = False
         self.known = self.answer("open", handles)
         try:
@@ -301,7 +441,6 @@ class LiveWriter:
         self.known, self._is_saved = live, True
 
     def answer(self, state: LiveState, handles: tuple[str, ...]) -> LiveAnswer:
-        """Return the answer as it is stored in a state."""
         blank = self._work.blank
         return LiveAnswer(
             run_id=blank.run_id,

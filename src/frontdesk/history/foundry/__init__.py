@@ -1,6 +1,5 @@
-"""The history of a hosted agent in Foundry's store of responses."""
+"""The history of a hosted agent in Foundry's response storage."""
 
-from frontdesk.history.foundry.provider import FoundryHostedAgentHistoryProvider
-from frontdesk.history.foundry.storage import ResponseStorage
+from frontdesk.history.foundry.provider import FoundryHostedAgentHistoryProvider, ResponseStorage
 
 __all__ = ["FoundryHostedAgentHistoryProvider", "ResponseStorage"]

@@ -1,4 +1,4 @@
-"""From the items of Foundry's response service to framework messages, whoever has written them. Pure."""
+"""Converts items of Foundry's response service, from any author, into framework messages. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -6,10 +6,10 @@ from typing import Any, cast
 from agent_framework import Content, Message
 from agent_framework.exceptions import ContentError
 
-from frontdesk.history.foundry.writing import OWN
-from frontdesk.kit.framework.contents import refusal
-from frontdesk.kit.openai.tool_items import OUTPUTS, tool_contents
+from frontdesk.framework.contents import refusal
+from frontdesk.history.foundry.writing import EXTRAS, OWN
 from frontdesk.loggers import store as log
+from frontdesk.openai.tools import OUTPUTS, tool_contents
 
 _JOINING = frozenset({"function_call", "reasoning", "mcp_call", "custom_tool_call"})
 """Items that others write beside the message that they belong to."""
@@ -18,9 +18,9 @@ _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reason
 
 
 def read(items: Iterable[Mapping[str, Any] | None], *, is_cut: bool = False) -> list[Message]:
-    """Return the messages that items make; items that are gone, or of unknown types, are left out.
+    """Convert items to messages. Missing items and items of unknown types are omitted.
 
-    With `is_cut` there are earlier items, and what begins with the results of their calls begins behind those.
+    With `is_cut` there are earlier items. Leading results whose calls are among those are skipped.
     """
     messages: list[Message] = []
     calls: dict[str, Content] = {}
@@ -96,7 +96,7 @@ def _contents(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Conten
 
 
 def _exact(item: Mapping[str, Any]) -> list[Content] | None:
-    """Return the contents that our key keeps; `None` if there are none, or this version of the framework has others."""
+    """Return the contents stored under our own key, or None if missing or incompatible with this framework version."""
     kept: Any = _own(item).get("contents")
     if not isinstance(kept, list) or not kept:
         return None
@@ -112,7 +112,23 @@ def _message(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content
     if isinstance(given, str):
         return [Content.from_text(given)]
     parts = cast("list[Any]", given) if isinstance(given, list) else []
-    return _parts(parts)
+    contents = _parts(parts)
+    extras: Any = _own(item).get(EXTRAS)
+    if isinstance(extras, list) and len(cast("list[Any]", extras)) == len(contents):
+        for content, extra in zip(contents, cast("list[Any]", extras), strict=True):
+            if isinstance(extra, Mapping):
+                _add_extra(content, cast("Mapping[str, Any]", extra))
+    return contents
+
+
+def _add_extra(content: Content, extra: Mapping[str, Any]) -> None:
+    """Add the data to a content that its part can't represent."""
+    content.additional_properties = dict(_mapping(extra, "additional_properties"))
+    annotations: Any = extra.get("annotations")
+    if isinstance(annotations, list):
+        content.annotations = cast(
+            "Any", [part for part in cast("list[Any]", annotations) if isinstance(part, Mapping)]
+        )
 
 
 def _parts(parts: Sequence[Any]) -> list[Content]:
@@ -136,7 +152,7 @@ def _part(part: Mapping[str, Any]) -> Content | None:
 
 
 def _located(part: Mapping[str, Any], name: str, otherwise: str) -> Content | None:
-    """Return a picture or file by its data, its address or its id at the service."""
+    """Return an image or file by its data, its URL or its id at the service."""
     uri, file_id = _text(part, name), _text(part, "file_id")
     kept = {key: part[key] for key in ("filename", "detail") if part.get(key)}
     if uri is None:

@@ -1,12 +1,12 @@
-"""The storage of Foundry through the SDK `azure-ai-agentserver-responses`, which is imported here alone."""
+"""Foundry's response storage by the SDK `azure-ai-agentserver-responses`. Only this module imports the SDK."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
-from frontdesk.data.isolation import IsolationKeys
 from frontdesk.errors import HistoryRefusedError, HistoryStorageError, ResponseTakenError
+from frontdesk.models.identity import IsolationKeys
 
 # By name: the extra is not there for everybody who checks the types of this package.
 _core: Any = import_module("azure.ai.agentserver.core")
@@ -24,14 +24,14 @@ def agent_config() -> Any:
 
 
 class SdkStorage:
-    """A provider of the SDK as a `ResponseStorage`."""
+    """Adapts a provider of the SDK to `ResponseStorage`."""
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
 
     @classmethod
     def hosted(cls, credential: Any, endpoint: str) -> "SdkStorage":
-        """Connect to the storage of a Foundry project; nothing is sent before the first call."""
+        """Connect to the storage of a Foundry project. Nothing is sent before the first call."""
         settings = _responses.FoundryStorageSettings.from_endpoint(endpoint)
         return cls(_responses.FoundryStorageProvider(credential, settings))
 
@@ -60,7 +60,7 @@ class SdkStorage:
 
 
 class MemoryStorage:
-    """The SDK's storage for development: in memory, and one for each person, because it takes no notice of users."""
+    """The SDK's in-memory storage for development, one for each person because it does not separate users."""
 
     def __init__(self) -> None:
         self._of_users: dict[str | None, SdkStorage] = {}
@@ -99,7 +99,7 @@ def _context(keys: IsolationKeys) -> Any:
 
 @asynccontextmanager
 async def _translated() -> AsyncGenerator[None]:
-    """Raise errors of ours for those of the service and of the way there; a mistake in code stays what it is."""
+    """Translate errors of the service and of the connection. Programming errors are not translated."""
     try:
         yield
     except _store.ResponseAlreadyExistsError as error:

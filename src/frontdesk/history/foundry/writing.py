@@ -1,4 +1,4 @@
-"""From framework messages to the items of Foundry's response service. Pure but for the random part of ids."""
+"""Converts framework messages into items of Foundry's response service. Pure except for random ids."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.kit.foundry.ids import item_id
-from frontdesk.kit.framework.approval_ids import shown_id
-from frontdesk.kit.framework.contents import as_json, asked_for, call_arguments, call_outcome, file_name
+from frontdesk.foundry.conventions import item_id
+from frontdesk.framework.approval_ids import shown_id
+from frontdesk.framework.contents import as_json, asked_for, call_arguments, call_outcome, file_name
 
 OWN = "agent_framework"
 """The one key of an item that is ours; what it holds, the service and others leave as it is."""
+EXTRAS = "extras"
+"""The name below our key of what the parts of a message can't say, in the order of the parts."""
 SERVER = "agent_framework"
 """The label of approval requests, which other code of the framework expects."""
 
@@ -19,14 +21,13 @@ Item = dict[str, Any]
 
 
 def written(messages: Sequence[Message], response_id: str) -> tuple[list[Item], list[Item]]:
-    """Return the input items and the output items that the messages of a turn make."""
     border = _border(messages)
     given = [item for message in messages[:border] for item in _items(message, response_id)]
     return given, [item for message in messages[border:] for item in _items(message, response_id)]
 
 
 def _border(messages: Sequence[Message]) -> int:
-    """Return where the answer begins: behind the last message of a person, and the outputs of a client's tools."""
+    """Return the start of the answer: after the last user message and the outputs of client-side tools."""
     asked = [place for place, message in enumerate(messages) if message.role not in ("assistant", "tool")]
     border = asked[-1] + 1 if asked else 0
     while border < len(messages) and messages[border].role == "tool":
@@ -35,20 +36,27 @@ def _border(messages: Sequence[Message]) -> int:
 
 
 def _items(message: Message, response_id: str) -> list[Item]:
-    """Return the items of one message; each text and picture stays a part of its own."""
+    """Return the items of one message. Each text and image stays a separate part."""
     items: list[Item] = []
+    extras: list[list[Item | None]] = []
     for content in message.contents:
         part = _part(content, message.role)
         if part is None:
             item = _item(content, response_id)
             if item is not None:
                 items.append(item)
+                extras.append([])
         elif items and items[-1]["type"] == "message":
             items[-1]["content"].append(part)
+            extras[-1].append(_extra(content))
         else:
             role = "user" if message.role == "tool" else message.role
             said = {"type": "message", "role": role, "status": "completed", "content": [part]}
             items.append({"id": item_id("message", response_id), **said})
+            extras.append([_extra(content)])
+    for item, extra in zip(items, extras, strict=True):
+        if any(part is not None for part in extra):
+            item[OWN] = {EXTRAS: extra}
     for place, item in enumerate(items):
         own = _about(message) if place == 0 else {"joins": True}
         item[OWN] = {**own, **item.get(OWN, {})}
@@ -56,20 +64,29 @@ def _items(message: Message, response_id: str) -> list[Item]:
 
 
 def _about(message: Message) -> dict[str, Any]:
-    """Return what a message says beside its contents."""
+    """Return the metadata of a message."""
     about = {"message_id": message.message_id, "author_name": message.author_name, "role": message.role}
     properties = {name: value for name, value in message.additional_properties.items() if name != "_attribution"}
     about["properties"] = _plain(properties) if properties else None
     return {name: value for name, value in about.items() if value is not None}
 
 
+def _extra(content: Content) -> Item | None:
+    """Return the data of a content that its part can't represent: citations and `additional_properties`."""
+    if content.type == "text" and not content.annotations and not content.additional_properties:
+        return None
+    extra: Item = {"additional_properties": _plain(content.additional_properties)}
+    if content.annotations:
+        extra["annotations"] = _plain(content.annotations)
+    return extra
+
+
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Convert a value to plain JSON types."""
     return msgspec.json.decode(as_json(value))
 
 
 def _part(content: Content, role: str) -> Item | None:
-    """Return the part of a message that a content makes, if it makes one."""
     if content.type == "text":
         if role == "assistant":
             return {"type": "output_text", "text": content.text or "", "annotations": [], "logprobs": []}
@@ -84,7 +101,7 @@ def _part(content: Content, role: str) -> Item | None:
 
 
 def _item(content: Content, response_id: str) -> Item | None:
-    """Return the item that a content makes by itself; nothing for what is no part of a history."""
+    """Return the separate item for a content, or None if it does not belong in a history."""
     if content.type == "usage":
         return None
     kind, write, exact = _KINDS.get(content.type, ("message", _unnamed, True))
@@ -94,7 +111,7 @@ def _item(content: Content, response_id: str) -> Item | None:
     if kind == "mcp_approval_response":
         body["approval_request_id"] = item_id("mcp_approval_request", response_id, shown_id(content))
     item: Item = {"id": item_id(kind, response_id, asked), "type": kind, **body}
-    if exact:
+    if exact or content.additional_properties:
         item[OWN] = {"contents": [_plain(content.to_dict())]}
     return item
 
@@ -179,7 +196,7 @@ def _image(content: Content) -> Item:
 
 
 def _unnamed(content: Content) -> Item:
-    """Write a content that the service has no item for: others see an empty message, and we the content."""
+    """Write a content without an item type at the service. Other readers see an empty message."""
     return {"role": "assistant", "status": "completed", "content": []}
 
 

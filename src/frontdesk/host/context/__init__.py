@@ -1,1 +1,1 @@
-"""The context that a channel gets."""
+"""The `ChannelContext` of the host."""

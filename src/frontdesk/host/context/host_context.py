@@ -1,44 +1,97 @@
-"""The host's calls for a channel: each is made for a caller, and sees only what is theirs."""
+"""The API of the host for one channel."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from frontdesk.abc.awaited import AwaitedReply
-from frontdesk.abc.channel import AllowsOrigin, SettleAnswers
-from frontdesk.abc.target import TargetInfo
-from frontdesk.approvals.voting import Voter
-from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller
-from frontdesk.data.reply import Reply
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
-from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import FINAL, RunRecord
-from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
-from frontdesk.host.context.command_calls import CommandCalls
-from frontdesk.host.context.file_calls import FileCalls
+from frontdesk.approvals.http_votes import WireVote
+from frontdesk.channel_storage.values import HostCommandState
+from frontdesk.chat.commands import locale_of, names_of, offered, out_of_scope, scope_of
+from frontdesk.errors import KeyReusedError, RunExistsError
+from frontdesk.hooks import call_command
+from frontdesk.host.context.groups import HostApprovals, HostEvents, HostLinks, HostRuns, HostSessions, HostStorage
+from frontdesk.host.context.scope import ScopedCalls
 from frontdesk.host.conversations.context import HostConversations
-from frontdesk.host.parts import Parts
-from frontdesk.host.wire_votes import WireVote, WireVotes
-from frontdesk.kit.chat.texts_en import ENGLISH
-from frontdesk.kit.hooks import show_result
-from frontdesk.kit.http.idempotency import HEADER
-from frontdesk.kit.lineage import continued_by, questions_of
-from frontdesk.sessions.endings import replayed_stream
+from frontdesk.host.wiring import Parts
+from frontdesk.http.idempotency import HEADER
+from frontdesk.interfaces.channel import (
+    AllowsOrigin,
+    ChannelCommand,
+    ChannelCommandContext,
+    ChannelContext,
+    SettleAnswers,
+)
+from frontdesk.interfaces.context import CommandScope
+from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.identity import Caller
+from frontdesk.models.request import AdmittedRequest, ChannelRequest, ChannelSession
+from frontdesk.models.result import HostedRunResult, HostedStreamResult
+from frontdesk.models.run import RunRecord
+from frontdesk.sessions.results import replayed_stream
 
 T = TypeVar("T")
 
-LONGEST_WAIT = 120.0
-"""The seconds for which an answer can be waited for on the wire; until then its conversation hears nothing else."""
-_A_MOMENT = 0.01
-_NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
+POLL_INTERVAL_SECONDS = 0.01
 
 
-class HostContext(CommandCalls, FileCalls):
-    """The `ChannelContext` of one channel."""
+class HostCommands(ScopedCalls):
+    """The commands of one channel, those of linking included."""
+
+    def __init__(self, channel: str, parts: Parts, sessions: HostSessions) -> None:
+        super().__init__(channel, parts)
+        self._sessions = sessions
+        self._commands: dict[str, ChannelCommand] = {}
+        self._by_name: dict[str, ChannelCommand] = {}
+        """The commands by all of their names, in every language."""
+        self._before_link: set[str] = set()
+
+    def add(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
+        """Add commands of this channel. Link commands can be used before an account is linked."""
+        for command in commands:
+            self._commands[command.name] = command
+            self._by_name.update(dict.fromkeys(names_of(command), command))
+        if before_link:
+            self._before_link.update(command.name for command in commands)
+
+    def list(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
+        return offered(self._commands.values(), scope, locale)
+
+    def find(self, name: str) -> ChannelCommand | None:
+        return self._by_name.get(name)
+
+    async def run(self, name: str, context: ChannelCommandContext) -> bool:
+        command = self.find(name)
+        owner = None
+        if command is not None and command.name in self._before_link:
+            await self._not_denied(context.caller)
+        else:
+            owner = (await self._allowed(context.caller)).isolation_key
+        if command is None:
+            return False
+        refusal = out_of_scope(command, scope_of(context.request))
+        if refusal is not None:
+            locale = locale_of(context.request, context.caller.identity)
+            await context.reply(self._parts.texts.say(refusal, locale, name=name))
+            return True
+        await self._equip(context, owner)
+        await call_command(command, context)
+        return True
+
+    async def _equip(self, context: ChannelCommandContext, owner: str | None) -> None:
+        """Give a command its state and the tracked session."""
+        request, parts = context.request, self._parts
+        group = request.conversation_id if request.group else None
+        native_id = context.caller.identity.native_id
+        context.state = HostCommandState(parts.storages, parts.aliases, self.channel, native_id, group)
+        tracks = parts.channels[self.channel].session_family == "host_tracked"
+        if tracks and context.session is None and owner is not None:
+            record = await self._store.sessions.find(await self._sessions.name_for(owner, group))
+            context.session = None if record is None else ChannelSession(session_id=record.session_id)
+
+
+class HostContext(ChannelContext):
+    """The `ChannelContext` of one channel. Its groups are built once."""
 
     def __init__(
         self,
@@ -50,22 +103,22 @@ class HostContext(CommandCalls, FileCalls):
         adopts_ids: bool = False,
         allows_origin: AllowsOrigin | None = None,
     ) -> None:
-        super().__init__(channel, parts)
-        self.conversations = HostConversations(channel, parts)
-        self.target, self.texts = target, parts.texts
-        self._votes = WireVotes(parts)
+        self.channel, self.target, self.texts = channel, target, parts.texts
         self.anonymous_allowed = anonymous_allowed
         self.adopts_ids = adopts_ids
         self.allows_origin = allows_origin
-
-    def new_id(self, prefix: str) -> str:
-        return self._parts.ids.new(prefix)
-
-    def now(self) -> float:
-        return self._parts.clock.now()
+        self._parts = parts
+        runs, sessions = HostRuns(channel, parts), HostSessions(channel, parts)
+        self._runs, self._commands = runs, HostCommands(channel, parts, sessions)
+        self.runs, self.sessions = runs, sessions
+        self.approvals = HostApprovals(channel, parts)
+        self.links = HostLinks(channel, parts)
+        self.events = HostEvents(channel, parts, sessions)
+        self.storage = HostStorage(channel, parts)
+        self.conversations = HostConversations(channel, parts)
 
     async def allow(self, caller: Caller) -> None:
-        await self._allowed(caller)
+        await self._parts.gate.authorize(caller, self.channel)
 
     def run(
         self,
@@ -84,8 +137,8 @@ class HostContext(CommandCalls, FileCalls):
     async def _run_answers(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
     ) -> HostedRunResult[Any]:
-        """Record the answers to questions of others, or go on with the run that has asked."""
-        vote = await self._votes.admit(request, caller)
+        """Record the answers to other people's questions, or resume the run that has asked."""
+        vote = await self._parts.votes.admit(request, caller)
         if vote is not None:
             return await self._voted(vote, caller)
         if request.idempotency_key is not None:
@@ -94,28 +147,29 @@ class HostContext(CommandCalls, FileCalls):
 
     async def _voted(self, vote: WireVote, caller: Caller) -> HostedRunResult[Any]:
         if vote.admitted.request.idempotency_key is None:
-            return await self._votes.record(vote)
-        outcome = await self._once(vote.admitted, lambda _: self._votes.record(vote))
+            return await self._parts.votes.record(vote)
+        outcome = await self._once(vote.admitted, lambda _: self._parts.votes.record(vote))
         return outcome if isinstance(outcome, HostedRunResult) else HostedRunResult(result=outcome.result, run=outcome)
 
     async def _run_once(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
     ) -> HostedRunResult[Any]:
-        """Run the target, or return the result of an earlier request under the same key."""
+        """Run the target, or return the result of an earlier request with the same idempotency key."""
         pipeline = self._parts.pipeline
         outcome = await self._once(await pipeline.admit(request, caller, protocol_request, settle), pipeline.proceed)
         if isinstance(outcome, HostedRunResult):
             return outcome
         ended = outcome if outcome.background else await self._parts.background.followers.ended(outcome)
-        shown = await self._shown(ended, caller)
+        shown = await self._runs.show(ended, caller)
         return HostedRunResult(result=shown.result, run=shown)
 
     async def _once(
         self, admitted: AdmittedRequest, proceed: Callable[[AdmittedRequest], Awaitable[T]]
     ) -> T | RunRecord:
-        """Process a request, or return the run of an earlier one under the same key; refuse another with the key."""
+        """Process a request, or return the run of an earlier one with its key. Reject a different request with the
+        key."""
         while True:
-            run = await self._run(admitted.owner, admitted.run_id)
+            run = await self._runs.find(admitted.owner, admitted.run_id)
             if run is not None and run.request_hash != admitted.request.request_hash:
                 raise KeyReusedError(param=HEADER)
             if run is not None:
@@ -124,7 +178,7 @@ class HostContext(CommandCalls, FileCalls):
                 return await proceed(admitted)
             except RunExistsError:
                 # Another request at the same time is being written, or refused.
-                await asyncio.sleep(_A_MOMENT)
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     async def stream(
         self,
@@ -135,7 +189,7 @@ class HostContext(CommandCalls, FileCalls):
         settle: SettleAnswers | None = None,
     ) -> HostedStreamResult[Any]:
         pipeline = self._parts.pipeline
-        if request.approvals and (vote := await self._votes.admit(request, caller)) is not None:
+        if request.approvals and (vote := await self._parts.votes.admit(request, caller)) is not None:
             return replayed_stream(await self._voted(vote, caller))
         admitted = await pipeline.admit(request, caller, protocol_request, settle)
         if request.idempotency_key is not None:
@@ -147,148 +201,33 @@ class HostContext(CommandCalls, FileCalls):
         if isinstance(outcome, HostedStreamResult):
             return self._live(outcome, caller)
         if outcome.background and outcome.stream:
-            return self._followed(outcome, caller)
-        return self._parts.background.followers.replay(outcome, lambda ended: self._shown(ended, caller))
+            return self._runs.follow_record(outcome, caller)
+        return self._parts.background.followers.replay(outcome, lambda ended: self._runs.show(ended, caller))
 
     def _live(self, stream: HostedStreamResult[Any], caller: Caller) -> HostedStreamResult[Any]:
         if stream.run.status == "queued" and stream.run.stream:
-            return self._followed(stream.run, caller)
+            return self._runs.follow_record(stream.run, caller)
         return stream
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
         hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
-    async def accept(self, item: InboxItem) -> bool:
-        return await self._parts.events.intake.accept(item)
+    def new_id(self, prefix: str) -> str:
+        return self._parts.ids.new(prefix)
 
-    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
-        if not 0 < seconds <= LONGEST_WAIT:
-            raise ValueError(f"seconds must be above 0 and at most {LONGEST_WAIT:g}, not {seconds!r}")
-        return self._parts.events.intake.accept_and_wait(item, seconds)
+    def now(self) -> float:
+        return self._parts.clock.now()
 
-    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
-        await self._parts.events.intake.reply(item, reply, number)
+    def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
+        """Add commands of this channel. Link commands can be used before an account is linked."""
+        self._commands.add(commands, before_link=before_link)
 
-    async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
-        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
-        if record is None:
-            raise NotFoundError("There is no such run.")
-        return await self._shown(record.replace(continued_by=await continued_by(self._store, record)), caller)
+    def commands(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
+        return self._commands.list(scope=scope, locale=locale)
 
-    async def _run(self, owner: str, run_id: str) -> RunRecord | None:
-        active = self._parts.active
-        before = active.get(owner, run_id)
-        if before is not None and self._store.lease_seconds is None:
-            return before.record
-        # If this process stood still, another may have ended a run that is still listed as active here.
-        stored = await self._store.runs.get(owner, run_id)
-        if before is None or (stored is not None and stored.status in FINAL):
-            return stored
-        # A run that has ended here meanwhile is stored by now.
-        return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
+    def find_command(self, name: str) -> ChannelCommand | None:
+        return self._commands.find(name)
 
-    async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
-        """Return the run as this channel shows it: what its response hook hides stays hidden when fetched later."""
-        channel = self._parts.channels.get(self.channel)
-        if channel is None or channel.response_hook is None or record.result is None:
-            return record
-        request = ChannelRequest(
-            channel=self.channel,
-            input=record.input,
-            identity=caller.identity,
-            run_id=record.run_id,
-            stream=record.stream,
-            background=record.background,
-            metadata=record.metadata,
-            attributes=record.details,
-        )
-        recorded = HostedRunResult(result=record.result, run=record)
-        return record.replace(result=(await show_result(channel, recorded, request, caller.identity)).result)
-
-    async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
-        owner = await self._owner(caller)
-        active = self._parts.active.get(owner, run_id)
-        if active is not None and not active.record.background:
-            await self._parts.active.cancel(active)
-        elif active is not None or await self._store.runs.get(owner, run_id) is not None:
-            await self._parts.background.cancel(owner, run_id)
-        record = await self._run(owner, run_id)
-        if record is None:
-            raise NotFoundError("There is no such run.")
-        asked = await questions_of(self._store, record)
-        await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
-        return await self._shown(record, caller)
-
-    async def delete_run(self, caller: Caller, run_id: str) -> None:
-        record = await self.cancel_run(caller, run_id)
-        async with self._store.transaction() as transaction:
-            transaction.delete_run(record.owner, run_id)
-
-    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))
-        if record is None:
-            raise NotFoundError("There is no such run.")
-        if not (record.background and record.stream):
-            raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
-        return self._followed(record, caller)
-
-    def _followed(self, record: RunRecord, caller: Caller) -> HostedStreamResult[Any]:
-        return self._parts.background.followers.stream(record, lambda ended: self._shown(ended, caller))
-
-    async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
-        return await self._store.approvals.pending(await self._owner(caller))
-
-    async def waiting_approvals(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
-        if caller.anonymous:
-            await self._allowed(caller)
-            return WaitingPage()
-        return await self._votes.waiting(await self._voter(caller), after, limit)
-
-    async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
-        if approval is None:
-            raise NotFoundError("There is no such approval.")
-        return approval
-
-    async def may_decide(self, caller: Caller, approval_id: str) -> bool:
-        _, seat = await self._parts.decisions.look(await self._voter(caller), approval_id)
-        return seat is not None
-
-    async def _voter(self, caller: Caller) -> Voter:
-        """Return a caller as one who answers questions, with the claims that were proved of them."""
-        allowed = await self._allowed(caller)
-        return Voter(identity=caller.identity, key=allowed.isolation_key or "", claims=allowed.verified_claims)
-
-    async def decide(
-        self,
-        caller: Caller,
-        approval_id: str,
-        approved: bool,
-        *,
-        digest: str | None = None,
-        reason: str | None = None,
-    ) -> Decision:
-        voter, decisions = await self._voter(caller), self._parts.decisions
-        answer = ApprovalAnswer(approval_id=approval_id, approved=approved, reason=reason)
-        if not voter.key:
-            # An approver who was never here before gets a key with the first vote; nobody else does.
-            question, seat = await decisions.look(voter, approval_id)
-            if question is None or seat is None or caller.anonymous:
-                return Decision(outcome="not_yours")
-            voter = voter.replace(key=await self._parts.gate.issue(caller.identity) or "")
-            if not voter.key:
-                return Decision(outcome="not_yours")
-        new_run_id, wake = self._parts.gate.new_run_id, self._parts.events.intake.wake
-        return await decisions.decide(voter, answer, digest, new_run_id, wake)
-
-    async def vote(self, caller: Caller, approval_id: str, approved: bool) -> Decision | None:
-        # All others are answered behind the gate, where a hook can say who the caller is.
-        if await self._store.approvals.find(approval_id) is None:
-            return None
-        return await self.decide(caller, approval_id, approved)
-
-    async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
-        hooked = self._parts.channels[self.channel].run_hook is not None
-        await self._parts.gate.authorize(caller, self.channel, hooked=hooked)
-        return ChannelRequest(channel=self.channel, operation="approval", approvals=tuple(answers))
+    async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
+        return await self._commands.run(name, context)

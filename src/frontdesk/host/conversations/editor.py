@@ -1,24 +1,61 @@
-"""Changes OpenAI conversations between their turns."""
+"""Edits OpenAI conversations between their turns."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from frontdesk.abc.store import HostStateStore, StateTransaction
+from agent_framework import Message
+
 from frontdesk.clock import Clock
-from frontdesk.data.codec import form_of
-from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.session import ClientCall, Lease, SessionRecord
+from frontdesk.concurrency.offload import run_weighed
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
-from frontdesk.host.conversations.history import pages
+from frontdesk.framework.client_outputs import as_results, in_given_order
+from frontdesk.framework.contents import stamped
+from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.ids import Ids
-from frontdesk.kit.aio.large import run_weighed
-from frontdesk.kit.framework.client_outputs import as_results
-from frontdesk.kit.framework.messages import stamped
-from frontdesk.kit.framework.workflow_requests import REQUEST_INFO
-from frontdesk.kit.openai.items import Items, read_added
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.interfaces.store_sessions import Charge
+from frontdesk.models.conversation import Conversation, ConversationItem
+from frontdesk.models.session import ClientCall, Lease, SessionRecord
+from frontdesk.openai.items import Items, read_added, to_messages
+from frontdesk.serialization.codec import form_of
 from frontdesk.sessions.items import find_conversation, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
+
+_PAGE = 500
+
+
+async def pages(
+    store: HostStateStore, owner: str, conversation_id: str, charge: Charge | None = None
+) -> AsyncGenerator[Sequence[ConversationItem]]:
+    """Yield all items of a conversation in pages, oldest first. `charge` accounts for all of them before the first
+    page."""
+    after = 0
+    # Until a page is empty: one is shorter where a record could not be read and was set aside.
+    while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE, charge=charge):
+        yield page
+        after, charge = page[-1].number, None
+        if len(page) == _PAGE:
+            # A store in memory never waits.
+            await asyncio.sleep(0)
+
+
+async def rebuild_history(
+    store: HostStateStore, owner: str, conversation_id: str, charge: Charge | None = None
+) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
+    """Return the history built from the items of a conversation, and the calls that wait for an output."""
+    bodies = [item.body async for page in pages(store, owner, conversation_id, charge) for item in page]
+    return await run_weighed(bodies, _read_bodies, bodies, conversation_id)
+
+
+def _read_bodies(
+    bodies: Sequence[Mapping[str, Any]], conversation_id: str
+) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
+    messages, calls = to_messages(bodies)
+    hosting = {"conversation_id": conversation_id}
+    waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
+    return [stamped(message, hosting) for message in messages], waiting
 
 
 class ConversationEditor:
@@ -31,7 +68,6 @@ class ConversationEditor:
         self._clock = clock
 
     async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
-        """Store a new conversation with its first items."""
         await check_first([item.body for item in items])
         items = await prepared_items(items)
         async with self._store.transaction() as transaction:
@@ -41,7 +77,7 @@ class ConversationEditor:
     async def add(
         self, conversation: Conversation, items: Sequence[ConversationItem], hosting: Mapping[str, Any]
     ) -> None:
-        """Add items at the end; `hosting` says where they came from."""
+        """Append items. `hosting` is their origin."""
         added = await _read([item.body for item in items])
         items = await prepared_items(items)
         async with self._turns.held(conversation.session_id) as lease:
@@ -66,7 +102,7 @@ class ConversationEditor:
         added: Items,
         hosting: Mapping[str, Any],
     ) -> None:
-        unstamped = (*as_results(added.outputs), *added.messages)
+        unstamped = in_given_order(as_results(added.outputs), added.messages, added.outputs)
         messages = [stamped(message, hosting, self._ids.new("msg")) for message in unstamped]
         answered = {output.call_id for output in added.outputs}
         waiting = [call for call in session.client_calls if call.call_id not in answered]
@@ -84,7 +120,7 @@ class ConversationEditor:
         transaction.append_history(session.session_id, messages)
 
     async def _calls(self, conversation: Conversation) -> dict[str, bool]:
-        """Return the calls of a conversation, and whether each has its output."""
+        """Return the calls of a conversation, with True for those that have an output."""
         calls: dict[str, bool] = {}
         async for page in pages(self._store, conversation.owner, conversation.conversation_id):
             for item in page:
@@ -94,7 +130,7 @@ class ConversationEditor:
         return calls
 
     async def remove(self, conversation: Conversation, item_id: str) -> None:
-        """Delete an item; from then on the target gets only what is left."""
+        """Delete an item. From then on the target receives only the remaining ones."""
         owner, session_id = conversation.owner, conversation.session_id
         async with self._turns.held(session_id) as lease:
             await find_conversation(self._store, owner, conversation.conversation_id)
@@ -111,7 +147,7 @@ class ConversationEditor:
                     transaction.save_session(untold, lease)
 
     async def _need_rest(self, session: SessionRecord) -> None:
-        """Refuse while the target waits for an answer: what it asked about must not change before it comes."""
+        """Reject edits while the target waits for an answer: the subject of its question must not change."""
         asked = any(call.name == REQUEST_INFO for call in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
         if asked or any(question.waits for question in questions):
@@ -119,7 +155,6 @@ class ConversationEditor:
 
 
 async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse items with which no conversation can begin."""
     _need_calls(await _read(items), {})
 
 
@@ -138,7 +173,7 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
-    """Refuse a call that the conversation has already, and an output for a call that does not wait."""
+    """Reject a call that the conversation already has, and an output without a pending call."""
     again = sorted(set(added.calls) & set(known))
     if again:
         raise InvalidRequestError(f"The conversation has a call {again[0]} of its own.", param="items")

@@ -1,1 +1,1 @@
-"""Linking in chats."""
+"""Link commands in chats."""

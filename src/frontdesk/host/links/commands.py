@@ -1,25 +1,24 @@
-"""The commands of linking, which the host adds to message channels when it has a linker."""
+"""The link commands, which the host adds to message channels if it has a linker."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from frontdesk.abc.channel import Channel, ChannelCommand, ChannelCommandContext
-from frontdesk.data.link import LinkChallenge, LinkRecord
-from frontdesk.data.reply import Reply
+from frontdesk.chat.commands import locale_of, names_of
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.chat.i18n.wording import Wording, person_phrase
+from frontdesk.delivery.proactive import DirectNotifier
 from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyRequestsError
-from frontdesk.host.context.link_calls import LinkCalls
-from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.links.names import command_name
-from frontdesk.kit.chat.commands import locale_of, names_of
-from frontdesk.kit.chat.people import person_phrase
-from frontdesk.kit.chat.texts import Texts
-from frontdesk.kit.chat.wording import Wording
+from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelCommandContext
+from frontdesk.interfaces.context_groups import LinksContext
+from frontdesk.models.link import LinkChallenge, LinkRecord
+from frontdesk.models.reply import Reply
 
 
 def link_commands(
-    channel: Channel, calls: LinkCalls, notifier: DirectNotifier, texts: Texts
+    channel: Channel, calls: LinksContext, notifier: DirectNotifier, texts: Texts
 ) -> Sequence[ChannelCommand]:
-    """Return the commands, by the names that they have on this channel."""
+    """Return the link commands, by their names on this channel."""
     commands = _Commands(calls, notifier, texts)
     handlers = {"link": commands.link, "connect": commands.link, "unlink": commands.unlink, "whoami": commands.whoami}
     return [
@@ -38,7 +37,7 @@ def link_commands(
 
 
 def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
-    """Refuse a channel that has a command of one of these names already."""
+    """Reject a channel that already has a command with one of these names."""
     names = {name for command in own for name in names_of(command)}
     wrong = [
         f"channel {channel!r}: it has a command {command.name!r} of its own; "
@@ -51,7 +50,7 @@ def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[
 
 
 class _Commands:
-    def __init__(self, calls: LinkCalls, notifier: DirectNotifier, texts: Texts) -> None:
+    def __init__(self, calls: LinksContext, notifier: DirectNotifier, texts: Texts) -> None:
         self._calls = calls
         self._notifier = notifier
         self._texts = texts
@@ -68,7 +67,7 @@ class _Commands:
     async def _answer(
         self, context: ChannelCommandContext, act: Callable[[ChannelCommandContext], Awaitable[str]]
     ) -> None:
-        """Answer one person alone: in a group through their direct chat, or not at all if there is none."""
+        """Answer one person privately: in a group through their direct chat, or not at all if there is none."""
         who = context.caller.identity
         if not context.request.group:
             return await context.reply(await self._outcome(act, context))
@@ -86,8 +85,8 @@ class _Commands:
         text = context.request.input
         proof = text.strip() if isinstance(text, str) else ""
         if not proof:
-            return _shown(await self._calls.begin_link(context.caller))
-        ended = await self._calls.complete_link(context.caller, proof)
+            return _shown(await self._calls.begin(context.caller))
+        ended = await self._calls.complete(context.caller, proof)
         if isinstance(ended, LinkRecord):
             return self._say(context, "link.linked")
         return self._say(context, "link.given_up") if ended is None else _shown(ended)

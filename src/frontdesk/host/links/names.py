@@ -1,8 +1,8 @@
-"""Names the commands of linking on each channel. Pure."""
+"""The names of the link commands on each channel. Pure."""
 
 import re
 
-from frontdesk.abc.channel import Channel
+from frontdesk.interfaces.channel import Channel
 
 WORDS = ("link", "connect", "unlink", "whoami")
 """The commands, each described by a text of its own."""
@@ -10,17 +10,24 @@ _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 
 
 def command_name(channel: Channel, word: str) -> str | None:
-    """Return the name of a command of linking on a channel; `None` if it is hidden there."""
-    if channel.session_family != "host_tracked":
+    """Return the name of a link command on a channel, or None if it is hidden there."""
+    if not _has_commands(channel):
         return None
     return channel.link_commands.get(word, word)
 
 
+def _has_commands(channel: Channel) -> bool:
+    return channel.session_family == "host_tracked" or channel.links_by_text
+
+
 def command_findings(channel: Channel, *, linker: bool) -> list[str]:
-    """List what is wrong with the names that a channel gives them, a line each."""
+    """Return the validation findings for a channel's names of the link commands, one line each."""
     given = channel.link_commands
-    if given and (not linker or channel.session_family != "host_tracked"):
-        return ["link_commands has no effect: only message channels of a host with a linker= have these commands"]
+    if given and (not linker or not _has_commands(channel)):
+        return [
+            "link_commands has no effect: only message channels and Invocations have these commands, on a host with "
+            "a linker="
+        ]
     wrong = [f"link_commands: {word!r} is none of {', '.join(WORDS)}" for word in given if word not in WORDS]
     wrong += [
         f"link_commands: {name!r} is no name of a command"

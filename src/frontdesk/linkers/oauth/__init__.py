@@ -1,4 +1,4 @@
-"""Links by signing in: at Microsoft Entra, Google, GitHub, or any OpenID Connect issuer."""
+"""Links accounts by OAuth sign-in: Microsoft Entra, Google, GitHub, or any OpenID Connect issuer."""
 
 from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
 from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc

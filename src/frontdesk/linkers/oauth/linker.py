@@ -1,4 +1,4 @@
-"""`OAuthIdentityLinker`: a person signs in at a provider, and is then known by that account on every channel."""
+"""`OAuthIdentityLinker`: links accounts by sign-in at a provider, across all channels."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,20 +9,29 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from frontdesk.abc.linker import LinkDesk
+from frontdesk.asgi.messages import whole_seconds
+from frontdesk.auth.oidc import ProviderHttp, need, provider_url
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import LinkRefusedError, RequestError
-from frontdesk.kit.auth.oidc import need
-from frontdesk.kit.auth.provider import ProviderHttp, provider_url
-from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.http.asgi import whole_seconds
-from frontdesk.linkers.oauth.ceremony import Ceremony, Proved, StoppedError, cookie_name
-from frontdesk.linkers.oauth.client import CodeClient
-from frontdesk.linkers.oauth.pages import HEADERS, Page, confirm_page, done_page, leaving_page, message_page, start_page
-from frontdesk.linkers.oauth.provider import Provider, subject_of
+from frontdesk.interfaces.linker import LinkDesk, ReadsClaims, SupportsLinkReturn, SupportsLinkRoutes
+from frontdesk.linkers.oauth.ceremony import (
+    HEADERS,
+    Ceremony,
+    Page,
+    Proved,
+    StoppedError,
+    confirm_page,
+    cookie_name,
+    done_page,
+    leaving_page,
+    message_page,
+    start_page,
+)
+from frontdesk.linkers.oauth.provider import CodeClient, Provider, subject_of
 from frontdesk.loggers import access as log
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.link import LinkChallenge, LinkRecord
+from frontdesk.secret import Secret
 
 LONGEST_QUERY: Final = 8192
 _MOST_PARAMETERS = 20
@@ -32,11 +41,11 @@ _PAGE = re.compile(r"/(?![/\\])[\w\-./~%]{0,500}", re.ASCII)
 Handler = Callable[[Request], Awaitable[Page]]
 
 
-class OAuthIdentityLinker:
-    """Links by signing in at a provider: `Entra`, `Google`, `GitHub` or any `Oidc` issuer.
+class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
+    """Links identities by sign-in at a provider: `Entra`, `Google`, `GitHub` or any `Oidc` issuer.
 
-    `public_url` is where browsers reach this host; at the provider, `public_url` and `path` and `/callback` must be
-    registered as the redirect URI. Without `client_secret` the host is a public client.
+    `public_url` is the URL of this host for browsers. Register `public_url` + `path` + `/callback` at the provider as
+    the redirect URI. Without `client_secret` the host is a public client.
     """
 
     gives_claims = True
@@ -158,7 +167,6 @@ class OAuthIdentityLinker:
         )
 
     def _ended(self, proved: Proved, page: Page) -> Page:
-        """Forget the browser, and send it back to the page where the person began, if they began on one."""
         cookie = {"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)}
         if not proved.return_to:
             return Page(page.body, headers=cookie)
@@ -179,8 +187,6 @@ class OAuthIdentityLinker:
 
 
 def _route(path: str, **methods: Handler) -> Route:
-    """Return a route that answers with the page of a step, or with its error."""
-
     async def endpoint(request: Request) -> Response:
         handler = methods.get(request.method)
         if handler is None:
@@ -200,7 +206,7 @@ def _route(path: str, **methods: Handler) -> Route:
 
 
 def _refusal(error: RequestError) -> Page:
-    """Return the page of an error; the reason why a token was refused is only logged."""
+    """Return the page of an error. The reason why a token was rejected is only logged."""
     log.info("a link was refused: %s (%s)", error.code, error.message)
     if error.status == 401:
         return message_page("The sign-in did not work", "It could not be proved who you are. Ask for a new link.", 403)

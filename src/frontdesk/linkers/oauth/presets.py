@@ -1,4 +1,4 @@
-"""The providers: Microsoft Entra, Google, GitHub, and every OpenID Connect issuer."""
+"""The OAuth providers: Microsoft Entra, Google, GitHub, and any OpenID Connect issuer."""
 
 import hmac
 import re
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+from frontdesk.auth.bearer import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
+from frontdesk.auth.oidc import Issuer, ProviderHttp, provider_url, unavailable
 from frontdesk.clock import Clock
-from frontdesk.kit.auth.oidc import Issuer
-from frontdesk.kit.auth.provider import ProviderHttp, provider_url, unavailable
-from frontdesk.kit.auth.tokens import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
 from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, kept, label
 
 _TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -25,8 +24,8 @@ _OK = 200
 class Oidc:
     """Any OpenID Connect issuer, such as `Oidc("https://login.example.com")`.
 
-    `claims` are those that a link keeps. With `userinfo=True` they are looked for at that endpoint too, because some
-    issuers keep their ID tokens small.
+    `claims` lists the claims that a link stores. With `userinfo=True` they are also read from the userinfo endpoint,
+    because some issuers keep their ID tokens small.
     """
 
     def __init__(
@@ -60,7 +59,6 @@ class Oidc:
         self._asked = Issuer(self._issuer, http=http, clock=clock, url=self._discovery_url)
 
     def _issuers(self) -> tuple[str, ...]:
-        """Return the names that the issuer may have in a token."""
         return (self._issuer,)
 
     async def endpoints(self) -> Endpoints:
@@ -117,7 +115,7 @@ class Oidc:
 
 
 class Google(Oidc):
-    """Google accounts; with `domains`, only those of these Workspace domains."""
+    """Google accounts. With `domains`, only accounts of these Workspace domains."""
 
     def __init__(
         self,
@@ -140,10 +138,10 @@ class Google(Oidc):
 
 
 class Entra(Oidc):
-    """Microsoft Entra accounts of the tenants that are listed, by their ids, and of no other.
+    """Microsoft Entra accounts of the listed tenant ids only.
 
-    An account is known by its tenant and its object id. Addresses are not looked at: in Entra, a tenant's administrator
-    can set them to anything.
+    An account is identified by its tenant and its object id. Email addresses are ignored, because a tenant's
+    administrator can set them to any value.
     """
 
     def __init__(
@@ -178,9 +176,9 @@ class Entra(Oidc):
 
 
 class GitHub:
-    """GitHub accounts, by their number: names can be given up and taken by somebody else.
+    """GitHub accounts, identified by number, because names can be released and taken by somebody else.
 
-    GitHub speaks OAuth only: it is asked over TLS who the token is for, and there is no token to check.
+    GitHub supports OAuth only. There is no ID token to verify, so the owner of the token is requested over TLS.
     """
 
     title = "GitHub"
@@ -232,5 +230,5 @@ class GitHub:
 
 
 def is_name(value: object) -> bool:
-    """Tell whether a subject is a text that can be stored and logged."""
+    """Return True if a subject is a string that can be stored and logged."""
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_SUBJECT and value.isprintable() and bool(value.strip())

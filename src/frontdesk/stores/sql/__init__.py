@@ -1,1 +1,1 @@
-"""The state store on SQL: SQLite for one machine, Postgres for many, from one schema."""
+"""The state store on SQL: SQLite for one machine, Postgres for many, with one schema."""

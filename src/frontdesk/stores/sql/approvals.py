@@ -1,15 +1,16 @@
-"""The drawers of approvals and of the audit log, and the statements that write them."""
+"""Approvals and the audit log in SQL: queries and write statements."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
-from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
-from frontdesk.data.codec import encode
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
-from frontdesk.stores.sql.engine import Engine
+from frontdesk.interfaces.storage.pages import count_fitting
+from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
+from frontdesk.serialization.codec import encode
+from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import as_bytes, key, text
-from frontdesk.stores.sql.writes import Do
+from frontdesk.stores.sql.writes import Do, Engine
 
 _STATUSES: tuple[str, ...] = get_args(ApprovalStatus)
 _COLUMNS = "number, owner, approval_id, status, decided_at, reason, attempt, begun, voted, escalated, resumed_by, data"
@@ -22,29 +23,39 @@ _ASKED_AS = (
     f"UNION ALL {_QUESTION} AND approval_id = ? AND target_request_id IS NULL ORDER BY number"
 )
 _SHARED = f"SELECT {_COLUMNS} FROM approvals WHERE approval_id = ? AND shared = 1"
+# Without `likely`, SQLite reads every pending row by the index on the status, and sorts them.
 _TO_ESCALATE = (
-    f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND escalated = 0 AND escalate_at <= ? "
+    f"SELECT {_COLUMNS} FROM approvals WHERE {{likely}}(status = 'pending') AND escalated = 0 AND escalate_at <= ? "
     "ORDER BY escalate_at LIMIT ?"
 )
-_EXPIRED = f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
+_EXPIRED = (
+    f"SELECT {_COLUMNS} FROM approvals WHERE {{likely}}(status = 'pending') AND expires_at <= ? "
+    "ORDER BY expires_at LIMIT ?"
+)
 
-# Those of the approvers first: the questions of everybody else are not looked at.
+# Those of the approvers and of the owner first: the questions of everybody else are not looked at.
 _WAITING_FOR = (
-    f"SELECT {', '.join(f'asked.{column}' for column in _COLUMNS.split(', '))} FROM "
-    "(SELECT DISTINCT owner, approval_id FROM approval_approvers WHERE approver IN ({marks})) waiting "
-    "CROSS JOIN approvals asked "
+    "SELECT {columns} FROM ({sources}) waiting CROSS JOIN approvals asked "
     "WHERE asked.owner = waiting.owner AND asked.approval_id = waiting.approval_id AND asked.status = 'pending' "
-    "AND asked.number > COALESCE((SELECT MAX(seen.number) FROM approvals seen WHERE seen.approval_id = ?), 0) "
-    "ORDER BY asked.number LIMIT ?"
+    "AND asked.number > {seen} ORDER BY asked.number LIMIT ?"
+)
+_ASKED = ", ".join(f"asked.{column}" for column in _COLUMNS.split(", "))
+_LENGTHS = "asked.number, LENGTH(asked.data)"
+_SEEN = "COALESCE((SELECT MAX(seen.number) FROM approvals seen WHERE seen.approval_id = ?), 0)"
+_OF_APPROVERS = "SELECT owner, approval_id FROM approval_approvers WHERE approver IN ({marks})"
+# By the plain number SQLite would read the decided ones too, in their order, and not the index of the pending ones.
+_OF_OWNER = (
+    "SELECT owner, approval_id FROM (SELECT owner, approval_id FROM approvals "
+    f"WHERE owner = ? AND status = 'pending' AND number > {_SEEN} ORDER BY number + 0 LIMIT ?) own"
 )
 
 
 class SqlApprovals:
-    """Approvals that wait for a human."""
-
-    def __init__(self, engine: Engine, records: Records) -> None:
+    def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
+        self._expired_sql = _EXPIRED.format(likely=lease_sql.likely)
+        self._to_escalate_sql = _TO_ESCALATE.format(likely=lease_sql.likely)
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
         approvals = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
@@ -65,19 +76,42 @@ class SqlApprovals:
         return await self._read(_ASKED_AS, (*place, *place))
 
     async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
-        return await self._read(_EXPIRED, (now, limit))
+        return await self._read(self._expired_sql, (now, limit))
 
     async def to_escalate(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
-        return await self._read(_TO_ESCALATE, (now, limit))
+        return await self._read(self._to_escalate_sql, (now, limit))
 
     async def waiting_for(
-        self, approvers: Sequence[str], *, after: str | None = None, limit: int = 100
+        self,
+        approvers: Sequence[str],
+        *,
+        owner: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        max_bytes: int | None = None,
     ) -> Sequence[PendingApproval]:
-        if not approvers:
+        sources: list[str] = []
+        values: list[Any] = []
+        if approvers:
+            sources.append(_OF_APPROVERS.format(marks=", ".join("?" * len(approvers))))
+            values += map(key, approvers)
+        if owner is not None:
+            sources.append(_OF_OWNER)
+            values += [key(owner), key(after or ""), limit]
+        if not sources:
             return ()
-        marks, names = ", ".join("?" * len(approvers)), tuple(map(key, approvers))
-        values = (*names, key(after or ""), limit)
-        return await self._read(_WAITING_FOR.format(marks=marks), values)
+        # A question may name several of the approvers.
+        together = (
+            " UNION ".join(sources)
+            if len(sources) > 1
+            else f"SELECT DISTINCT owner, approval_id FROM ({sources[0]}) one"
+        )
+        values.append(key(after or ""))
+        if max_bytes is not None:
+            lengths = _WAITING_FOR.format(columns=_LENGTHS, sources=together, seen=_SEEN)
+            rows = await self._engine.read(lengths, (*values, limit))
+            limit = count_fitting([length for _, length in rows], max_bytes)
+        return await self._read(_WAITING_FOR.format(columns=_ASKED, sources=together, seen=_SEEN), (*values, limit))
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return await self._about("approval_votes", ("voter",), owner, approval_id)
@@ -110,8 +144,6 @@ class SqlApprovals:
 
 
 class SqlAudit:
-    """The audit log."""
-
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
@@ -129,7 +161,7 @@ class SqlAudit:
 
 
 def added(approval: PendingApproval) -> Do:
-    """Insert a question whose id is new."""
+    """Insert an approval with a new id."""
     target_id = None if approval.target_request_id is None else key(approval.target_request_id)
     names = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
     asked, terms = (key(approval.run_id), target_id), approval.terms
@@ -146,7 +178,7 @@ def added(approval: PendingApproval) -> Do:
 
 
 def awaited(approval: PendingApproval) -> Iterator[Do]:
-    """Insert those who may answer a question, by whom it is found."""
+    """Insert the approvers, by whom an approval is looked up."""
     names = (key(approval.owner), key(approval.approval_id))
     for approver in () if approval.terms is None else approval.terms.keys:
         yield Do(
@@ -157,7 +189,7 @@ def awaited(approval: PendingApproval) -> Iterator[Do]:
 
 
 def closed(owner: str, approval_id: str) -> Do:
-    """Drop those who could answer a question that is decided."""
+    """Delete the approvers of a decided approval."""
     place = (key(owner), key(approval_id))
     return Do("DELETE FROM approval_approvers WHERE owner = ? AND approval_id = ?", place)
 
@@ -172,7 +204,7 @@ def decided(
     first: bool,
     resumed_by: str | None = None,
 ) -> Do:
-    """Record a decision, unless there is another one, or any if it has to be the first."""
+    """Record a decision, unless another one exists. With `first`, unless any exists."""
     decision = (status, at, as_bytes(reason), attempt, int(attempt is None), resumed_by)
     values = (*decision, key(owner), key(approval_id))
     free = "status = 'pending'" if first else "(status = 'pending' OR (status = ? AND begun = 0))"
@@ -181,7 +213,7 @@ def decided(
 
 
 def counted(owner: str, approval_id: str, seen: int) -> Do:
-    """Count a vote, if the question has the number of them that was seen."""
+    """Count a vote, if the approval has exactly the `seen` number of votes."""
     return Do(
         "UPDATE approvals SET voted = voted + 1 "
         "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND voted = ?",
@@ -191,7 +223,6 @@ def counted(owner: str, approval_id: str, seen: int) -> Do:
 
 
 def escalated(owner: str, approval_id: str) -> Do:
-    """Note that others are asked."""
     return Do(
         "UPDATE approvals SET escalated = 1 "
         "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND escalated = 0",
@@ -201,20 +232,18 @@ def escalated(owner: str, approval_id: str) -> Do:
 
 
 def begun(owner: str, approval_id: str, attempt: str) -> Do:
-    """Make the decision of an attempt final."""
     place = (key(owner), key(approval_id), attempt)
     return Do(f"UPDATE approvals SET begun = 1 {_OF_ATTEMPT}", place, LostAnswerError())
 
 
 def released(owner: str, approval_id: str, attempt: str) -> Do:
-    """Let the decision of an attempt be made again."""
     # Without its name, a write of the attempt that arrives later changes nothing.
     place = (key(owner), key(approval_id), attempt)
     return Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place)
 
 
 def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
-    """Decide the questions that wait for an owner as cancelled, with a line in the audit log for each."""
+    """Cancel an owner's pending approvals, with one audit line each."""
     for waits in ("status = 'pending'", "begun = 0"):
         yield Do(f"{_AUDIT_CANCELLED} AND {waits} ORDER BY number", (at, as_bytes(reason), key(owner)))
         yield Do(f"{_CANCELLED} AND {waits}", (at, as_bytes(reason), key(owner)))
@@ -222,7 +251,6 @@ def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
 
 
 def voted(vote: ApprovalVote) -> Do:
-    """Insert a vote, or replace that of the same voter."""
     return Do(
         "INSERT INTO approval_votes (owner, approval_id, voter, at, data) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (owner, approval_id, voter) DO UPDATE SET at = excluded.at, data = excluded.data",
@@ -231,7 +259,6 @@ def voted(vote: ApprovalVote) -> Do:
 
 
 def placed(place: ApprovalPlace) -> Do:
-    """Insert a place that is new."""
     names = (key(place.owner), key(place.approval_id), key(place.channel), key(place.place), key(place.handle))
     return Do(
         "INSERT INTO approval_places (owner, approval_id, channel, place, handle, at, data) "
@@ -241,7 +268,6 @@ def placed(place: ApprovalPlace) -> Do:
 
 
 def audited(line: AuditLine) -> Do:
-    """Add a line to the audit log."""
     names = (key(line.owner), key(line.subject), line.action, key(line.by))
     return Do(f"{_AUDIT} VALUES (?, ?, ?, ?, ?, ?)", (line.at, *names, as_bytes(line.reason)))
 

@@ -1,19 +1,17 @@
-"""The drawer of background runs, and the statements that write them."""
+"""Background runs in SQL: queries and write statements."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
-from frontdesk.data.background import BackgroundRun
-from frontdesk.data.codec import decode, encode
-from frontdesk.data.run import RunEvent, RunFailure, RunRecord
 from frontdesk.errors import LostRunError, RunExistsError, TooManyRequestsError, UnreadableRecordError
-from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.models.run import BackgroundRun, RunEvent, RunFailure, RunRecord
+from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.shared_leases import NOW
 from frontdesk.stores.sql.tables import key
-from frontdesk.stores.sql.writes import Do
+from frontdesk.stores.sql.writes import Do, Engine, Rows
 
 CHANNEL = "frontdesk"
 """The channel of NOTIFY on which the processes of a Postgres database announce their writes."""
@@ -29,7 +27,7 @@ _JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoi
 
 
 class LeaseSql(NamedTuple):
-    """The SQL of leases, which differs between one process and many."""
+    """The SQL of leases, which differs between one process and several."""
 
     until: str
     free: str
@@ -38,6 +36,8 @@ class LeaseSql(NamedTuple):
     share: str
     """The lock on a row that a write depends on until the transaction ends, so that the run can't end meanwhile."""
     notifies: bool
+    likely: str = ""
+    """The SQL function that marks a condition as true of most rows; empty where the database has statistics."""
 
     def notices(self, kind: str, run_id: str = "") -> list[Do]:
         """Notify the other processes when the transaction commits."""
@@ -46,19 +46,17 @@ class LeaseSql(NamedTuple):
         return [Do("SELECT pg_notify(?, ?)", (CHANNEL, f"{kind} {shown}"))] if self.notifies else []
 
 
-LOCAL = LeaseSql("0", "holder <> ?", "", "", False)
+LOCAL = LeaseSql("0", "holder <> ?", "", "", False, "likely")
 """Leases of one process: runs of an earlier holder are free."""
 
 
 def shared(seconds: float) -> LeaseSql:
-    """Return the SQL of leases of many processes: a run is free when its lease has expired."""
+    """Return the SQL of leases for several processes. A run is free when its lease has expired."""
     free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
     return LeaseSql(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
 
 
 class SqlBackground:
-    """Runs in the background that have not ended."""
-
     def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
@@ -108,7 +106,7 @@ class SqlBackground:
         return sorted(rows[0], key=lambda row: row[2])
 
     async def _leave(self, row: Sequence[Any]) -> None:
-        """Release a run to a process that can read it, and don't claim it again."""
+        """Release a run to a process that can read it, and do not claim it again."""
         run_id, owner, number, _, fence, *_ = row
         self._left.add(number)
         await self._engine.write([Do(_UNCLAIMED, (run_id, owner, fence)), *self._lease_sql.notices("work")])
@@ -141,7 +139,6 @@ class SqlBackground:
         return jobs
 
     async def _fail(self, run_id: str, owner: str) -> None:
-        """Fail a run whose job can't be read."""
         place = (run_id, owner)
         rows = await self._engine.read("SELECT data FROM runs WHERE run_id = ? AND owner = ?", place)
         where = ("runs", ("run_id", "owner"), place)
@@ -156,7 +153,7 @@ class SqlBackground:
 def queued(
     record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], lease_sql: LeaseSql
 ) -> Iterator[Do]:
-    """Insert a new run and its job; `most` is how many may wait, and how many one owner may have."""
+    """Insert a new run and its job. `most` has the limits of waiting runs in total and per owner."""
     place = (key(record.run_id), key(record.owner))
     yield Do(
         "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, 'background', NULL, ?) "
@@ -182,7 +179,6 @@ def queued(
 
 
 def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Save the progress of a run."""
     ref = None if job.checkpoint is None else encode(job.checkpoint)
     until = lease_sql.until if job.holder else "0"
     yield Do(
@@ -196,20 +192,18 @@ def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
 
 
 def cancelled(owner: str, run_id: str, fence: int | None, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Request the cancellation of a run."""
     asked, place = "UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner))
     yield Do(asked, place) if fence is None else Do(f"{asked} AND fence = ?", (*place, fence), LostRunError())
     yield from lease_sql.notices("cancel", run_id)
 
 
 def ended(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Delete the job of a run that has ended."""
     yield Do("DELETE FROM background WHERE run_id = ? AND owner = ? AND fence = ?", _place(job), LostRunError())
     yield from lease_sql.notices("run", job.admitted.run_id)
 
 
 def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Add events to a run; those of a run that was deleted meanwhile are dropped."""
+    """Add events to a run. Events of a run that was deleted meanwhile are dropped."""
     for (run_id, owner), of_run in groupby(events, lambda event: (event.run_id, event.owner)):
         for batch in batched(of_run):
             values = [value for event in batch for value in (event.number, event.data)]
@@ -222,7 +216,7 @@ def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: Lea
 
 
 def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
-    """Yield batches of as many events as one statement takes."""
+    """Yield batches of at most one statement's size."""
     left = iter(events)
     while batch := list(islice(left, _MOST_EVENTS)):
         yield batch
@@ -246,5 +240,4 @@ def _place(job: BackgroundRun) -> tuple[Any, ...]:
 
 
 def _fixed_part(job: BackgroundRun) -> BackgroundRun:
-    """Return the part of a job that never changes; the rest is in columns."""
     return BackgroundRun(admitted=job.admitted, on_interrupt=job.on_interrupt, session_id=job.session_id)

@@ -1,23 +1,222 @@
-"""The drawer of files, and the way of large data between records and files.
+"""Files in SQL, and the extraction of large data from records into files.
 
-A file is written before the transaction that uses it, in chunks that are transactions of their own, so that no large
-one holds up the others. Its row says first that it is not complete, and says otherwise in the transaction that uses
-it. What a crash leaves between the two is dropped when it is old.
+A file is written before the transaction that uses it, in chunks with a transaction each, so that no large transaction
+blocks others. Its row is marked as incomplete until the transaction that uses it. Files that a crash leaves incomplete
+are dropped when they are old.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import msgspec
+
 from frontdesk.clock import Clock
-from frontdesk.data.file import FileLimits, StoredFile, file_id_of
-from frontdesk.errors import FilesFullError, FileTooLargeError
-from frontdesk.kit.aio.large import off_loop, run_sized
+from frontdesk.concurrency.offload import off_loop, run_sized
+from frontdesk.errors import FilesFullError, FileTooLargeError, UnreadableRecordError, VisitorFilesFullError
 from frontdesk.loggers import store as log
+from frontdesk.models.file import SCHEME, FileLimits, StoredFile, file_id_of
+from frontdesk.serialization.codec import VERSION
 from frontdesk.stores.sql import tables
-from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.file_references import Detached, attach, detach, files_in, has_files, may_have_files
 from frontdesk.stores.sql.tables import as_bytes, key
-from frontdesk.stores.sql.writes import Do, Fence, Op, Put, Row
+from frontdesk.stores.sql.writes import Do, Engine, Fence, Op, Put, Row
+
+LEAST = 8 * 1024
+"""The number of characters of base64 from which on data is kept as a file."""
+WITH_FILES = 2
+"""The format version of a record with files."""
+_START, _SIGN, _QUOTE = b'"data:', b";base64,", b'"'
+_PLAIN_HEAD = f'{{"v":{VERSION},"data":'.encode()
+_HEAD = f'{{"v":{WITH_FILES},"files":'.encode()
+_LONGEST_TYPE = 255
+_TYPE = rb"[!#-\[\]-~]{0,%d}+" % _LONGEST_TYPE
+_MEDIA_TYPE = re.compile(_TYPE)
+_REFERENCE = re.compile(rb'"%b([0-9a-f]{64});(%b)"' % (SCHEME.encode(), _TYPE))
+# The interpreter is held during a call of the C library, and the event loop must get its turn in between.
+_SLICE = 3 * 4 * 64 * 1024
+
+
+class Detached(NamedTuple):
+    """A record without its large data, and the files by id: media type and bytes."""
+
+    data: bytes
+    files: Mapping[str, tuple[str, bytes]]
+
+
+def may_have_files(data: bytes) -> bool:
+    """Return True if a record may contain large data. Nearly always False, at the cost of one comparison."""
+    return len(data) > LEAST and _SIGN in data
+
+
+def detach(data: bytes, owner: str, longest: int) -> Detached:
+    """Replace large data in a record by references. Data over `longest` bytes stays."""
+    files: dict[str, tuple[str, bytes]] = {}
+    pieces: list[bytes] = []
+    if not data.startswith(_PLAIN_HEAD):
+        return Detached(data, files)
+    done = at = len(_PLAIN_HEAD)
+    while (at := data.find(_START, at)) >= 0:
+        end = data.find(_QUOTE, at + len(_START))
+        found = None if end < 0 else _content(data, at + len(_START), end, longest)
+        if found is not None:
+            media_type, content = found
+            file_id = file_id_of(owner, content)
+            files[file_id] = (media_type.decode("ascii"), content)
+            pieces += [data[done:at], b'"%b%b;%b' % (SCHEME.encode(), file_id.encode(), media_type)]
+            done = end
+        at = max(end, at + 1)
+    if not files:
+        return Detached(data, files)
+    head = b'%b%b,"data":' % (_HEAD, msgspec.json.encode(sorted(files)))
+    return Detached(b"".join([head, *pieces, data[done:]]), files)
+
+
+def _content(data: bytes, start: int, end: int, longest: int) -> tuple[bytes, bytes] | None:
+    """Return media type and bytes of a `data:` URI, or `None` if it is small or cannot be restored exactly."""
+    sign = data.find(_SIGN, start, min(end, start + _LONGEST_TYPE + len(_SIGN)))
+    first = sign + len(_SIGN)
+    if sign < 0 or end - first < LEAST or (end - first) // 4 * 3 > longest + 2:
+        return None
+    media_type = data[start:sign]
+    content = _decoded(data[first:end]) if _MEDIA_TYPE.fullmatch(media_type) else None
+    return None if content is None or len(content) > longest else (media_type, content)
+
+
+def _decoded(text: bytes) -> bytes | None:
+    """Return the bytes of base64, or `None` if they would not encode to the same text."""
+    if len(text) % 4:
+        return None
+    slices = [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)]
+    try:
+        content = [a2b_base64(piece, strict_mode=True) for piece in slices]
+    except Base64Error:
+        return None
+    # Padding ends a text, and the bits behind the last byte must be zero.
+    if any(piece.endswith(b"=") for piece in slices[:-1]) or _encoded(content[-1]) != slices[-1]:
+        return None
+    return b"".join(content)
+
+
+def _encoded(content: bytes) -> bytes:
+    pieces = [content[start : start + _SLICE] for start in range(0, len(content), _SLICE)]
+    return b"".join(b2a_base64(piece, newline=False) for piece in pieces)
+
+
+def has_files(data: bytes) -> bool:
+    return data[: len(_HEAD)] == _HEAD
+
+
+def files_in(data: bytes) -> list[str]:
+    return _split(data)[0]
+
+
+def references_in(data: bytes) -> list[str]:
+    """Return the file id of each reference in a record. A file may be referenced several times."""
+    ids, rest = _split(data)
+    known = {file_id.encode(): file_id for file_id in ids}
+    return [known[match[1]] for match in _REFERENCE.finditer(rest) if match[1] in known]
+
+
+def attach(data: bytes, files: Mapping[str, bytes]) -> bytes:
+    """Return a record with references replaced by their data. The data of a missing file is empty."""
+    ids, rest = _split(data)
+    known = {file_id.encode(): files.get(file_id, b"") for file_id in ids}
+
+    def content(match: re.Match[bytes]) -> bytes:
+        if match[1] not in known:
+            return match[0]
+        return b'"data:%b;base64,%b"' % (match[2], _encoded(known[match[1]]))
+
+    return _PLAIN_HEAD + _REFERENCE.sub(content, rest)
+
+
+def without_contents(data: bytes) -> bytes:
+    """Return a record that can be decoded without its files. The references stay in it."""
+    return _PLAIN_HEAD + _split(data)[1] if has_files(data) else data
+
+
+def _split(data: bytes) -> tuple[list[str], bytes]:
+    end = data.find(b'],"data":', len(_HEAD))
+    if end < 0:
+        raise UnreadableRecordError("the record has files, and no `data`")
+    try:
+        ids = msgspec.json.decode(data[len(_HEAD) : end + 1], type=list[str])
+    except msgspec.DecodeError as error:
+        raise UnreadableRecordError("the files of the record are malformed") from error
+    return ids, data[end + len(b'],"data":') :]
+
+
+SIZE = "SELECT COALESCE(SUM(size), 0) FROM files WHERE owner = ?"
+_VISITORS = "SELECT COALESCE(SUM(size), 0) FROM files WHERE visitor = 1"
+_SHARE_BETWEEN_LOOKS = 20
+"""The part of the visitors' bytes after which the other hosts' files are counted again, as one in so many."""
+_LOOK_SECONDS = 1.0
+"""The time between two looks at the store while there is no room."""
+
+
+class FileRoom:
+    """Accounts for the bytes of files, including those being written.
+
+    The total of all visitors is read from the store only occasionally. Several hosts together may therefore exceed the
+    limit, each by a twentieth.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._writing: Counter[str] = Counter()
+        """The bytes that are being written, by owner."""
+        self._visitors_writing = 0
+        self._visitors: int | None = None
+        """The bytes of all visitors, as the store had them at the last look; none before the first."""
+        self._added = 0
+        """The bytes of visitors that were written here since, or were being written then."""
+        self._looked_at = 0.0
+
+    @asynccontextmanager
+    async def reserve(self, limits: FileLimits, owner: str, size: int, *, visitor: bool) -> AsyncGenerator[None]:
+        """Reserve room for a new file while it is written. Raise `FilesFullError` if there is none."""
+        most = min(limits.max_owner_bytes, limits.max_visitor_bytes) if visitor else limits.max_owner_bytes
+        stored = int((await self._engine.read(SIZE, (owner,)))[0][0])
+        if stored + self._writing[owner] + size > most:
+            raise FilesFullError(most)
+        # From here on no other task decides before the bytes are counted.
+        self._writing[owner] += size
+        try:
+            if not visitor:
+                yield
+                return
+            await self._count_visitors(size, limits.max_visitors_bytes)
+            try:
+                yield
+            finally:
+                self._visitors_writing -= size
+        finally:
+            self._writing[owner] -= size
+            if not self._writing[owner]:
+                del self._writing[owner]
+
+    async def _count_visitors(self, size: int, most: int) -> None:
+        if self._is_stale(size, most):
+            self._looked_at = self._clock.now()
+            found = int((await self._engine.read(_VISITORS))[0][0])
+            self._visitors, self._added = found, self._visitors_writing
+        if (self._visitors or 0) + self._added + size > most:
+            raise VisitorFilesFullError(most)
+        self._added += size
+        self._visitors_writing += size
+
+    def _is_stale(self, size: int, most: int) -> bool:
+        if self._visitors is None:
+            return True
+        if self._visitors + self._added + size > most:
+            return abs(self._clock.now() - self._looked_at) >= _LOOK_SECONDS
+        return self._added - self._visitors_writing > most // _SHARE_BETWEEN_LOOKS
+
 
 CHUNK = 256 * 1024
 """The bytes in a row."""
@@ -25,10 +224,10 @@ _AT_ONCE = 4
 """The number of chunks in a transaction."""
 _MOST_ASKED = 200
 _BEGIN = (
-    "INSERT INTO files (file_id, owner, media_type, name, size, complete, touched_at) VALUES (?, ?, ?, ?, ?, 0, ?) "
+    "INSERT INTO files (file_id, owner, media_type, name, size, complete, touched_at, visitor) "
+    "VALUES (?, ?, ?, ?, ?, 0, ?, ?) "
     "ON CONFLICT (file_id) DO UPDATE SET touched_at = excluded.touched_at RETURNING complete"
 )
-_SIZE = "SELECT COALESCE(SUM(size), 0) FROM files WHERE owner = ?"
 _KNOWN = "SELECT file_id FROM files WHERE owner = ? AND complete = 1 AND file_id IN ({marks})"
 _CHUNKS = (
     "SELECT files.file_id, files.size, file_chunks.data FROM files "
@@ -39,7 +238,7 @@ _ONE = "SELECT media_type, name, size FROM files WHERE file_id = ? AND owner = ?
 
 
 class FileUse(NamedTuple):
-    """A record that may have large data: the number of its operation, and its name among the uses of files."""
+    """A record that may have large data: its operation's number, and its name in the file uses."""
 
     operation: int
     kind: str
@@ -53,16 +252,17 @@ class _New(NamedTuple):
     media_type: str
     content: bytes
     name: str = ""
+    visitor: bool = False
 
 
 class FileContents:
-    """Reads the bytes of files, and puts them back into records."""
+    """Reads the bytes of files, and restores them in records."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def attached(self, records: Sequence[bytes]) -> list[bytes]:
-        """Return records with the data that was taken out of them; one query for all."""
+        """Return records with their detached data, using one query for all."""
         wanted = sorted({file_id for data in records if has_files(data) for file_id in files_in(data)})
         if not wanted:
             return list(records)
@@ -76,7 +276,7 @@ class FileContents:
         )
 
     async def read(self, file_ids: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of files, by their ids, without those that are not whole."""
+        """Return the contents of files by id, without incomplete files."""
         chunks: dict[str, list[bytes]] = {}
         sizes: dict[str, int] = {}
         for start in range(0, len(file_ids), _MOST_ASKED):
@@ -89,23 +289,28 @@ class FileContents:
 
 
 class SqlFiles:
-    """The files of owners."""
-
     def __init__(self, engine: Engine, clock: Clock, limits: FileLimits) -> None:
         self._engine = engine
         self._clock = clock
         self._limits = limits
         self._contents = FileContents(engine)
+        self._room = FileRoom(engine, clock)
 
-    async def put(self, owner: str, data: bytes, *, media_type: str, name: str = "") -> StoredFile:
+    async def put(
+        self, owner: str, data: bytes, *, media_type: str, name: str = "", visitor: bool = False
+    ) -> StoredFile:
         if len(data) > self._limits.max_file_bytes:
             raise FileTooLargeError(self._limits.max_file_bytes)
         file_id = await run_sized(len(data), file_id_of, key(owner), data)
-        new = _New(key(owner), media_type, data, name)
-        if not await self._fits(key(owner), {file_id: new}):
-            raise FilesFullError(self._limits.max_owner_bytes)
-        if await self._write(file_id, new):
-            await self._engine.write([self._completed(file_id)])
+        new = _New(key(owner), media_type, data, name, visitor)
+        if await self._engine.read(_KNOWN.format(marks="?"), (key(owner), file_id)):
+            if await self._write(file_id, new):
+                # It was dropped since the look.
+                await self._engine.write([self._completed(file_id)])
+        else:
+            async with self._room.reserve(self._limits, key(owner), len(data), visitor=visitor):
+                if await self._write(file_id, new):
+                    await self._engine.write([self._completed(file_id)])
         stored = await self.get_stored(owner, file_id)
         return stored or StoredFile(file_id=file_id, media_type=media_type, name=name, size=len(data))
 
@@ -117,7 +322,7 @@ class SqlFiles:
         return None if content is None else (stored, content)
 
     async def get_stored(self, owner: str, file_id: str) -> StoredFile | None:
-        """Return a file of an owner without its bytes."""
+        """Return a file's metadata without its bytes."""
         rows = await self._engine.read(_ONE, (key(file_id), key(owner)))
         if not rows:
             return None
@@ -125,12 +330,12 @@ class SqlFiles:
         return StoredFile(file_id=file_id, media_type=_text(media_type), name=_text(name), size=size)
 
     async def size_of(self, owner: str) -> int:
-        return int((await self._engine.read(_SIZE, (key(owner),)))[0][0])
+        return int((await self._engine.read(SIZE, (key(owner),)))[0][0])
 
     async def detached(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> list[Op]:
-        """Keep large data of some operations as files, and return all operations with references to them.
+        """Move large data of some operations to files. Return all operations, with references to them.
 
-        What its owner has no room for stays in its record: no turn fails because of that.
+        Data beyond the owner's file limit stays in its record, so that no turn fails because of it.
         """
         found = await off_loop(self._take_out, operations, uses)
         kept = {
@@ -161,18 +366,18 @@ class SqlFiles:
         return _Found(records, new)
 
     async def _fits(self, owner: str, new: Mapping[str, _New]) -> bool:
-        """Tell whether an owner has room for files; those that are there already take none."""
+        """Return True if an owner has room for files. Files that already exist take none."""
         rows = await self._engine.read(_KNOWN.format(marks=_marks(list(new))), (owner, *new))
         known = {file_id for (file_id,) in rows}
         more = sum(len(file.content) for file_id, file in new.items() if file_id not in known)
         if not more:
             return True
-        return int((await self._engine.read(_SIZE, (owner,)))[0][0]) + more <= self._limits.max_owner_bytes
+        return int((await self._engine.read(SIZE, (owner,)))[0][0]) + more <= self._limits.max_owner_bytes
 
     async def _write(self, file_id: str, new: _New) -> bool:
-        """Write the chunks of a file, and tell whether it is still to be completed; from here on it is not old."""
+        """Write the chunks of a file and reset its age. Return True if it must still be completed."""
         row = (file_id, new.owner, as_bytes(new.media_type), as_bytes(new.name), len(new.content), self._clock.now())
-        ((complete,),) = (await self._engine.write([Do(_BEGIN, row, answers=True)]))[0]
+        ((complete,),) = (await self._engine.write([Do(_BEGIN, (*row, int(new.visitor)), answers=True)]))[0]
         if complete:
             return False
         chunks: list[Op] = [
@@ -194,7 +399,6 @@ class _Found(NamedTuple):
 
 
 def is_large(value: Any) -> bool:
-    """Tell whether a value is a record that may have large data."""
     return type(value) is bytes and may_have_files(value)
 
 
@@ -205,7 +409,7 @@ def _row_of(operation: Op) -> Row:
 
 
 def has_large(operation: Op) -> bool:
-    """Tell whether an operation writes a record that may have large data."""
+    """Return True if an operation writes a record that may have large data."""
     return any(map(is_large, _row_of(operation)))
 
 

@@ -1,20 +1,25 @@
-"""The drawer of inbound events, and the statements that write them."""
+"""Inbox events in SQL: queries and write statements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
 from frontdesk.errors import CodecError, LostEventError, UnreadableRecordError
+from frontdesk.models.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
+from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.background import LeaseSql
-from frontdesk.stores.sql.engine import Engine, Rows
-from frontdesk.stores.sql.file_references import without_contents
+from frontdesk.stores.sql.files import without_contents
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import DIGEST, as_bytes, key
-from frontdesk.stores.sql.writes import Do
+from frontdesk.stores.sql.writes import Do, Engine, Rows
 
-_EVENT = "number, fence, attempts, cancelled, not_before, due_by, data"
+_EVENT = "number, fence, attempts, lost, alone, cancelled, not_before, due_by, data"
+# All values on the right are those before the update: a holder that is still there has ended without a word.
+_TAKEN = (
+    "holder = ?, fence = fence + 1, attempts = attempts + 1, "
+    "lost = lost + CASE WHEN holder = '' THEN 0 ELSE 1 END, "
+    "alone = alone + CASE WHEN holder = '' THEN 0 ELSE isolated END, isolated = 0"
+)
 # A long or unprintable name is stored as its digest; only the record has the name itself.
 _NAMES = (
     "number, channel, conversation_id, "
@@ -30,11 +35,11 @@ _SAME = "is_message = 1 AND cancelled IS NULL AND sender = ?"
 _MOST_READ = 200
 """The number of waiting messages among which the rest of an album is looked for."""
 _MINE = "WHERE channel = ? AND event_id = ? AND fence = ? AND done_at IS NULL"
+_NEVER_TAKEN_UP = "fence = 0"
+"""An event that was taken up once may have a message that shows its answer, which only its next holder can end."""
 
 
 class SqlInbox:
-    """Events that were accepted and are not finished."""
-
     def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
@@ -77,7 +82,7 @@ class SqlInbox:
         return await self._with_albums(item, holder, limit)
 
     async def _with_following(self, first: InboxItem, holder: str, limit: int) -> InboxItem:
-        """Take up the messages of the same sender that follow, up to something else."""
+        """Claim the following messages of the same sender, up to another kind of event."""
         place = (key(first.channel), key(first.conversation_id), first.number)
         other = f"SELECT MIN(number) FROM inbox {_BEHIND} AND NOT ({_SAME})"
         behind = (
@@ -88,7 +93,7 @@ class SqlInbox:
         return await self._take_with(first, holder, behind, values)
 
     async def _with_albums(self, item: InboxItem, holder: str, limit: int) -> InboxItem:
-        """Take up the rest of the albums that wait, whatever came between."""
+        """Claim the rest of the waiting albums, skipping any events in between."""
         albums = {member.album_id for member in item.members if member.waits_for_album}
         room = limit - len(item.members)
         if not albums or room <= 0:
@@ -108,11 +113,10 @@ class SqlInbox:
         return await self._take_with(item, holder, f"SELECT number FROM inbox WHERE {these}", values)
 
     async def _take_with(self, item: InboxItem, holder: str, behind: str, values: tuple[Any, ...]) -> InboxItem:
-        """Take up more events for as long as the first is held, so that whoever takes that up next gets all of them."""
+        """Claim more events for as long as the first is held, so that its next holder gets all of them."""
         until = "(SELECT kept.until FROM inbox kept WHERE kept.number = ?)"
         claim = Do(
-            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {until} "
-            f"WHERE number IN ({behind}) RETURNING {_EVENT}",
+            f"UPDATE inbox SET {_TAKEN}, until = {until} WHERE number IN ({behind}) RETURNING {_EVENT}",
             (holder, item.number, *values),
             answers=True,
         )
@@ -139,7 +143,7 @@ class SqlInbox:
             f"WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_KINDS[kind]}"
         )
         claim = Do(
-            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {self._lease_sql.until} "
+            f"UPDATE inbox SET {_TAKEN}, until = {self._lease_sql.until} "
             f"WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free}{due} RETURNING {_EVENT}",
             (holder, key(channel), key(conversation_id), holder, *times),
             answers=True,
@@ -180,12 +184,23 @@ class SqlInbox:
         return None
 
     async def waiting(
-        self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
+        self,
+        holder: str,
+        *,
+        kind: EventKind = "turn",
+        after: int = 0,
+        limit: int = 500,
+        channels: Sequence[str] | None = None,
+        other: bool = False,
     ) -> Sequence[WaitingEvent]:
+        if channels is not None and not channels and not other:
+            return ()
+        names = tuple(map(key, channels or ()))
+        listed = f"AND channel {'NOT ' if other else ''}IN ({_marks(names)}) " if names else ""
         rows = await self._engine.read(
             f"SELECT {_NAMES} FROM inbox WHERE done_at IS NULL AND {_KINDS[kind]} AND number > ? "
-            f"AND {self._lease_sql.free} ORDER BY number LIMIT ?",
-            (DIGEST, DIGEST, after, holder, limit),
+            f"AND {self._lease_sql.free} {listed}ORDER BY number LIMIT ?",
+            (DIGEST, DIGEST, after, holder, *names, limit),
         )
         return [
             WaitingEvent(channel, conversation_id, number) if data is None else _named(number, bytes(data))
@@ -195,8 +210,8 @@ class SqlInbox:
     async def count_earlier(self, item: InboxItem, *, anyone: bool = False) -> Cancelled:
         earlier, values = _earlier(item, anyone)
         rows = await self._engine.read(
-            f"SELECT COUNT(CASE WHEN holder <> '' THEN 1 END), COUNT(CASE WHEN holder = '' THEN 1 END) "
-            f"FROM inbox {earlier}",
+            f"SELECT COUNT(CASE WHEN {_NEVER_TAKEN_UP} THEN NULL ELSE 1 END), "
+            f"COUNT(CASE WHEN {_NEVER_TAKEN_UP} THEN 1 END) FROM inbox {earlier}",
             values,
         )
         return Cancelled(running=rows[0][0], dropped=rows[0][1])
@@ -206,6 +221,12 @@ class SqlInbox:
             "SELECT COUNT(*) FROM inbox WHERE done_at IS NULL AND channel = ? AND sender = ? AND kind = 'turn' "
             "AND event_id <> ?",
             (key(item.channel), _sender(item), key(item.event_id)),
+        )
+        return rows[0][0]
+
+    async def count_waiting_on(self, channel: str) -> int:
+        rows = await self._engine.read(
+            "SELECT COUNT(*) FROM inbox WHERE done_at IS NULL AND channel = ? AND kind = 'turn'", (key(channel),)
         )
         return rows[0][0]
 
@@ -234,11 +255,12 @@ class SqlInbox:
 
     async def _items(self, rows: Rows) -> list[InboxItem]:
         items: list[InboxItem] = []
-        for number, fence, attempts, cancelled, not_before, due_by, data in rows:
+        for number, fence, attempts, lost, alone, *times, data in rows:
             item: InboxItem | None = await self._records.read("inbox", ("inbox", ("number",), (number,)), data)
             if item is not None:
-                state = {"number": number, "fence": fence, "attempts": attempts, "cancelled": cancelled}
-                items.append(item.replace(**state, not_before=not_before, due_by=due_by))
+                counts = {"number": number, "fence": fence, "attempts": attempts, "lost": lost, "alone": alone}
+                cancelled, not_before, due_by = times
+                items.append(item.replace(**counts, cancelled=cancelled, not_before=not_before, due_by=due_by))
         return items
 
 
@@ -249,7 +271,7 @@ def _named(number: int, data: bytes) -> WaitingEvent:
 
 
 def _readable(data: bytes) -> InboxItem | None:
-    """Return an event without its files; `None` if only another version can read it."""
+    """Return an event without its files, or `None` if only another version can read it."""
     try:
         return decode(without_contents(data))
     except CodecError:
@@ -257,7 +279,7 @@ def _readable(data: bytes) -> InboxItem | None:
 
 
 def accepted(item: InboxItem) -> Do:
-    """Insert an event, unless it is there already."""
+    """Insert an event, unless it exists."""
     names = (key(item.channel), key(item.event_id), key(item.conversation_id))
     return Do(
         "INSERT INTO inbox (channel, event_id, conversation_id, kind, sender, is_message, not_before, due_by, data) "
@@ -267,7 +289,7 @@ def accepted(item: InboxItem) -> Do:
 
 
 def finished(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Mark an event as done, with those that are answered with it, and notify who waits for it on the wire."""
+    """Mark an event and those answered with it as done, and notify waiting requests."""
     why = as_bytes(error)
     # What was cancelled says nothing, so that nothing else may be recorded of it.
     unless = "" if error == CANCELLED else " AND cancelled IS NULL"
@@ -279,7 +301,7 @@ def finished(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql
 
 
 def postponed_earlier(item: InboxItem) -> Do:
-    """Let the sender's messages that wait go on waiting for more."""
+    """Make the sender's waiting messages wait for more."""
     return Do(
         "UPDATE inbox SET not_before = ? WHERE channel = ? AND conversation_id = ? AND done_at IS NULL "
         "AND is_message = 1 AND sender = ? AND holder = '' AND not_before < ?",
@@ -303,9 +325,9 @@ def interrupted_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: 
 
 
 def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Finish the earlier turns that wait, mark those that are worked on, and notify their holders."""
+    """Finish the earlier turns that nobody has taken up yet, mark the others, and notify their holders."""
     earlier, values = _earlier(item, anyone)
-    waiting = f"UPDATE inbox SET done_at = ?, error = ? {earlier} AND holder = ''"
+    waiting = f"UPDATE inbox SET done_at = ?, error = ? {earlier} AND {_NEVER_TAKEN_UP}"
     yield Do(waiting, (now, CANCELLED.encode(), *values))
     # The first cancellation counts: a later one may have moved the conversation on once more.
     yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, ?) {earlier}", (session_id, *values))
@@ -313,10 +335,11 @@ def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float
 
 
 def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Mark a turn as cancelled, finish it if it waits, and notify its holder or who waits for it on the wire."""
+    """Mark a turn as cancelled, finish it if nobody has taken it up yet, and notify its holder or its sender."""
     yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'", _place(item), _lost())
     yield Do(
-        f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND holder = ''", (now, CANCELLED.encode(), *_place(item))
+        f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND {_NEVER_TAKEN_UP}",
+        (now, CANCELLED.encode(), *_place(item)),
     )
     yield from lease_sql.notices("cancel")
     if item.reply_by is not None and item.run_id is not None:
@@ -324,7 +347,6 @@ def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterato
 
 
 def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition of the turns before an event that its sender may cancel, and its values."""
     earlier = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number < ?"
     values = (key(item.channel), key(item.conversation_id), item.number)
     if anyone:
@@ -335,10 +357,16 @@ def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
 
 
 def given_back(item: InboxItem, tried: bool) -> Iterator[Do]:
-    """Release an event for the next claim, with those that were taken up with it."""
-    back = f"UPDATE inbox SET holder = '', until = 0, attempts = attempts - ? {_MINE}"
+    """Release an event for the next claim, together with the events claimed with it."""
+    back = f"UPDATE inbox SET holder = '', until = 0, isolated = 0, attempts = attempts - ? {_MINE}"
     for member in item.members:
         yield Do(back, (int(not tried), *_place(member)), _lost())
+
+
+def isolated(item: InboxItem, is_isolated: bool) -> Iterator[Do]:
+    """Record whether the holder of an event works on no other one."""
+    for member in item.members:
+        yield Do(f"UPDATE inbox SET isolated = ? {_MINE}", (int(is_isolated), *_place(member)), _lost())
 
 
 def _marks(values: Sequence[Any]) -> str:
@@ -350,7 +378,7 @@ def _lost() -> LostEventError:
 
 
 def _renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:
-    """Return an event as it is now; `None` if it, or one that is answered with it, is another's."""
+    """Return the current state of an event, or `None` if another process holds it or one of its members."""
     renewed = [(member, next(kept)) for member in reversed(item.members)]
     if not all(rows for _, rows in renewed):
         return None

@@ -1,18 +1,18 @@
-"""The drawer of deliveries, and the statements that write them."""
+"""Deliveries and live messages in SQL: queries and write statements."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from math import inf
 from typing import Any, get_args
 
-from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, EditDelivery
-from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, UnreadableRecordError
+from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, LostEventError, UnreadableRecordError
+from frontdesk.models.delivery import Delivery, DeliveryStatus, Destination, EditDelivery
+from frontdesk.models.live_message import LiveAnswer, LiveFence, LiveState
+from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.background import LeaseSql
-from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.shared_leases import NOW
 from frontdesk.stores.sql.tables import DIGEST, as_bytes, key, text
-from frontdesk.stores.sql.writes import Do
+from frontdesk.stores.sql.writes import Do, Engine
 
 _STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
 _STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "replaces", "fence")
@@ -46,8 +46,6 @@ ORDER BY place LIMIT ?
 
 
 class SqlOutbox:
-    """Deliveries and their state."""
-
     def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
@@ -136,14 +134,14 @@ class SqlOutbox:
 
 
 def added(delivery: Delivery, *, once: bool) -> Do:
-    """Insert a delivery behind all others."""
+    """Insert a delivery after all others."""
     named = (delivery.delivery_id, *delivery.destination, delivery.owner, delivery.run_id, delivery.answer_id)
     row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_record(delivery)))
     return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
 
 
 def changed(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
-    """Save the state of a delivery, unless it has changed meanwhile."""
+    """Save the state of a delivery, unless it has changed concurrently."""
     until = f"{NOW} + {hold!r}" if lease_sql.notifies and hold else "0"
     names = ", ".join(f"{name} = ?" for name in _STATE[:-1])
     return Do(
@@ -170,7 +168,6 @@ def _state(delivery: Delivery) -> tuple[Any, ...]:
 
 
 def _record(delivery: Delivery) -> Delivery | EditDelivery:
-    """Return the part of a delivery that never changes; the rest is in columns."""
     fixed = delivery.replace(
         status="pending", attempts=0, receipt=None, error=None, history=(), ended_at=None, fence=0, replaces=None
     )
@@ -179,3 +176,66 @@ def _record(delivery: Delivery) -> Delivery | EditDelivery:
 
 def _unwrapped(record: Delivery | EditDelivery) -> Delivery:
     return record.delivery if isinstance(record, EditDelivery) else record
+
+
+_STATES: tuple[str, ...] = get_args(LiveState)
+_KEY = ("run_id", "channel", "place")
+_COLUMNS = (*_KEY, "state", "handles", "fence", "expires_at")
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM live"
+_SAVE = (
+    f"INSERT INTO live ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)}) "
+    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
+    f"{', '.join(f'{column} = excluded.{column}' for column in _COLUMNS[len(_KEY) :])} "
+    "WHERE live.fence <= excluded.fence AND live.state <> 'closed'"
+)
+
+# The row is locked: whoever takes the answer over does so before or after the transaction.
+_HELD = (
+    f"UPDATE live SET fence = fence WHERE {' AND '.join(f'{column} = ?' for column in _KEY)} "
+    "AND fence = ? AND state <> 'closed'"
+)
+
+
+class SqlLiveAnswers:
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, run_id: str, channel: str, place: str) -> LiveAnswer | None:
+        where = " AND ".join(f"{column} = ?" for column in _KEY)
+        rows = await self._engine.read(f"{_SELECT} WHERE {where}", (key(run_id), key(channel), key(place)))
+        if not rows:
+            return None
+        return self._live(rows[0]).replace(run_id=run_id, channel=channel, place=place)
+
+    async def lost(self, *, limit: int = 100) -> Sequence[LiveAnswer]:
+        rows = await self._engine.read(f"{_SELECT} WHERE state = 'lost' ORDER BY run_id LIMIT ?", (limit,))
+        return [self._live(row) for row in rows]
+
+    def _live(self, row: Sequence[Any]) -> LiveAnswer:
+        *name, state, handles, fence, expires_at = row
+        place = ("live", _KEY, name)
+        self._records.require_known(place, state, _STATES)
+        known: list[str] | None = self._records.read_column(place, None if handles is None else bytes(handles))
+        run_id, channel, destination = name
+        return LiveAnswer(
+            run_id=run_id,
+            channel=channel,
+            place=destination,
+            state=state,
+            handles=tuple(known or ()),
+            fence=fence,
+            expires_at=expires_at,
+        )
+
+
+def saved(live: LiveAnswer) -> Do:
+    """Save a live message, unless a later claim has it or it is closed."""
+    names = (key(live.run_id), key(live.channel), key(live.place))
+    handles = encode(list(live.handles)) if live.handles else None
+    return Do(_SAVE, (*names, live.state, handles, live.fence, live.expires_at), LostEventError())
+
+
+def held(fence: LiveFence) -> Do:
+    """Fail the transaction if a later claim has the live message, or it is closed."""
+    return Do(_HELD, (key(fence.run_id), key(fence.channel), key(fence.place), fence.fence), LostEventError())

@@ -1,7 +1,7 @@
-"""Reads stored records, and handles those that can't be read.
+"""Reads stored records, and handles unreadable ones.
 
-A record that no version can read is broken, and is set aside. A record that a newer version may read stays where it is:
-reading it is an error, and work that depends on it is left to a process that can read it.
+A record that no version can read is broken, and is set aside. A record that a newer version may read is left unchanged.
+Reading it raises an error, and dependent work is left to a process that can read it.
 """
 
 from collections import OrderedDict
@@ -9,14 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from frontdesk.clock import Clock
-from frontdesk.data.codec import decode
+from frontdesk.concurrency.offload import LARGE, off_loop
 from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordError
-from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.loggers import store as log
-from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.file_references import has_files
-from frontdesk.stores.sql.files import FileContents
-from frontdesk.stores.sql.writes import Do
+from frontdesk.serialization.codec import decode
+from frontdesk.stores.sql.files import FileContents, has_files
+from frontdesk.stores.sql.writes import Do, Engine
 
 _MOST_KNOWN = 10_000
 """The number of unreadable records that are remembered; one that was forgotten is counted again."""
@@ -24,7 +22,7 @@ _MOST_LEFT_ALONE = 1000
 
 
 class Records:
-    """Reads records; a broken one is set aside, so that the host goes on without it."""
+    """Reads records. A broken record is set aside, so that the host continues without it."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
@@ -35,13 +33,12 @@ class Records:
         self._left: OrderedDict[tuple[str, tuple[Any, ...]], None] = OrderedDict()
 
     def now(self) -> float:
-        """Return the time."""
         return self._clock.now()
 
     async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
-        """Return the value of a record, or `None` if it is broken; `also` are statements to run with its removal.
+        """Return the value of a record, or `None` if it is broken. `also` are statements to run on its removal.
 
-        A record that a newer version may read raises `UnreadableRecordError`, and stays where it is.
+        Raise `UnreadableRecordError` for a record that a newer version may read. That record stays.
         """
         try:
             whole = (await self._contents.attached([data]))[0] if has_files(data) else data
@@ -54,9 +51,9 @@ class Records:
             return None
 
     def read_column(self, place: "Place", data: bytes | None) -> Any:
-        """Return the value of a column beside a record; `None` if there is none, or if it is broken.
+        """Return the value of a column beside a record, or `None` if it is missing or broken.
 
-        One that a newer version may read raises `UnreadableRecordError`.
+        Raise `UnreadableRecordError` for a value that a newer version may read.
         """
         if data is None:
             return None
@@ -87,23 +84,22 @@ class Records:
             self._left.popitem(last=False)
 
     def require_known(self, place: "Place", word: str, words: Collection[str]) -> None:
-        """Refuse a word of a column that only a newer version knows, as `read` refuses a record."""
+        """Reject a column value that only a newer version knows, as `read` does for records."""
         if word not in words:
             error = UnreadableRecordError(f"{word!r} is not one of {', '.join(words)}")
             self.leave(place, error)
             raise error
 
     async def read_all(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """Return the values of many records, without those that are broken."""
         values = [await self.read(kind, place, data) for place, data in records]
         return [value for value in values if value is not None]
 
     async def read_large(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """Return the same as `read_all`, decoded off the event loop if the records are large."""
+        """Return the same as `read_all`, decoded outside the event loop if the records are large."""
         return [value for value in await self.read_each(kind, records) if value is not None]
 
     async def read_each(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """Return the same as `read_large`, with `None` in the place of each that is broken."""
+        """Return the same as `read_large`, with `None` for each broken record."""
         records = await self.with_files(records)
         size = sum(len(data) for _, data in records)
         if size <= LARGE:
@@ -115,7 +111,7 @@ class Records:
         ]
 
     async def with_files(self, records: Sequence[tuple["Place", bytes]]) -> list[tuple["Place", bytes]]:
-        """Return records with the large data that is kept apart from them."""
+        """Return records with the large data that is stored apart from them."""
         if not any(has_files(data) for _, data in records):
             return list(records)
         whole = await self._contents.attached([data for _, data in records])
@@ -140,14 +136,13 @@ class Records:
 
 
 class LeftAlone:
-    """The rows of a table that this process can't read and does not claim again."""
+    """The rows of a table that this process cannot read and does not claim again."""
 
     def __init__(self, column: str) -> None:
         self._column = column
         self._names: OrderedDict[Any, None] = OrderedDict()
 
     def add(self, name: Any) -> None:
-        """Exclude a row from now on."""
         self._names[name] = None
         if len(self._names) > _MOST_LEFT_ALONE:
             self._names.popitem(last=False)

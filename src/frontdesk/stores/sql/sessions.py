@@ -1,15 +1,185 @@
-"""The drawer of sessions: names, records, leases and history."""
+"""Sessions, runs and checkpoints in SQL: names, records, leases and history."""
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.data.transcript import HistoryPage
-from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.histories import Histories
+from frontdesk.concurrency.offload import run_sized
+from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
+from frontdesk.json_size import estimate_row
+from frontdesk.models.conversation import HistoryPage, page_of
+from frontdesk.models.run import RunEvent, RunRecord
+from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key, name_key, text
-from frontdesk.stores.sql.writes import Do
+from frontdesk.stores.sql.writes import Do, Engine, Rows
+
+BYTES_KEPT = 32 * 1024 * 1024
+_A_SESSION = 512
+_A_MESSAGE = 2048
+"""The memory that a message takes beside its text, roughly."""
+
+_LINE = """
+WITH RECURSIVE line (session_id, parent_id, parent_messages, depth) AS (
+    SELECT session_id, parent_id, parent_messages, 0 FROM sessions WHERE session_id = ? AND owner = ?
+    UNION ALL
+    SELECT s.session_id, s.parent_id, s.parent_messages, line.depth + 1
+    FROM line JOIN sessions s ON s.session_id = line.parent_id AND s.owner = ?
+)
+SELECT session_id, parent_messages FROM line ORDER BY depth DESC
+"""
+_ROWS = "SELECT number, data FROM history WHERE session_id = ? AND number > ? ORDER BY number"
+_CHUNK = "SELECT data FROM history WHERE session_id = ? AND number > ? AND number <= ? ORDER BY number"
+_SIZE = "(SELECT COALESCE(SUM(LENGTH(data)), 0) AS size FROM history WHERE session_id = ? AND number > ?) w"
+# The data is left out if all of it together is too large to be read before it is charged.
+_ALONE = f"""
+SELECT s.parent_id, h.number, LENGTH(h.data), CASE WHEN w.size <= ? THEN h.data END
+FROM sessions s CROSS JOIN {_SIZE} LEFT JOIN history h ON h.session_id = s.session_id AND h.number > ?
+WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number
+"""
+_OWN = f"""
+SELECT h.number, LENGTH(h.data), CASE WHEN w.size <= ? THEN h.data END
+FROM history h CROSS JOIN {_SIZE} WHERE h.session_id = ? AND h.number > ? ORDER BY h.number
+"""
+_LAST = """
+SELECT s.parent_id, h.number, h.data
+FROM sessions s LEFT JOIN history h ON h.session_id = s.session_id AND h.number < ?
+WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number DESC LIMIT ?
+"""
+_BEHIND_ALL = _UNBOUNDED = 2**62
+
+
+class _CachedHistory:
+    __slots__ = ("last", "messages", "size", "weight")
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+        self.last = 0
+        self.size = _A_SESSION
+        self.weight = 0
+        """The estimate with which they are charged."""
+
+
+class _Found(NamedTuple):
+    """The cached messages of one session, and the later rows with their estimate."""
+
+    place: str
+    cached: _CachedHistory
+    rows: Sequence[tuple[int, bytes]] | None
+    """`None` if they are too large to be read before they are charged."""
+    length: int
+    weight: int
+
+
+class Histories:
+    def __init__(self, engine: Engine, records: Records, *, limit: int = BYTES_KEPT) -> None:
+        self._engine = engine
+        self._records = records
+        self._known: OrderedDict[str, _CachedHistory] = OrderedDict()
+        self._limit = limit
+        self._size = 0
+
+    async def read(self, owner: str, session_id: str, charge: Charge | None = None) -> Sequence[Any]:
+        """Return all messages of a session, ancestors' messages first, after charging them."""
+        place = key(session_id)
+        cached = self._known.get(place) or _CachedHistory()
+        behind = (place, cached.last)
+        most = _UNBOUNDED if charge is None else AT_ONCE
+        rows = await self._engine.read(_ALONE, (most, *behind, cached.last, place, key(owner)))
+        if not rows:
+            return ()
+        if rows[0][0] is not None:
+            return await self._branch(owner, session_id, charge)
+        found = await self._found(place, cached, [row[1:] for row in rows if row[1]], charge)
+        if charge is not None and found.weight > FREE_BYTES:
+            await charge(found.weight)
+        return list(await self._added(found))
+
+    async def page(self, owner: str, session_id: str, before: int | None, limit: int) -> HistoryPage:
+        """Return the messages of the last rows before one. They are not cached, as few sessions are read completely."""
+        end = _BEHIND_ALL if before is None else before
+        rows = await self._engine.read(_LAST, (end, key(session_id), key(owner), limit + 1))
+        if rows and rows[0][0] is not None:
+            # What a branch has in common with its parent is counted in messages, and so are its positions.
+            return page_of(await self._branch(owner, session_id, None), before, limit)
+        rows = [(number, data) for _, number, data in rows if number]
+        kept = rows[:limit][::-1]
+        if not kept:
+            return HistoryPage()
+        messages = (await self._extended(_CachedHistory(), kept)).messages
+        return HistoryPage(messages=messages, before=kept[0][0] if len(rows) > limit else None)
+
+    async def _branch(self, owner: str, session_id: str, charge: Charge | None) -> Sequence[Any]:
+        lineage = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))
+        line: list[_Found] = []
+        left = _UNBOUNDED if charge is None else AT_ONCE
+        for place, _ in lineage:
+            cached = self._known.get(place) or _CachedHistory()
+            rows = await self._engine.read(_OWN, (left, place, cached.last, place, cached.last))
+            line.append(await self._found(place, cached, rows, charge))
+            left = max(0, left - line[-1].length)
+        # All at once: a turn that held a part while it waits for the rest could block others, and they the turn.
+        weight = sum(found.weight for found in line)
+        if charge is not None and weight > FREE_BYTES:
+            await charge(weight)
+        messages: list[Any] = []
+        for (_, shared), found in zip(lineage, line, strict=True):
+            if shared is not None:
+                del messages[shared:]
+            messages += await self._added(found)
+        return messages
+
+    async def _found(self, place: str, cached: _CachedHistory, rows: Rows, charge: Charge | None) -> _Found:
+        """Estimate the rows after a session's cached messages. Rows are number, length, and optional data."""
+        if not rows:
+            return _Found(place, cached, (), 0, cached.weight)
+        length = sum(row[1] for row in rows)
+        if rows[0][2] is None:
+            lengths = [(number, size) for number, size, _ in rows]
+            more = await estimate_stored(self._engine, _CHUNK, (place,), lengths)
+            return _Found(place, cached, None, length, cached.weight + more)
+        kept = [(number, data) for number, _, data in rows]
+        if charge is None:
+            # It is estimated once its files are there too, which costs no query.
+            return _Found(place, cached, kept, length, 0)
+        more = await estimate(self._engine, [data for _, data in kept])
+        return _Found(place, cached, kept, length, cached.weight + more)
+
+    async def _added(self, found: _Found) -> Sequence[Any]:
+        rows: Rows | None = found.rows
+        if rows is None:
+            rows = await self._engine.read(_ROWS, (found.place, found.cached.last))
+        cached = found.cached
+        if rows:
+            cached = await self._extended(cached, rows, found.weight)
+        self._keep(found.place, cached)
+        return cached.messages
+
+    async def _extended(self, cached: _CachedHistory, rows: Rows, weight: int = 0) -> _CachedHistory:
+        """Return the messages with those of more rows. `weight` is the total estimate, if known."""
+        # A new object, because another turn may be reading the old one.
+        longer = _CachedHistory()
+        places: list[tuple[Place, bytes]] = [(("history", ("number",), (number,)), data) for number, data in rows]
+        places = await self._records.with_files(places)
+        read = await self._records.read_large("history", places)
+        longer.messages = [*cached.messages, *(message for messages in read for message in messages)]
+        longer.last = rows[-1][0]
+        whole = [data for _, data in places]
+        size = sum(map(len, whole))
+        longer.weight = weight or cached.weight + await run_sized(size, lambda: sum(map(estimate_row, whole)))
+        added = len(longer.messages) - len(cached.messages)
+        longer.size = max(cached.size + added * _A_MESSAGE + size, longer.weight)
+        return longer
+
+    def _keep(self, place: str, cached: _CachedHistory) -> None:
+        before = self._known.pop(place, None)
+        self._size += cached.size - (0 if before is None else before.size)
+        self._known[place] = cached
+        while self._size > self._limit:
+            _, dropped = self._known.popitem(last=False)
+            self._size -= dropped.size
+
 
 _OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.session_id = n.session_id WHERE n.name = ?"
 _PAST = (
@@ -30,7 +200,7 @@ _OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND own
 
 
 class Leases(Protocol):
-    """The leases of sessions: the holder of the last one may write."""
+    """The leases of sessions. The holder of the latest lease may write."""
 
     def begin(self, owner: str, session_id: str) -> Lease: ...
 
@@ -45,13 +215,11 @@ class Leases(Protocol):
         ...
 
     def taken(self) -> Collection[str]:
-        """Return the sessions for which a lease was given out here and not released."""
+        """Return the sessions with a lease that was granted here and not released."""
         ...
 
 
 class SqlSessions:
-    """Sessions, their names and their messages."""
-
     def __init__(self, engine: Engine, records: Records, leases: Leases) -> None:
         self._engine = engine
         self._records = records
@@ -108,7 +276,7 @@ class SqlSessions:
         return {session_id: first for session_id, first in messages if first is not None}
 
     async def _of_each(self, sql: str, owner: str, session_ids: Sequence[str]) -> list[Sequence[Any]]:
-        """Read rows of some sessions; the first column of each is a session's id."""
+        """Read rows of some sessions. The first column of each is a session's id."""
         names = {key(session_id): session_id for session_id in session_ids}
         if not names:
             return []
@@ -135,10 +303,40 @@ class SqlSessions:
             return True
         return bool(await self._engine.read(_OF_ITSELF, (key(name.value), key(name.owner))))
 
-    async def history(self, owner: str, session_id: str) -> Sequence[Any]:
-        return await self._histories.read(owner, session_id)
+    async def history(self, owner: str, session_id: str, *, charge: Charge | None = None) -> Sequence[Any]:
+        return await self._histories.read(owner, session_id, charge)
 
     async def history_page(
         self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
     ) -> HistoryPage:
         return await self._histories.page(owner, session_id, before, limit)
+
+
+class SqlRuns:
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, owner: str, run_id: str) -> RunRecord | None:
+        place = (key(run_id), key(owner))
+        rows = await self._engine.read("SELECT data FROM runs WHERE run_id = ? AND owner = ?", place)
+        return None if not rows else await self._records.read("runs", ("runs", ("run_id", "owner"), place), rows[0][0])
+
+    async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
+        rows = await self._engine.read(
+            "SELECT number, data FROM events WHERE run_id = ? AND owner = ? AND number > ? ORDER BY number LIMIT ?",
+            (key(run_id), key(owner), after, limit),
+        )
+        return [RunEvent(owner=owner, run_id=run_id, number=number, data=bytes(data)) for number, data in rows]
+
+
+class SqlCheckpoints:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
+        rows = await self._engine.read(
+            "SELECT data FROM checkpoints WHERE session_id = ? AND checkpoint_id = ?",
+            (key(session_id), key(checkpoint_id)),
+        )
+        return bytes(rows[0][0]) if rows else None

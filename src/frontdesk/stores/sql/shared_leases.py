@@ -1,15 +1,14 @@
-"""Leases of a database that many processes share: a row each, timed by the clock of the database."""
+"""Leases of a database shared by many processes: one row each, timed by the database clock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 
-from frontdesk.data.session import Lease
+from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.errors import SessionBusyError, StoreError, StoreUnavailableError
-from frontdesk.kit.aio.tasks import spawn_clean
-from frontdesk.stores.sql.engine import Rows
+from frontdesk.models.session import Lease
 from frontdesk.stores.sql.tables import key
-from frontdesk.stores.sql.writes import Do, Fence, Op
+from frontdesk.stores.sql.writes import Do, Fence, Op, Rows
 
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
 
@@ -38,7 +37,7 @@ _BEGUN = 0
 
 
 class SharedLeases:
-    """The leases of sessions over all processes."""
+    """The leases of sessions across all processes."""
 
     def __init__(self, holder: str, seconds: float, write: Callable[[Sequence[Op]], Awaitable[list[Rows]]]) -> None:
         self._holder = holder
@@ -92,27 +91,23 @@ class SharedLeases:
             await self._write([Do("UPDATE leases SET until = 0 WHERE session_id = ? AND fence = ?", place)])
 
     def begun(self, session_id: str) -> str | None:
-        """Return the owner of a session that was begun here and is not stored yet."""
         return self._begun.get(session_id)
 
     async def settled(self) -> None:
-        """Wait until all releases are written."""
         await asyncio.gather(*self._releasing)
 
     def taken(self) -> Collection[str]:
-        """Return the sessions for which a lease was given out here and not released."""
         return self._given.keys()
 
     def holds(self, lease: Lease) -> bool:
-        """Tell whether a lease is the last one that was given out here; only the database knows whether it is valid."""
+        """Return True if a lease is the latest one granted here. Only the database knows whether it is valid."""
         return self._given.get(lease.session_id) == lease.fence
 
     def has_row(self, lease: Lease) -> bool:
-        """Tell whether the database has a row for a lease."""
         return lease.fence != _BEGUN or self._held.get(lease.session_id) == _BEGUN
 
     def missing_row(self, fence: Fence) -> Do | None:
-        """Return the insert of a row for a lease that is kept and has none yet."""
+        """Return the insert for a kept lease without a row, otherwise None."""
         if self.has_row(fence.lease) or not fence.keep:
             return None
         values = (key(fence.lease.session_id), _BEGUN, self._holder, self._seconds)
@@ -123,7 +118,7 @@ class SharedLeases:
         )
 
     def saved(self, fence: Fence) -> None:
-        """Note that a session was stored, and with that released unless it is kept."""
+        """Record that a session was stored, and thereby released unless it is kept."""
         session_id = fence.lease.session_id
         if not self.holds(fence.lease):
             return

@@ -1,8 +1,8 @@
-"""The tables, and how a row is put into one. Pure.
+"""The tables, and the conversion of records into rows. Pure.
 
-Records are stored as the codec writes them, in `data`; the other columns are for look-ups. Texts that come from outside
-go through `key` first, so that every text can be a key: long ones, empty ones, and those with a NUL, which Postgres
-can't store.
+`data` contains the record as written by the codec. The other columns are for lookups. External texts pass through `key`
+first, so that every text can be a key: long ones, empty ones, and those with a NUL character, which Postgres cannot
+store.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
-from frontdesk.data.session import SessionName
-from frontdesk.kit.names import digest
+from frontdesk.identifiers import digest
+from frontdesk.models.session import SessionName
 
 _LONGEST = 200
 DIGEST = "\x01"
@@ -21,20 +21,19 @@ DIGEST = "\x01"
 
 
 def key(text: str) -> str:
-    """Return a text as a key: the text if it is short and printable, else its digest with a prefix."""
+    """Return a string as a key: unchanged if it is short and printable, otherwise a digest with a prefix."""
     if len(text) <= _LONGEST and text.isprintable():
         return text
     return DIGEST + digest(text)
 
 
 def name_key(name: SessionName) -> str:
-    """Return the name of a session as one key."""
     parts = (name.owner, name.kind, name.value, name.channel, name.conversation_id)
     return hashlib.sha256(json.encode(parts)).hexdigest()
 
 
 class Table(NamedTuple):
-    """A table into which rows are put, replacing a row with the same key."""
+    """A table with upserts by key."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,11 +48,10 @@ class Table(NamedTuple):
     __hash__ = object.__hash__
 
     def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the key of a row."""
         return tuple(row[: len(self.unique)])
 
     def time_of(self, row: Sequence[Any]) -> float:
-        """Return the time by which the newest of two rows counts."""
+        """Return the time that decides which of two rows is newer."""
         return row[self.columns.index(self.newest)]
 
 
@@ -117,14 +115,12 @@ FILE_USES = Table(
 
 @lru_cache(maxsize=1024)
 def values_sql(table: Table, rows: int) -> str:
-    """Return the upsert of some rows, each value a parameter of its own."""
     row = f"({', '.join('?' for _ in table.columns)})"
     return f"{_insert(table)} VALUES {', '.join([row] * rows)}{_replace(table)}"
 
 
 @lru_cache(maxsize=64)
 def arrays_sql(table: Table) -> str:
-    """Return the upsert of any number of rows, each column an array."""
     arrays = ", ".join(f"%b::{kind}[]" for kind in table.types)
     return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"
 
@@ -144,10 +140,8 @@ def _replace(table: Table) -> str:
 
 
 def text(value: Any) -> str | None:
-    """Return a text that was stored as bytes."""
     return None if value is None else bytes(value).decode("utf-8", "surrogatepass")
 
 
 def as_bytes(value: str | None) -> bytes | None:
-    """Return a text in the form in which it is stored as bytes."""
     return None if value is None else value.encode("utf-8", "surrogatepass")

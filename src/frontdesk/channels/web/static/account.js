@@ -3,6 +3,7 @@
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { get, post } from "./api.js";
 import { isEmbedded } from "./embedded.js";
+import { keepFocus } from "./focus.js";
 import { say, sayError } from "./i18n.js";
 
 const LOOK = 3000; // Milliseconds between looks while the other side has to do something.
@@ -75,17 +76,19 @@ async function look() {
   watch();
 }
 
-const begin = () => change(() => post("account/link", { embedded: isEmbedded }));
-const unlink = () => change(() => post("account/unlink", {}));
-const answer = (confirm) => change(() => post("account/answer", { challenge_id: account.question.challenge_id, confirm }));
+const act = (call) => busy || change(call);
+const begin = () => act(() => post("account/link", { embedded: isEmbedded }));
+const unlink = () => act(() => post("account/unlink", {}));
+const answer = (confirm) => act(() => post("account/answer", { challenge_id: account.question.challenge_id, confirm }));
 
 function enter(event) {
   event.preventDefault();
   const code = new FormData(event.currentTarget).get("code");
-  return change(() => post("account/code", { code }));
+  return act(() => post("account/code", { code }));
 }
 
 function show(next) {
+  if (busy) return;
   step = next;
   note = problem = "";
   draw();
@@ -93,8 +96,12 @@ function show(next) {
 }
 
 function draw() {
+  keepFocus(drawNow, () => place.querySelector("dialog[open]"));
+}
+
+function drawNow() {
   render(
-    html`<dialog class="account" aria-labelledby="account-title" @keydown=${keep} @close=${() => clearTimeout(timer)}>
+    html`<dialog class="account" tabindex="-1" aria-labelledby="account-title" @keydown=${keep} @close=${() => clearTimeout(timer)}>
       <h2 id="account-title">${say("account")}</h2>
       ${account ? who() : html`<p class="muted">${problem ? nothing : say("loading")}</p>`}
       <p class="note" role="status">${note}</p>
@@ -139,11 +146,11 @@ function ways() {
   if (step === "unlink") return parting();
   return html`<div class="actions">
     ${account.way === "sign_in"
-      ? html`<button type="button" class="primary" ?disabled=${busy} @click=${begin}>${say("sign_in")}</button>`
-      : html`<button type="button" ?disabled=${busy} @click=${begin}>${say("show_code")}</button>
-          <button type="button" ?disabled=${busy} @click=${() => show("enter")}>${say("enter_code")}</button>`}
+      ? html`<button type="button" class="primary" aria-disabled=${busy ? "true" : nothing} @click=${begin}>${say("sign_in")}</button>`
+      : html`<button type="button" aria-disabled=${busy ? "true" : nothing} @click=${begin}>${say("show_code")}</button>
+          <button type="button" aria-disabled=${busy ? "true" : nothing} @click=${() => show("enter")}>${say("enter_code")}</button>`}
     ${account.linked
-      ? html`<button type="button" ?disabled=${busy} @click=${() => show("unlink")}>${say("unlink")}</button>`
+      ? html`<button type="button" aria-disabled=${busy ? "true" : nothing} @click=${() => show("unlink")}>${say("unlink")}</button>`
       : nothing}
   </div>`;
 }
@@ -170,7 +177,7 @@ function entering() {
       >${say("code_label")}<input name="code" required maxlength="100" autocomplete="off" autocapitalize="characters" spellcheck="false" dir="ltr"
     /></label>
     <div class="actions">
-      <button type="submit" class="primary" ?disabled=${busy}>${say("continue")}</button>
+      <button type="submit" class="primary" aria-disabled=${busy ? "true" : nothing}>${say("continue")}</button>
       <button type="button" @click=${() => show("")}>${say("cancel")}</button>
     </div>
   </form>`;
@@ -184,9 +191,9 @@ function question() {
     <p class="muted">${say(waits === "you" ? "link_means" : "confirm_there_how", { channel: other.channel })}</p>
     <div class="actions">
       ${waits === "you"
-        ? html`<button type="button" class="primary" ?disabled=${busy} @click=${() => answer(true)}>${say("link_yes")}</button>`
+        ? html`<button type="button" class="primary" aria-disabled=${busy ? "true" : nothing} @click=${() => answer(true)}>${say("link_yes")}</button>`
         : nothing}
-      <button type="button" ?disabled=${busy} @click=${() => answer(false)}>${say("link_no")}</button>
+      <button type="button" aria-disabled=${busy ? "true" : nothing} @click=${() => answer(false)}>${say("link_no")}</button>
     </div>
   </section>`;
 }
@@ -196,7 +203,7 @@ function parting() {
     <h3 id="unlink-question">${say("unlink_sure")}</h3>
     <p class="muted">${say("unlink_means")}</p>
     <div class="actions">
-      <button type="button" class="danger" ?disabled=${busy} @click=${unlink}>${say("unlink")}</button>
+      <button type="button" class="danger" aria-disabled=${busy ? "true" : nothing} @click=${unlink}>${say("unlink")}</button>
       <button type="button" @click=${() => show("")}>${say("cancel")}</button>
     </div>
   </section>`;

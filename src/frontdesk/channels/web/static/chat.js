@@ -2,18 +2,22 @@
 
 import { render } from "./vendor/lit-html/lit-html.js";
 import { ApiError, get, newId, post, remove } from "./api.js";
+import { announce, forgetNews, noteChange, noteOutcome, noteStop } from "./announce.js";
 import { rootOf } from "./branches.js";
 import { editing } from "./editing.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
+import { keepFocus } from "./focus.js";
 import { readForm } from "./form.js";
 import { say, sayError } from "./i18n.js";
-import { inBrowser, inTab } from "./kept.js";
+import { inBrowser } from "./kept.js";
 import { loadLexer } from "./markdown.js";
+import { isWaiting, Outbox } from "./outbox.js";
 import {
   addElsewhere,
   apply,
   earlier,
+  home,
   isBusy,
   lastSaid,
   newState,
@@ -22,6 +26,7 @@ import {
   setMessage,
   together,
   trim,
+  wanted,
 } from "./state.js";
 import { app } from "./view.js";
 
@@ -36,6 +41,9 @@ let searching = 0;
 let lastForm = "";
 let readAt = 0; // The cursor of the messages that were read last: whatever has changed since comes by the feed.
 let early = null; // The conversation whose messages came with the list of all.
+let branched = null; // The branch that was just begun, and the number of the message behind which it is new.
+const outbox = new Outbox(state, draw, () => feed?.wake?.());
+const narrow = matchMedia("(max-width: 50rem)"); // Where the list of conversations is a drawer.
 
 function draw() {
   if (scheduled) return;
@@ -43,12 +51,17 @@ function draw() {
   requestAnimationFrame(() => {
     scheduled = false;
     if (atEnd) trim(state);
-    render(app(state, actions), root);
+    paint();
     const log = document.getElementById("log");
     if (log && atEnd) log.scrollTop = log.scrollHeight;
     showForm();
     watchBusy();
   });
+}
+
+function paint() {
+  keepFocus(() => render(app(state, actions), root));
+  announce(state);
 }
 
 // A form is shown from its first field on, once.
@@ -69,35 +82,19 @@ function watchBusy() {
   if (ends.length) expiry = setTimeout(draw, Math.min(...ends) + 20);
 }
 
-// The address names a conversation, and perhaps a message in it: `#id` or `#id/number`.
-function wanted() {
-  const [id, number] = decodeURIComponent(location.hash.slice(1)).split("/");
-  return [id || "main", /^[1-9]\d{0,9}$/.test(number ?? "") ? Number(number) : null];
-}
-
-const stored = () => `frontdesk-unsent-${state.current}`;
-
-function keepUnsent() {
-  // Files are too large to be kept in the tab.
-  const small = state.pending.filter((message) => !message.files.length);
-  const kept = small.map(({ client_id, text, choice }) => ({ client_id, text, choice, files: [] }));
-  if (kept.length) inTab.set(stored(), JSON.stringify(kept));
-  else inTab.remove(stored());
-}
-
 async function openChat(id, number = null) {
-  state.current = state.chats.has(id) ? id : "main";
+  state.current = state.chats.has(id) ? id : home(state);
   state.messages.clear();
   state.forms.clear();
+  forgetNews(state);
   lastForm = "";
-  state.finished = null;
   state.editing = null;
   state.said = "";
   state.problem = null;
-  state.pending = JSON.parse(inTab.get(stored()) ?? "[]");
+  outbox.dropSent();
   atEnd = number === null;
   await loadMessages(number);
-  for (const message of [...state.pending]) deliver(message);
+  outbox.flush();
 }
 
 const AROUND = 10; // So many messages are shown behind the one that an address names.
@@ -114,14 +111,22 @@ async function loadMessages(number = null) {
   if (elsewhere) addElsewhere(state, elsewhere);
   state.opening = false;
   for (const message of messages) setMessage(state, message);
+  noteBranched(chat, messages);
   state.hasEarlier = messages.length > 0 && messages[0].number > 1;
   state.hasLater = number !== null && number + AROUND <= (state.chats.get(chat)?.last ?? 0);
-  keepUnsent();
+  outbox.keep();
   if (number === null) return draw();
-  render(app(state, actions), root);
+  paint();
   const message = document.getElementById(`message-${number}`);
   message?.scrollIntoView({ block: "center" });
   message?.classList.add("found");
+}
+
+// The answer on a branch can be there already when the branch is read.
+function noteBranched(chat, messages) {
+  if (branched?.chat !== chat) return;
+  for (const message of messages) if (message.number > branched.number) noteChange(state, null, message);
+  branched = null;
 }
 
 async function readEarlier() {
@@ -158,22 +163,37 @@ function inTurn(act) {
 
 async function takeFrame(frame) {
   const ended = isBusy(state);
+  const { base } = state.chats.get(state.current) ?? {};
   const isComplete = frame.events.map((event) => apply(state, event)).every(Boolean);
   if (!isComplete) await reload();
-  if (!state.chats.has(state.current)) await openChat("main");
+  if (!state.chats.has(state.current)) await openChat(base);
+  noteStop(state, isBusy(state));
   if (ended !== isBusy(state) || frame.events.length) draw();
-  keepUnsent();
+  outbox.keep();
 }
 
 async function reload() {
+  const { me, hasLater } = state;
+  const before = new Map(state.messages);
   try {
     await loadAll(state.current);
     state.messages.clear();
     state.hasLater = false;
     await loadMessages();
+    // Whoever is linked or unlinked reads another mailbox: what it has is not new.
+    if (state.me.box === me.box && !hasLater) noteMissed(before);
   } catch (error) {
     if (!error.isTemporary) fail(error);
   }
+}
+
+function noteMissed(before) {
+  const last = Math.max(0, ...before.keys());
+  for (const message of state.messages.values()) {
+    const known = before.get(message.number);
+    if (known || message.number > last) noteChange(state, known, message);
+  }
+  draw();
 }
 
 function fail(error) {
@@ -181,34 +201,11 @@ function fail(error) {
   draw();
 }
 
-async function deliver(message) {
-  message.error = null;
-  draw();
-  const { client_id, text, choice } = message;
-  const files = message.files.map(({ name, media_type, data }) => ({ name, media_type, data }));
-  try {
-    await post(`conversations/${state.current}/messages`, {
-      client_id,
-      text,
-      choice,
-      files,
-      locale: document.documentElement.lang,
-    });
-    feed?.wake?.();
-  } catch (error) {
-    message.error = error;
-    draw();
-  }
-}
-
 const actions = {
   async send(text, choice = "", files = []) {
     if (state.hasLater) await inTurn(() => openChat(state.current));
-    const message = { client_id: newId(), text, choice, files };
-    state.pending.push(message);
     atEnd = true;
-    keepUnsent();
-    return deliver(message);
+    return outbox.add({ chat: state.current, client_id: newId(), text, choice, files });
   },
   submit(event) {
     event.preventDefault();
@@ -260,12 +257,11 @@ const actions = {
     location.hash = id;
   },
   toLatest: () => inTurn(() => openChat(state.current)).catch(fail),
-  retry: (message) => deliver(message),
-  discard(message) {
-    state.pending = state.pending.filter((one) => one !== message);
-    keepUnsent();
-    draw();
+  retry(message) {
+    if (!isWaiting(message)) message.error = null;
+    return outbox.flush();
   },
+  discard: (message) => outbox.discard(message),
   askAgain() {
     const asked = lastSaid(state);
     if (asked?.files?.length) actions.resend(asked);
@@ -276,6 +272,7 @@ const actions = {
     event.preventDefault();
     const form = event.currentTarget;
     const number = message.number;
+    if (state.forms.get(number)?.busy) return;
     const { values, problems } = readForm(form, message.form.fields, `form-${number}`);
     const known = { client_id: state.forms.get(number)?.client_id ?? newId(), problems };
     state.forms.set(number, known);
@@ -298,6 +295,7 @@ const actions = {
     draw();
   },
   async stop() {
+    state.stopping = state.current;
     await post(`conversations/${state.current}/stop`, { client_id: newId() }).catch(fail);
   },
   async newChat() {
@@ -341,7 +339,7 @@ const actions = {
     // A part of what was said elsewhere can be all that is shown already.
     for (let tries = 0; tries < 5 && earlier(state) && together(state).length <= known; tries++) await readEarlier();
     atEnd = false;
-    render(app(state, actions), root);
+    paint();
     log.scrollTop = log.scrollHeight - below;
   },
   scrolled({ currentTarget: log }) {
@@ -351,33 +349,45 @@ const actions = {
     state.questions.set(id, { ...state.questions.get(id), error: null, busy: true });
     try {
       const question = await get(`approvals/${encodeURIComponent(id)}`);
-      state.questions.set(id, { question, note: state.questions.get(id)?.note });
+      const { note, told } = state.questions.get(id) ?? {};
+      state.questions.set(id, { question, note, told });
     } catch (error) {
-      state.questions.set(id, { error });
+      state.questions.set(id, { error, told: state.questions.get(id)?.told });
     }
     draw();
   },
   async decide(id, approved) {
     const known = state.questions.get(id);
+    if (known.busy) return;
     known.busy = true;
     draw();
     try {
       const path = `approvals/${encodeURIComponent(id)}`;
       const { outcome, question } = await post(path, { approved, digest: known.question.digest });
       const note = outcome === "recorded" ? "" : say(outcome);
-      state.questions.set(id, { question: question ?? known.question, note });
+      const { told } = state.questions.get(id);
+      state.questions.set(id, { question: question ?? known.question, note, told });
+      if (note && question && question.status !== "pending") noteLate(id, note);
     } catch (error) {
       state.questions.set(id, { ...known, busy: false, note: say(`error_${error.code}`) });
     }
     draw();
   },
   toggleDrawer() {
-    state.drawer = !state.drawer;
+    if (state.drawer) return actions.closeDrawer();
+    state.drawer = true;
     draw();
   },
   closeDrawer() {
+    // What is hidden with the drawer can't keep the focus.
+    if (state.drawer && document.activeElement?.closest(".side")) document.querySelector("button.menu").focus();
     state.drawer = false;
     draw();
+  },
+  // Puts the focus into the list, which is always shown on wide screens.
+  showList() {
+    if (narrow.matches) actions.toggleDrawer();
+    if (state.drawer || !narrow.matches) requestAnimationFrame(() => document.querySelector(".side a[aria-current]")?.focus());
   },
   switchTheme() {
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
@@ -410,7 +420,7 @@ const actions = {
     const archived = !state.chats.get(root).archived;
     try {
       await post(`conversations/${root}`, { archived });
-      if (archived) actions.open("main");
+      if (archived) actions.open(home(state));
     } catch (error) {
       state.problem = error;
       draw();
@@ -423,18 +433,26 @@ Object.assign(
   editing(state, {
     show() {
       atEnd = false;
-      render(app(state, actions), root);
+      paint();
     },
-    async open(chat) {
-      await loadAll();
+    async open(chat, number) {
+      branched = { chat, number };
+      // A frame that comes meanwhile is newer than what is read, and must be applied after it.
+      await inTurn(() => loadAll());
       actions.open(chat);
     },
   }),
 );
 
+function noteLate(id, note) {
+  for (const { number, question } of state.messages.values()) {
+    if (question?.approval_id === id) noteOutcome(state, number, id, note);
+  }
+}
+
 function openDialog(kind) {
   state.dialog = kind;
-  render(app(state, actions), root);
+  paint();
   document.querySelector("dialog").showModal();
 }
 
@@ -451,12 +469,12 @@ function closeMenus(except) {
 
 function listen() {
   addEventListener("click", (event) => closeMenus(event.target));
-  addEventListener("hashchange", () => inTurn(() => openChat(...wanted())).catch(fail));
+  narrow.addEventListener("change", () => narrow.matches || actions.closeDrawer());
+  addEventListener("hashchange", () => inTurn(() => openChat(...wanted(location.hash))).catch(fail));
   addEventListener("keydown", (event) => {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      actions.toggleDrawer();
-      requestAnimationFrame(() => document.querySelector(".side a[aria-current]")?.focus());
+      actions.showList();
     }
     if (event.key !== "Escape" || state.dialog) return;
     if (document.querySelector(".more[open]")) return closeMenus(null);
@@ -470,20 +488,22 @@ async function start() {
   try {
     // The browser has begun to read this already: the page names it.
     const me = await loadAll("main");
-    const [id] = wanted();
-    state.current = state.chats.has(id) ? id : "main";
+    const [id] = wanted(location.hash);
+    state.current = state.chats.has(id) ? id : home(state);
+    outbox.load();
     listen();
     // What can be used is shown first, and what was said a moment later.
-    render(app(state, actions), root);
+    paint();
     document.getElementById("text").focus();
     await loadLexer().catch(() => {
       throw new ApiError("network", "", 0);
     });
-    await inTurn(() => openChat(...wanted()));
+    await inTurn(() => openChat(...wanted(location.hash)));
     const online = (isOnline) => {
       if (state.online !== isOnline) {
         state.online = isOnline;
         draw();
+        if (isOnline) outbox.flush();
       }
     };
     feed = new Feed(Math.min(me.cursor, readAt), (frame) => inTurn(() => takeFrame(frame)), online, me.box);

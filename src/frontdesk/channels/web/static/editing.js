@@ -67,7 +67,7 @@ export function editing(state, page) {
       };
       try {
         const { conversation } = await post(`conversations/${state.current}/messages`, body);
-        await page.open(conversation);
+        await page.open(conversation, number);
       } catch (error) {
         if (state.editing) state.editing.problem = error;
         else state.problem = error;

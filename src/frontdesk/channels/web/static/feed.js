@@ -96,6 +96,11 @@ export class Feed {
   }
 
   async poll() {
-    for (;;) this.take(await get(`poll?${this.place()}`));
+    let shows = "";
+    for (;;) {
+      const frame = await get(`poll?${this.place()}&shows=${encodeURIComponent(shows)}`);
+      this.take(frame);
+      shows = frame.shows || "";
+    }
   }
 }

@@ -7,13 +7,13 @@ const TYPES = { number: "number", integer: "number" };
 
 export function formCard(message, known, actions) {
   const { fields, answered } = message.form;
-  if (answered) return html`<p class="muted">${say("form_answered")}</p>`;
+  if (answered) return html`<p class="muted answered">${say("form_answered")}</p>`;
   const name = `form-${message.number}`;
   return html`<form class="card fields" novalidate aria-label=${say("form")} @submit=${(event) => actions.answer(event, message)}>
     ${fields.map((field) => entry(field, name, known?.problems ?? {}))}
     ${known?.note ? html`<p class="note" role="alert">${known.note}</p>` : nothing}
     <div class="actions">
-      <button type="submit" class="primary" ?disabled=${known?.busy}>${say("form_send")}</button>
+      <button type="submit" class="primary" aria-disabled=${known?.busy ? "true" : nothing}>${say("form_send")}</button>
     </div>
   </form>`;
 }
@@ -57,10 +57,13 @@ function tick(field, about, type, checked, label, value = "") {
   >`;
 }
 
+// A choice as it is displayed: its value may have characters that can't be seen.
+const labelOf = (field, index) => field.labels?.[index] ?? String(field.choices[index]);
+
 function several(field, about) {
   return html`<fieldset>
     <legend>${field.label}</legend>
-    ${field.choices.map((choice, index) => tick(field, about, "checkbox", false, String(choice), String(index)))}
+    ${field.choices.map((_, index) => tick(field, about, "checkbox", false, labelOf(field, index), String(index)))}
   </fieldset>`;
 }
 
@@ -73,7 +76,7 @@ function select(field, about) {
     aria-describedby=${about.described || nothing}
   >
     <option value="">${say("form_choose")}</option>
-    ${field.choices.map((choice, index) => html`<option value=${index} ?selected=${choice === field.default}>${choice}</option>`)}
+    ${field.choices.map((choice, index) => html`<option value=${index} ?selected=${choice === field.default}>${labelOf(field, index)}</option>`)}
   </select>`;
 }
 

@@ -71,7 +71,7 @@ function results(state, actions) {
     </ul>
     ${error ? html`<p class="problem" role="alert">${sayError(error)}</p>` : nothing}
     ${nothingFound ? html`<p class="muted" role="status">${say("search_nothing")}</p>` : nothing}
-    ${next ? html`<button type="button" ?disabled=${busy} @click=${actions.searchOn}>${say("search_more")}</button>` : nothing}
+    ${next ? html`<button type="button" aria-disabled=${busy ? "true" : nothing} @click=${() => busy || actions.searchOn()}>${say("search_more")}</button>` : nothing}
   </div>`;
 }
 

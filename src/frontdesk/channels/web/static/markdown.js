@@ -10,6 +10,8 @@ const REREAD = 2;
 const SCHEMES = ["http:", "https:", "mailto:"];
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", hellip: "…" };
 const LARGEST = 0x10ffff;
+// The host escapes these in texts on which a person decides, and an entity must not bring them back.
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 let lexer = null;
 
@@ -132,7 +134,8 @@ function inline(token) {
     case "escape":
       return token.text;
     case "text":
-      return token.tokens ? inlines(token.tokens) : plain(token.text);
+      // In its text the lexer has resolved entities already.
+      return token.tokens ? inlines(token.tokens) : plain(token.raw);
     default:
       return token.raw;
   }
@@ -157,6 +160,7 @@ function plain(text) {
   return text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(\w{2,6}));/g, (whole, number, digits, name) => {
     if (name) return ENTITIES[name] ?? whole;
     const point = number ? parseInt(number, 10) : parseInt(digits, 16);
-    return point > 0 && point <= LARGEST ? String.fromCodePoint(point) : whole;
+    const character = point > 0 && point <= LARGEST ? String.fromCodePoint(point) : "";
+    return character && !INVISIBLE.test(character) ? character : whole;
   });
 }

@@ -1,6 +1,7 @@
 // What the page shows, and the one function that changes it by the events of the feed.
 
-import { holder } from "./branches.js";
+import { noteChange } from "./announce.js";
+import { families, holder } from "./branches.js";
 
 const MOST_SHOWN = 200; // Of more messages than these, the oldest are dropped while the reader is at the end.
 
@@ -18,7 +19,7 @@ export function newState() {
     hasLater: false, // Whether an earlier part of the conversation is shown, and not its end.
     editing: null, // The message that is being changed, with the files that it keeps and gets.
     search: null,
-    pending: [],
+    pending: [], // What was written and is not among the messages yet, of all conversations.
     attached: [],
     problem: null,
     said: "",
@@ -28,7 +29,8 @@ export function newState() {
     drawer: false,
     dialog: null,
     failure: null,
-    finished: null,
+    stopping: "", // The conversation in which an answer is being stopped.
+    news: [], // What is still to be announced to screen readers.
   };
 }
 
@@ -45,7 +47,6 @@ export function setMessage(state, message) {
   const before = state.messages.get(message.number);
   if (message.client_id) state.pending = state.pending.filter((one) => one.client_id !== message.client_id);
   if (message.state === "removed") return void state.messages.delete(message.number);
-  if (before?.state === "live" && (message.state ?? "done") !== "live") state.finished = message;
   // What was read of the text stays with it, so that only what is new is read.
   state.messages.set(message.number, { ...message, parsed: before?.parsed });
 }
@@ -56,7 +57,11 @@ export function apply(state, event) {
   else if (event.type === "gone") state.chats.delete(event.id);
   else if (event.type === "reset") return false;
   else if (!isShown(state, event)) return true;
-  else if (event.type === "message") setMessage(state, event.message);
+  else if (event.type === "message") {
+    const before = state.messages.get(event.message.number);
+    setMessage(state, event.message);
+    noteChange(state, before, event.message);
+  }
   else if (event.type === "delta") return grow(state, event);
   else if (event.type === "notes") return note(state, event);
   return true;
@@ -132,4 +137,22 @@ export function trim(state) {
   if (numbers.length <= MOST_SHOWN) return;
   for (const number of numbers.slice(0, numbers.length - MOST_SHOWN)) state.messages.delete(number);
   state.hasEarlier = true;
+}
+
+// The version of the main conversation that was used last: what was edited there stays edited.
+export const home = (state) => families(state.chats).find(({ root }) => root.id === "main")?.latest.id ?? "main";
+
+// The address names a conversation, and perhaps a message in it: `#id` or `#id/number`.
+export function wanted(hash) {
+  const [id, number] = decoded(hash.slice(1)).split("/");
+  return [id, /^[1-9]\d{0,9}$/.test(number ?? "") ? Number(number) : null];
+}
+
+// People can write anything into the address, such as a single `%`.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
 }

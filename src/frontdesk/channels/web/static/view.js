@@ -14,6 +14,7 @@ import { icon } from "./icons.js";
 import { menu, nameIn, sidebar } from "./list.js";
 import { blocks, read } from "./markdown.js";
 import { citations, tools } from "./notes.js";
+import { isWaiting, unsentIn } from "./outbox.js";
 import { earlier, isBusy, lastSaid, together } from "./state.js";
 
 export function app(state, actions) {
@@ -23,14 +24,15 @@ export function app(state, actions) {
     <div class="room">
       ${header(state, actions)} ${conversation(state, actions)} ${composer(state, actions)}
     </div>
-    ${dialog(state, actions)}
-    <div class="hidden" role="log" aria-live="polite">${announcement(state)}</div>`;
+    ${dialog(state, actions)}`;
 }
 
 function failure(error) {
   return html`<main class="failure">
-    <h1>${say("error_loading")}</h1>
-    <p>${sayError(error)}</p>
+    <div role="alert">
+      <h1>${say("error_loading")}</h1>
+      <p>${sayError(error)}</p>
+    </div>
     ${openOutside(error)}
     <button type="button" class="primary" @click=${() => location.reload()}>${say("reload")}</button>
   </main>`;
@@ -53,7 +55,7 @@ function header(state, actions) {
       ${state.current === "main" ? nothing : html`<p><bdi>${nameIn(state, state.current)}</bdi></p>`}
     </div>
     ${menu(state, actions)}
-    ${accountButton()}
+    ${state.me.links ? accountButton() : nothing}
     <button type="button" class="icon" aria-label=${say("theme")} title=${say("theme")} @click=${actions.switchTheme}>
       ${icon("theme")}
     </button>
@@ -62,7 +64,8 @@ function header(state, actions) {
 
 function conversation(state, actions) {
   const messages = together(state);
-  const isEmpty = !state.opening && !messages.length && !state.pending.length;
+  const pending = unsentIn(state, state.current);
+  const isEmpty = !state.opening && !messages.length && !pending.length;
   return html`<main id="log" tabindex="-1" @scroll=${actions.scrolled}>
     <h2 class="hidden">${nameIn(state, state.current)}</h2>
     ${earlier(state)
@@ -76,7 +79,7 @@ function conversation(state, actions) {
         (message) => entry(message, state, actions),
       )}
       ${repeat(
-        state.pending,
+        pending,
         (message) => message.client_id,
         (message) => unsent(message, actions),
       )}
@@ -149,12 +152,13 @@ function body(message, role) {
   if (!message.text) return nothing;
   // What people write themselves is shown as they wrote it.
   if (role === "user") return html`<div class="bubble" dir="auto">${message.text}</div>`;
+  if (message.is_literal) return html`<div class="text literal" dir="auto">${message.text}</div>`;
   message.parsed = read(message.text, message.parsed, message.state !== "live");
   return html`<div class="text" dir="auto">${blocks(message.parsed.tokens)}</div>`;
 }
 
 function choices(message, actions) {
-  return html`<div class="actions">
+  return html`<div class="actions choices">
     ${message.buttons.map(
       (button) => html`<button type="button" @click=${() => actions.choose(button)}>${button.text}</button>`,
     )}
@@ -167,7 +171,7 @@ function unsent(message, actions) {
     <div class="bubble" dir="auto">${message.text || message.files.map((file) => file.name).join(", ")}</div>
     ${message.error
       ? html`<p class="problem" role="alert">
-          ${say("not_sent")} ${sayError(message.error)}
+          ${isWaiting(message) ? say("not_sent_yet") : `${say("not_sent")} ${sayError(message.error)}`}
           <button type="button" @click=${() => actions.retry(message)}>${say("retry")}</button>
           <button type="button" @click=${() => actions.discard(message)}>${say("discard")}</button>
         </p>`
@@ -177,9 +181,11 @@ function unsent(message, actions) {
 
 function composer(state, actions) {
   return html`<footer>
-    ${state.online ? nothing : html`<p class="offline" role="status">${say("connecting")}</p>`}
+    <div role="status">
+      ${state.online ? nothing : html`<p class="offline">${say("connecting")}</p>`}
+      ${state.said ? html`<p class="muted">${state.said}</p>` : nothing}
+    </div>
     ${state.problem ? html`<p class="problem" role="alert">${sayError(state.problem)}</p>` : nothing}
-    ${state.said ? html`<p class="muted" role="status">${state.said}</p>` : nothing}
     ${attached(state.attached, actions.detach)}
     <form @submit=${actions.submit} @paste=${actions.pasted}>
       ${attachButton(state.me, actions.chosen)}
@@ -227,10 +233,4 @@ function dialog(state, actions) {
       </div>
     </form>
   </dialog>`;
-}
-
-// Whole answers are read aloud, not each piece as it comes.
-function announcement(state) {
-  const message = state.finished;
-  return message ? `${say("assistant")}: ${message.text ?? ""}` : "";
 }

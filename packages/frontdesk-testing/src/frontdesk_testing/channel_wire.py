@@ -1,0 +1,112 @@
+"""The wire of a channel, for the contract of HTTP channels."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from frontdesk.host.host import AgentFrameworkHost
+from frontdesk.interfaces.auth import HttpAuth
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.hooks import RunHook
+from frontdesk_testing.agents import EchoAgent
+from frontdesk_testing.ids import FakeIds
+from frontdesk_testing.server import serving
+
+TIMEOUT = 20.0
+
+
+class ChannelWire:
+    """The channel-specific part of the contract; a subclass defines it."""
+
+    path: str
+    """The path to which a message is posted."""
+
+    def channel(
+        self,
+        *,
+        auth: HttpAuth | None = None,
+        run_hook: RunHook | None = None,
+        max_body_bytes: int | None = None,
+        body_timeout: float | None = None,
+    ) -> Channel:
+        """Make a channel with these settings, and its own defaults for the others."""
+        raise NotImplementedError("say how your channel is made")
+
+    def message(self, text: str) -> Any:
+        """Return the JSON body of a message."""
+        raise NotImplementedError("say what a message looks like")
+
+    def run_id(self, answer: httpx.Response) -> str:
+        """Return the id of the run in the answer to a message."""
+        raise NotImplementedError("say where the id of a run is")
+
+    def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
+        """Return every method and path that names a run; none if the protocol has none."""
+        return ()
+
+    def error_text(self, response: httpx.Response) -> str:
+        """Return the text of an error; raise an `AssertionError` if it has not the protocol's shape."""
+        raise NotImplementedError("say what an error looks like")
+
+    def failure_text(self, response: httpx.Response) -> str:
+        """Return the reason why a run failed, from the answer that has it."""
+        return str(response.json()["error"]["message"])
+
+    def body(self, text: str) -> bytes:
+        """Return the body of a message as it goes over the wire."""
+        return msgspec.json.encode(self.message(text))
+
+    async def post(self, http: httpx.AsyncClient, text: str = "hello", **headers: str) -> httpx.Response:
+        """Post a message, with extra headers (`x_api_key` for `x-api-key`)."""
+        extra = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await http.post(self.path, json=self.message(text), headers=extra)
+
+    @asynccontextmanager
+    async def desk(self, channel: Channel, target: Any = None, **settings: Any) -> AsyncGenerator["Desk"]:
+        """Serve a host with one channel."""
+        ids, agent = FakeIds(), EchoAgent()
+        host = AgentFrameworkHost(target or agent, channels=[channel], ids=ids, **settings)
+        async with serving(host, path=self.path) as client:
+            yield Desk(client.http, client.base_url, ids, agent)
+
+
+class Desk:
+    """A served host, and what was left behind in it."""
+
+    def __init__(self, http: httpx.AsyncClient, base_url: str, ids: FakeIds, agent: EchoAgent) -> None:
+        self.http = http
+        self.base_url = base_url
+        self.ids = ids
+        self.agent = agent
+        self._made_at_start = ids.made.copy()
+
+    def untouched(self) -> bool:
+        """Return True if nothing was run, and nothing was stored since the host started."""
+        return not self.agent.seen and self.ids.made == self._made_at_start
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a plain connection, for what no usual client sends."""
+        where = urlsplit(self.base_url)
+        return await asyncio.open_connection(where.hostname, where.port)
+
+    async def send_raw(self, head: Sequence[str], body: bytes) -> httpx.Response:
+        """Send some bytes and read one answer, without ever finishing the request."""
+        reader, writer = await self.connect()
+        try:
+            writer.write("\r\n".join([*head, f"host: {urlsplit(self.base_url).netloc}", "", ""]).encode() + body)
+            async with asyncio.timeout(TIMEOUT):
+                return await _read_answer(reader)
+        finally:
+            writer.close()
+
+
+async def _read_answer(reader: asyncio.StreamReader) -> httpx.Response:
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+    headers = dict(line.lower().split(": ", 1) for line in lines if line)
+    content = await reader.readexactly(int(headers.get("content-length", "0")))
+    return httpx.Response(int(status.split(" ")[1]), headers=headers, content=content)

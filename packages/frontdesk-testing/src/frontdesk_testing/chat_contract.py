@@ -1,0 +1,29 @@
+"""The contract of chat channels, tested against a platform whose servers are real.
+
+    class TestMyChat(ChatContract):
+        def platform(self):
+            return my_fake_platform()
+
+        def channel(self, platform, **settings):
+            return MyChannel(url=platform.url, **settings)
+
+`ChatWire` has all that a subclass defines, `FakePlatform` what its platform has to do, and
+`MembershipPlatform` what one does besides that has `tells_membership`.
+"""
+
+import pytest
+
+_FILES = ("chat_intake", "chat_membership", "chat_pushes", "chat_questions", "chat_talking", "chat_wire")
+pytest.register_assert_rewrite(*(f"frontdesk_testing.{name}" for name in _FILES))
+
+from frontdesk_testing.chat_intake import WebhookBodies  # noqa: E402
+from frontdesk_testing.chat_membership import Membership  # noqa: E402
+from frontdesk_testing.chat_pushes import Pushes  # noqa: E402
+from frontdesk_testing.chat_questions import Questions  # noqa: E402
+from frontdesk_testing.chat_talking import Talking  # noqa: E402
+
+
+class ChatContract(Talking, Questions, Pushes, Membership, WebhookBodies):
+    """The contract of a chat channel."""
+
+    pytestmark = pytest.mark.asyncio

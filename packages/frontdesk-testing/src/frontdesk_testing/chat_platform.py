@@ -1,0 +1,122 @@
+"""A chat platform as the contract of chat channels drives it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from frontdesk.chat.messages import Button
+
+PushFailure = Literal["limited", "unavailable", "refused", "lost"]
+"""The failure of a call that sends a message: it is to be repeated after a moment, or at any time, or never, or it has
+arrived and its answer got lost."""
+
+
+class ChatPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person on the platform, and the chat that they alone have with the bot."""
+
+    id: str
+    name: str
+    chat_id: str
+
+
+class ChatFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file in a message."""
+
+    media_type: str
+    data: bytes
+    name: str = ""
+
+
+class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the bot, as people see it now."""
+
+    message_id: str
+    text: str = ""
+    thread_id: str = ""
+    buttons: tuple[Button, ...] = ()
+    reply_to: str = ""
+    files: tuple[ChatFile, ...] = ()
+
+
+class FakePlatform(Protocol):
+    """A platform in the hands of a test. Its servers are real, on the loopback address."""
+
+    mention: str
+    """The text with which a person addresses the bot in a group."""
+
+    async def listen(self, url: str) -> None:
+        """Send events to the webhook of a host from now on; one that was not acknowledged is sent again soon."""
+        ...
+
+    async def person(self, name: str) -> ChatPerson:
+        """Add a person."""
+        ...
+
+    async def group(self, *people: ChatPerson) -> str:
+        """Add a group of people and the bot; return its chat."""
+        ...
+
+    async def say(
+        self,
+        who: ChatPerson,
+        text: str,
+        *,
+        chat_id: str = "",
+        thread_id: str = "",
+        files: Sequence[ChatFile] = (),
+        album: str = "",
+    ) -> str:
+        """Write as a person, in their direct chat unless another is named; return the id of the event.
+
+        Messages of an album have the same name for it, and each is an event of its own.
+        """
+        ...
+
+    async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:
+        """Press a button as a person, whether or not it is still shown; return the id of the event."""
+        ...
+
+    async def repeat(self, event_id: str) -> None:
+        """Send an event once more, and return when it was acknowledged."""
+        ...
+
+    async def shown(self, chat_id: str) -> Sequence[ShownMessage]:
+        """Return the messages of the bot in a chat, as they are shown now."""
+        ...
+
+    async def notice(self, event_id: str) -> str:
+        """Return what was shown to the person who pressed a button; empty if nothing was yet."""
+        ...
+
+    async def fail(self, failure: PushFailure, *, times: int = 1) -> None:
+        """Let the next calls that send a message fail."""
+        ...
+
+    async def go_away(self, *, times: int) -> None:
+        """Let the next calls of any kind fail."""
+        ...
+
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a condition holds; it is checked after every change on the platform."""
+        ...
+
+    def event(self, who: ChatPerson, text: str) -> bytes:
+        """Return the body of an event that was not sent."""
+        ...
+
+    def signed(self, body: bytes, *, at: float) -> Mapping[str, str]:
+        """Return the headers with which the platform sends a body at a time."""
+        ...
+
+
+class MembershipPlatform(FakePlatform, Protocol):
+    """A platform that says when the bot comes and goes."""
+
+    async def shut(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        """Let a person block the bot, or remove it from a group of theirs."""
+        ...
+
+    async def readmit(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        """Let a person unblock the bot, or add it to the group again."""
+        ...

@@ -1,0 +1,47 @@
+"""The one way from a test into a host: its parts, which nothing else outside may reach."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from frontdesk.host.wiring import Parts
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.sessions.active import ActiveRun
+
+
+def parts_of(host: Any) -> Parts:
+    """Return the parts of a host, or of the context that it gave to a channel; for tests that break one of them."""
+    return cast("Parts", host._parts)
+
+
+def store_of(host: Any) -> HostStateStore:
+    """Return the store of a host, to see what is kept."""
+    return parts_of(host).store
+
+
+def active_runs(host: Any) -> list[ActiveRun]:
+    """Return the runs of a host that have not ended."""
+    return parts_of(host).active.running()
+
+
+@contextmanager
+def claims_wait_for(store: HostStateStore, count: int) -> Generator[None]:
+    """Let no messages be taken up together before so many wait, however long they take on a busy machine."""
+    inbox: Any = store.inbox
+    plain, seen = inbox.claim_bundle, asyncio.Event()
+
+    async def claim_bundle(*given: Any, **more: Any) -> Any:
+        while not seen.is_set():
+            if len(await inbox.waiting("nobody")) >= count:
+                seen.set()
+            else:
+                await asyncio.sleep(0.01)
+        return await plain(*given, **more)
+
+    inbox.claim_bundle = claim_bundle
+    try:
+        yield
+    finally:
+        seen.set()
+        inbox.claim_bundle = plain

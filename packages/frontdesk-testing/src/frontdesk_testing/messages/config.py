@@ -1,0 +1,37 @@
+"""The settings of an operator."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from frontdesk.chat.config import ChatConfig
+from frontdesk.interfaces.chat import LiveMode
+from frontdesk.secret import Secret
+
+SHORTEST_SECRET = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageConfig(ChatConfig):
+    """The settings of the channel; they check themselves."""
+
+    positive: ClassVar[tuple[str, ...]] = (*ChatConfig.positive, "signature_seconds", "call_timeout", "text_limit")
+
+    platform_url: str
+    token: Secret | None
+    secret: Secret | None = None
+    signature_seconds: float = 300.0
+    call_timeout: float = 10.0
+    text_limit: int = 4096
+    live: LiveMode = "off"
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        wrong: list[str] = []
+        if not self.platform_url.startswith(("http://", "https://")):
+            wrong.append("platform_url must begin with http:// or https://")
+        if self.token is None:
+            wrong.append("token must not be empty")
+        if self.transport == "webhook" and (self.secret is None or len(self.secret.reveal()) < SHORTEST_SECRET):
+            wrong.append(f"secret must have {SHORTEST_SECRET} characters at least: whoever knows it can send events")
+        # The channel calls it `intake`.
+        return wrong + [finding.replace("transport", "intake") for finding in super().findings()]

@@ -1,0 +1,36 @@
+"""Verifies that an event is the platform's own.
+
+The platform signs the time and the body with the secret that it shares with us: `x-message-signature` is `v1=` and the
+HMAC-SHA256 of `v1:TIME:BODY` in hexadecimal digits, `x-message-timestamp` is the time in whole seconds. What is older
+or newer than the window is refused. Within it a copy of an event changes nothing, because its id is known.
+"""
+
+import hashlib
+import hmac
+
+from frontdesk.asgi.messages import Headers
+from frontdesk.errors import UnauthenticatedError
+from frontdesk.secret import Secret
+
+SIGNATURE = b"x-message-signature"
+TIMESTAMP = b"x-message-timestamp"
+_LONGEST_TIME = 12
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return the signature of the platform for a body."""
+    signed = f"v1:{timestamp}:".encode() + body
+    return f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
+
+
+def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, window: float) -> None:
+    """Refuse a body that the platform did not sign, or signed at another time."""
+    timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
+    # Without a secret anybody could sign.
+    if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _LONGEST_TIME:
+        raise UnauthenticatedError("The event is not signed.")
+    expected = signature(secret.reveal(), timestamp.decode("ascii"), body).encode()
+    if not hmac.compare_digest(expected, given):
+        raise UnauthenticatedError("The signature of the event is wrong.")
+    if abs(now - int(timestamp)) > window:
+        raise UnauthenticatedError("The event was signed at another time.")

@@ -1,1 +1,0 @@
-"""Every seam, one short file each."""

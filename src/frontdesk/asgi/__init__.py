@@ -1,0 +1,1 @@
+"""Plain ASGI requests and responses."""

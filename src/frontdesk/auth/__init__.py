@@ -1,0 +1,1 @@
+"""Authentication of HTTP callers, and encryption of stored data."""

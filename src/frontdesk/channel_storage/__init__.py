@@ -1,0 +1,1 @@
+"""State that the host stores for channels: leaderships, values, receipts and conversation names."""

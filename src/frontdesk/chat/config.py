@@ -1,0 +1,91 @@
+"""Settings that all chat channels share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from frontdesk.chat.media import MediaLimits
+from frontdesk.interfaces.access import Allowlist, Inherit
+from frontdesk.interfaces.channel import ChannelCommand
+from frontdesk.interfaces.chat import LiveMode, LiveTerms
+from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.models.operations import EventLimits
+from frontdesk.models.request import AcceptInGroup, CancelBy, ConversationScope, OnBusy
+
+Transport = Literal["webhook", "polling", "connection"]
+OnEdit = Literal["ignore", "answer"]
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "transport": ("webhook", "polling", "connection"),
+    "on_edit": ("ignore", "answer"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatConfig:
+    positive: ClassVar[tuple[str, ...]] = (
+        "max_body_bytes",
+        "body_timeout",
+        "poll_seconds",
+        "reply_seconds",
+        "token_seconds",
+        "receipt_seconds",
+    )
+    """The names of the settings that must be above 0; a subclass adds its own."""
+
+    transport: Transport = "webhook"
+    """Whether the platform sends events to a webhook, they are fetched, or they come over a connection."""
+    public_url: str | None = None
+    """The URL at which the platform reaches the host; the webhook is registered there at the start."""
+    on_edit: OnEdit = "ignore"
+    """The effect of an edited message: none, or the same as a new message."""
+    max_body_bytes: int = 2 * 1024 * 1024
+    body_timeout: float = 10.0
+    poll_seconds: float = 20.0
+    """The seconds that the platform may wait with its answer to a poll until something happens."""
+    reply_seconds: float = 5.0
+    """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
+    private_replies: bool = False
+    """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
+    token_seconds: float = 900.0
+    """For how long the platform takes a token."""
+    receipt_seconds: float = 60.0
+    """For how long a receipt for a message that nobody knows is refused, so that the platform sends it again."""
+    register_native_commands: bool = True
+    """Whether the platform's menu is set at start; otherwise it stays as it is."""
+    greet_groups: bool = False
+    """Whether the bot says hello, with its commands, in a group that it is added to."""
+    media: MediaLimits = field(default_factory=MediaLimits)
+    """The limits of files: their number and their size."""
+
+    allowlist: Allowlist | Inherit | None = "inherit"
+    require_link: bool = False
+    confidentiality_tier: str | None = None
+    link_commands: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    conversation_scope: ConversationScope = "per_user_per_conversation"
+    accept_in_group: AcceptInGroup = "mention_only"
+    cancel_by: CancelBy = "sender"
+    on_busy: OnBusy = "queue"
+    gather_seconds: float = 0.0
+    album_seconds: float = 1.0
+    event_limits: EventLimits | None = None
+    live: LiveMode = "auto"
+    live_terms: LiveTerms = field(default_factory=LiveTerms)
+    commands: Sequence[ChannelCommand] = ()
+    """Commands beside the usual ones; one of the same name takes the place of a usual one."""
+    run_hook: RunHook | None = None
+    response_hook: ResponseHook | None = None
+    stream_transform_hook: StreamTransformHook | None = None
+
+    def findings(self) -> list[str]:
+        """Return the configuration errors, one line each. Settings common to all channels are checked by the host."""
+        wrong = [
+            f"{name} must be {' or '.join(map(repr, allowed))}, not {getattr(self, name)!r}"
+            for name, allowed in _CHOICES.items()
+            if getattr(self, name) not in allowed
+        ]
+        if self.public_url is not None and not self.public_url.startswith(("http://", "https://")):
+            wrong.append("public_url must begin with http:// or https://")
+        if self.transport in ("polling", "connection") and self.public_url is not None:
+            wrong.append(f"public_url has no effect with transport={self.transport!r}")
+        wrong += [f"{name} must be positive" for name in self.positive if getattr(self, name) <= 0]
+        return wrong + self.media.findings()

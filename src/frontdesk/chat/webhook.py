@@ -1,0 +1,286 @@
+"""Receives events of a platform into the inbox: from a webhook, a poll or a connection."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.routing import Route
+from starlette.types import Scope
+
+from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, counted, error_headers, send_json, send_text
+from frontdesk.auth.verifier import HttpVerifier, single_headers
+from frontdesk.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesInResponses
+from frontdesk.chat.connection import Intake, pass_over, webhook_url
+from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_item
+from frontdesk.chat.messages import (
+    BotIdentity,
+    ConversationMove,
+    DeliveryReceipt,
+    Inbound,
+    InboundMessage,
+    MembershipChange,
+)
+from frontdesk.chat.replies import decide_click
+from frontdesk.concurrency.offload import run_sized
+from frontdesk.errors import InvalidRequestError, PushError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.http.limits import DEFAULT_LIMITS
+from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.identity import Caller, ChannelIdentity
+
+if TYPE_CHECKING:
+    from frontdesk.chat.channel import ChatChannel
+
+_NOTHING = b"{}"
+_RETRY_AFTER = 1.0
+_FORM = b"application/x-www-form-urlencoded"
+_MOST_FIELDS = 20
+
+
+class Room:
+    """The webhook of one chat channel in its host."""
+
+    def __init__(self, channel: "ChatChannel", context: ChannelContext) -> None:
+        self._channel = channel
+        self._config = channel.chat_config
+        self._context = context
+        self._intake = Intake(context, self._connect, channel, self.take)
+        self._deadline = BodyDeadline(self._config.body_timeout)
+        self._bodies = BodyBudget(DEFAULT_LIMITS.max_bytes, None)
+        self._rules = InboundRules(
+            channel=channel.name,
+            accept_in_group=channel.accept_in_group,
+            on_edit=self._config.on_edit,
+            hooked=channel.run_hook is not None,
+            has_buttons=channel.has_buttons,
+            has_albums=channel.album_seconds > 0,
+        )
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the webhook, if events arrive by webhook."""
+        if self._config.transport != "webhook":
+            return []
+        channel = self._channel
+        if isinstance(channel, AnswersHandshakes):
+            verifier = SignatureVerifier(channel.name, channel.signature_headers, greets=True)
+            greet = partial(self.greet, channel)
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive, GET=greet)
+        else:
+            verifier = SignatureVerifier(channel.name, channel.signature_headers)
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive)
+        return [Route(path, endpoint=endpoint) for path in (channel.webhook_path, *channel.earlier_webhook_paths)]
+
+    async def start(self) -> None:
+        """Register the bot with its platform."""
+        transport = self._config.transport
+        paths = (self._channel.path, self._channel.webhook_path)
+        self._intake.start(
+            publish=self._config.register_native_commands,
+            webhook=webhook_url(self._config.public_url, paths) if transport == "webhook" else None,
+            transport=transport,
+            one_poller=self._channel.one_poller,
+        )
+
+    async def _connect(self) -> BotIdentity:
+        bot = await self._channel.connect()
+        self._channel.connected.set()
+        return bot
+
+    async def stop(self) -> None:
+        await self._intake.stop()
+        if self._channel.clicks is not None:
+            await self._channel.clicks.stop()
+        await self._channel.close()
+
+    async def greet(self, channel: AnswersHandshakes, call: HttpCall) -> None:
+        """Answer the handshake by which a platform verifies the webhook URL."""
+        try:
+            query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise InvalidRequestError from None
+        await send_text(call.send, 200, channel.handshake(dict(query)))
+
+    async def _body(self, call: HttpCall) -> bytes:
+        kind = call.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        read = call.whole_body if self._channel.takes_forms and kind == _FORM else call.json_body
+        return await read(limit=self._config.max_body_bytes, deadline=self._deadline)
+
+    async def receive(self, call: HttpCall) -> None:
+        """Verify a body, store its events, and only then acknowledge it."""
+        if not self._channel.signs_bodies:
+            self._channel.verify(call.headers, b"", self._context.now())
+        body = await self._body(call)
+        if self._channel.signs_bodies:
+            self._channel.verify(call.headers, body, self._context.now())
+        # Charged after verification: a stranger must not be able to use up the platform's budget.
+        call.held = BodyHold(self._bodies, call.who)
+        call.held.add(await run_sized(len(body), counted, body))
+        challenge = self._channel.challenge(body)
+        if challenge is not None:
+            return await send_json(call.send, 200, challenge)
+        events = self._channel.events(body)
+        if len(events) == 1 and await self._answered(call, events[0]):
+            return None
+        unreadable: InvalidRequestError | None = None
+        for event in events:
+            try:
+                await self.take(event)
+            except InvalidRequestError as error:
+                # One that can't be read keeps back none of the others.
+                unreadable = error
+        if unreadable is not None:
+            raise unreadable
+        await send_json(call.send, 200, _NOTHING)
+
+    async def _answered(self, call: HttpCall, event: bytes) -> bool:
+        """Answer an event whose response carries data for the platform. Return False for other events."""
+        channel = self._channel
+        if not isinstance(channel, RepliesInResponses):
+            return False
+        message = channel.read(event, self._intake.known())
+        if not isinstance(message, InboundMessage):
+            await self._take(message, event)
+            await send_json(call.send, 200, _NOTHING)
+            return True
+        item = self._item(message, event)
+        if item is not None and message.click is not None and message.click.expects_card:
+            card = await decide_click(self._context, item, channel.renderer.limit)
+            if card is not None:
+                await send_json(call.send, 200, channel.card_response(card))
+                return True
+        if item is None or not item.addressed or not message.expects_reply:
+            await self._accept(item)
+            await send_json(call.send, 200, _NOTHING)
+            return True
+        async with self._context.events.accept_and_wait(item, self._config.reply_seconds) as reply:
+            messages = [await channel.placed(part) for part in reply.parts]
+            await send_json(call.send, 200, channel.response(messages))
+        return True
+
+    async def take(self, event: bytes) -> None:
+        """Store an event that is addressed to this bot."""
+        inbound = await run_sized(len(event), self._channel.read, event, self._intake.known())
+        await self._take(inbound, event)
+
+    async def _take(self, inbound: Inbound | None, event: bytes) -> None:
+        match inbound:
+            case InboundMessage():
+                await self._accept(self._item(inbound, event))
+            case DeliveryReceipt():
+                await self._note(inbound)
+            case ConversationMove():
+                await self._move(inbound)
+            case MembershipChange():
+                await self._change_membership(inbound, event)
+            case None:
+                pass
+
+    async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
+        """Drop pending deliveries of a chat that the bot has lost. Greet a group that it was added to, if
+        configured."""
+        if not change.present:
+            return await give_up(self._context, change)
+        message = greeting(change) if self._config.greet_groups else None
+        if message is not None:
+            await self._accept(self._item(message, event))
+
+    async def _move(self, move: ConversationMove) -> None:
+        """Continue a conversation under its new id. A move that contradicts an earlier one is ignored."""
+        try:
+            await self._context.events.alias_conversation(move.old.conversation_id, move.new.conversation_id)
+        except ValueError as error:
+            # It would be the same however often the platform sends it.
+            pass_over(self._channel.name, error)
+
+    async def _note(self, receipt: DeliveryReceipt) -> None:
+        """Settle the delivery of a message, or reject a receipt that may have arrived before the delivery was recorded.
+
+        The platform sends rejected receipts again. After a number of seconds the message is assumed not to belong to
+        the outbox (for example because it was removed), and its receipt is discarded.
+        """
+        status, reason = "delivered" if receipt.delivered else "failed", receipt.reason or None
+        known = await self._context.events.settle_delivery(
+            receipt=receipt.message_id, status=status, reason=reason, at=receipt.at
+        )
+        if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
+            raise UnavailableError("Nothing is known of the message yet.", retry_after=_RETRY_AFTER)
+
+    async def _accept(self, item: InboxItem | None) -> None:
+        if item is None:
+            return
+        clicked, channel = item.request.attributes.get("callback_id"), self._channel
+        if await self._context.events.accept(item):
+            if clicked and channel.clicks is not None:
+                channel.clicks.watch(item)
+            return
+        if clicked and isinstance(channel, AnswersClicks):
+            # What is beyond the limits of a person is not kept, and their button stops to wait all the same.
+            with suppress(PushError):
+                await channel.answer_click(clicked, "")
+
+    def _item(self, message: InboundMessage, event: bytes) -> InboxItem | None:
+        item = to_item(
+            message,
+            self._rules,
+            self._intake.known(),
+            now=self._context.now(),
+            payload=lambda: self._channel.payload(event),
+        )
+        if item is None:
+            return None
+        if message.reply_token and self._config.private_replies:
+            until = message.at + self._config.token_seconds
+            item = self._context.events.seal_reply_token(item, message.reply_token, expires_at=until)
+        return item.replace(kind="control") if self._is_control(item) else item
+
+    def _is_control(self, item: InboxItem) -> bool:
+        if item.request.operation != "command":
+            return False
+        command = self._context.find_command(item.request.attributes["command"])
+        return command is not None and command.control
+
+
+class SignatureVerifier(HttpVerifier):
+    """Rejects requests without a signature. The signature itself is verified after the body has been read."""
+
+    def __init__(self, channel: str, headers: Sequence[bytes], *, greets: bool = False) -> None:
+        """With `greets`, a GET request is verified by its handshake instead."""
+        super().__init__(channel, None)
+        self._greets = greets
+        self._platform = Caller(identity=ChannelIdentity(channel=channel, native_id="the platform"))
+        self._headers = tuple(headers)
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        is_greeting = self._greets and scope["method"] == "GET"
+        if not is_greeting and not self._has_all(single_headers(scope, headers)):
+            raise UnauthenticatedError("The event is not signed.")
+        return self._platform
+
+    def _has_all(self, headers: Headers) -> bool:
+        try:
+            return all(headers.get(name) for name in self._headers)
+        except InvalidRequestError as error:
+            # A channel may acknowledge an event that it cannot read, but none that is not signed.
+            raise UnauthenticatedError(error.message, code=error.code) from None
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """The reason why a platform request was rejected."""
+
+    code: str
+    message: str
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """The wire format of an error response to a platform."""
+
+    error: Problem
+
+
+async def refuse(call: HttpCall, error: RequestError) -> None:
+    body = Refusal(error=Problem(code=error.code, message=error.message))
+    await send_json(call.send, error.status, msgspec.json.encode(body), error_headers(error))

@@ -1,1 +1,0 @@
-"""The nouns: frozen, and with a JSON form."""

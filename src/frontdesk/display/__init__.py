@@ -1,0 +1,1 @@
+"""Texts for approvers: escaped arguments and display names."""

@@ -1,0 +1,1 @@
+"""Conventions of Foundry's hosted agents: ids, headers and environment variables."""

@@ -1,0 +1,414 @@
+"""The groups of a `ChannelContext` on the host, one class per subject."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from math import inf
+from typing import Any
+
+from frontdesk.access.links import Links
+from frontdesk.approvals.records import Voter
+from frontdesk.channel_storage.values import ReplyTokens
+from frontdesk.chat.i18n.en import ENGLISH
+from frontdesk.delivery.receipts import Ending, Settlement, Settling
+from frontdesk.errors import ConflictError, ForbiddenError, NotFoundError, UnsupportedError
+from frontdesk.errors.requests import NO_RUN
+from frontdesk.hooks import show_result
+from frontdesk.host.context.scope import ScopedCalls
+from frontdesk.host.wiring import Parts
+from frontdesk.interfaces.context import AwaitedReply, ChannelStorage
+from frontdesk.interfaces.linker import IdentityLinker, SupportsLinkQuestions, SupportsLinkReturn, SupportsLinkRoutes
+from frontdesk.interfaces.target import GivesUpQuestions
+from frontdesk.models.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
+from frontdesk.models.channel_storage import Leadership, SealedToken
+from frontdesk.models.conversation import TranscriptPage
+from frontdesk.models.delivery import Cancelled, InboxItem
+from frontdesk.models.file import StoredFile
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
+from frontdesk.models.reply import Reply
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.result import HostedRunResult, HostedStreamResult
+from frontdesk.models.run import FINAL, RunRecord
+from frontdesk.models.session import SessionName, SessionSummary
+from frontdesk.sessions.scope import tracked_name
+from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by, questions_of
+
+_NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
+
+
+class HostRuns(ScopedCalls):
+    """The `RunsContext` of one channel."""
+
+    async def get(self, caller: Caller, run_id: str) -> RunRecord:
+        record = await self._readable(caller, lambda owner: self.find(owner, run_id))
+        if record is None:
+            raise NotFoundError(NO_RUN)
+        return await self.show(record.replace(continued_by=await continued_by(self._store, record)), caller)
+
+    async def cancel(self, caller: Caller, run_id: str) -> RunRecord:
+        owner = await self._owner(caller, NO_RUN)
+        active = self._parts.active.get(owner, run_id)
+        if active is not None and not active.record.background:
+            await self._parts.active.cancel(active)
+        elif active is not None or await self._store.runs.get(owner, run_id) is not None:
+            await self._parts.background.cancel(owner, run_id)
+        record = await self.find(owner, run_id)
+        if record is None:
+            raise NotFoundError(NO_RUN)
+        asked = await questions_of(self._store, record)
+        await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
+        return await self.show(record, caller)
+
+    async def delete(self, caller: Caller, run_id: str) -> None:
+        record = await self.cancel(caller, run_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_run(record.owner, run_id)
+
+    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
+        record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))
+        if record is None:
+            raise NotFoundError(NO_RUN)
+        if not (record.background and record.stream):
+            raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
+        return self.follow_record(record, caller)
+
+    async def cancel_background(self, caller: Caller, *, conversation_id: str | None = None) -> Sequence[RunRecord]:
+        owner = await self._owner(caller)
+        if conversation_id is not None:
+            conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
+        cancelled: list[RunRecord] = []
+        for job in await self._store.background.of_owner(owner):
+            request, run_id = job.admitted.request, job.admitted.run_id
+            # A run that is only held, under an idempotency key, has a caller who waits for it.
+            if not request.background or not self._in_reach(request, conversation_id):
+                continue
+            await self._parts.background.cancel(owner, run_id)
+            record = await self._store.runs.get(owner, run_id)
+            if record is not None:
+                cancelled.append(record)
+        return cancelled
+
+    def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
+        """Return True if a caller may cancel a request here: any own one in a direct chat, in a group only its own."""
+        here = request.channel == self.channel and request.group and request.conversation_id == group
+        return group is None or here
+
+    async def find(self, owner: str, run_id: str) -> RunRecord | None:
+        """Return an active or stored run of an owner."""
+        active = self._parts.active
+        before = active.get(owner, run_id)
+        if before is not None and self._store.lease_seconds is None:
+            return before.record
+        # If this process stood still, another may have ended a run that is still listed as active here.
+        stored = await self._store.runs.get(owner, run_id)
+        if before is None or (stored is not None and stored.status in FINAL):
+            return stored
+        # A run that has ended here meanwhile is stored by now.
+        return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
+
+    async def show(self, record: RunRecord, caller: Caller) -> RunRecord:
+        """Apply the response hook of this channel to a run, so that hidden content stays hidden on later reads."""
+        channel = self._parts.channels.get(self.channel)
+        if channel is None or channel.response_hook is None or record.result is None:
+            return record
+        request = ChannelRequest(
+            channel=self.channel,
+            input=record.input,
+            identity=caller.identity,
+            run_id=record.run_id,
+            stream=record.stream,
+            background=record.background,
+            metadata=record.metadata,
+            attributes=record.details,
+        )
+        recorded = HostedRunResult(result=record.result, run=record)
+        return record.replace(result=(await show_result(channel, recorded, request, caller.identity)).result)
+
+    def follow_record(self, record: RunRecord, caller: Caller) -> HostedStreamResult[Any]:
+        """Stream the updates of a run that was looked up before."""
+        return self._parts.background.followers.stream(record, lambda ended: self.show(ended, caller))
+
+
+class HostApprovals(ScopedCalls):
+    """The `ApprovalsContext` of one channel."""
+
+    async def pending(self, caller: Caller) -> Sequence[PendingApproval]:
+        return await self._store.approvals.pending(await self._owner(caller))
+
+    async def waiting(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
+        if caller.anonymous:
+            await self._allowed(caller)
+            return WaitingPage()
+        return await self._parts.votes.waiting(await self._voter(caller), after, limit)
+
+    async def get(self, caller: Caller, approval_id: str) -> PendingApproval:
+        approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
+        if approval is None:
+            raise NotFoundError("There is no such approval.")
+        return await self._parts.names.with_decider(approval)
+
+    async def decide(
+        self,
+        caller: Caller,
+        approval_id: str,
+        approved: bool,
+        *,
+        digest: str | None = None,
+        reason: str | None = None,
+    ) -> Decision:
+        voter, decisions = await self._voter(caller), self._parts.decisions
+        answer = ApprovalAnswer(approval_id=approval_id, approved=approved, reason=reason)
+        if not voter.key:
+            # An approver who was never here before gets a key with the first vote; nobody else does.
+            question, seat = await decisions.look(voter, approval_id)
+            if question is None or seat is None or caller.anonymous:
+                return Decision(outcome="not_yours")
+            voter = voter.replace(key=await self._parts.gate.issue(caller.identity) or "")
+            if not voter.key:
+                return Decision(outcome="not_yours")
+        new_run_id, wake = self._parts.gate.new_run_id, self._parts.events.intake.wake
+        decision = await decisions.decide(voter, answer, digest, new_run_id, wake)
+        return await self._parts.names.of_decision(decision)
+
+    async def may_decide(self, caller: Caller, approval_id: str) -> bool:
+        _, seat = await self._parts.decisions.look(await self._voter(caller), approval_id)
+        return seat is not None
+
+    async def vote(self, caller: Caller, approval_id: str, approved: bool) -> Decision | None:
+        # All others are answered behind the gate, where a hook can say who the caller is.
+        if await self._store.approvals.find(approval_id) is None:
+            return None
+        return await self.decide(caller, approval_id, approved)
+
+    async def build_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
+        hooked = self._parts.channels[self.channel].run_hook is not None
+        await self._parts.gate.authorize(caller, self.channel, hooked=hooked)
+        return ChannelRequest(channel=self.channel, operation="approval", approvals=tuple(answers))
+
+    async def _voter(self, caller: Caller) -> Voter:
+        """Return a caller as a voter, with its verified claims."""
+        allowed = await self._allowed(caller)
+        key, claims = allowed.isolation_key or "", allowed.verified_claims
+        return Voter(identity=caller.identity, key=key, claims=claims, caller=caller)
+
+
+_NO_LINKER = "This host has nothing to link accounts with."
+
+
+class HostLinks(ScopedCalls):
+    """The `LinksContext` of one channel."""
+
+    def __init__(self, channel: str, parts: Parts) -> None:
+        super().__init__(channel, parts)
+        self.principal_channel = parts.principals.home_of_channel
+
+    async def begin(self, caller: Caller, *, return_to: str | None = None) -> LinkChallenge:
+        linker, _ = await self._linker(caller)
+        if return_to is not None and isinstance(linker, SupportsLinkReturn):
+            return await linker.begin_from(caller.identity, return_to)
+        return await linker.begin(caller.identity)
+
+    async def complete(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
+        return await (await self._linker(caller))[0].complete(caller.identity, proof)
+
+    async def unlink(self, caller: Caller) -> bool:
+        linker, _ = await self._linker(caller)
+        linked = await linker.resolve(caller.identity) is not None
+        if linked:
+            await linker.unlink(caller.identity)
+        return linked
+
+    async def whoami(self, caller: Caller) -> Whoami:
+        return await (await self._linker(caller))[1].whoami(caller.identity)
+
+    async def status(self, caller: Caller) -> LinkStatus | None:
+        if self._parts.links is None or self._parts.linker is None:
+            await self._not_denied(caller)
+            return None
+        linker, links = await self._linker(caller)
+        return LinkStatus(
+            account=await links.whoami(caller.identity),
+            name=await links.verified_name(caller.identity),
+            way="sign_in" if isinstance(linker, SupportsLinkRoutes) else "code",
+            question=await linker.question_of(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
+        )
+
+    async def home(self, caller: Caller, *, fresh: bool = False) -> ChannelIdentity:
+        links = self._parts.links
+        return caller.identity if links is None else await links.home_of(caller.identity, fresh=fresh)
+
+    async def _linker(self, caller: Caller) -> tuple[IdentityLinker, Links]:
+        await self._not_denied(caller)
+        if self._parts.links is None or self._parts.linker is None:
+            raise UnsupportedError(_NO_LINKER)
+        return self._parts.linker, self._parts.links
+
+
+class HostSessions(ScopedCalls):
+    """The `SessionsContext` of one channel."""
+
+    async def reset(self, caller: Caller, *, conversation_id: str | None = None) -> str:
+        return await self._parts.turns.rotate(await self.find_name(caller, conversation_id))
+
+    async def list(
+        self, caller: Caller, *, conversation_id: str | None = None, limit: int = 20
+    ) -> Sequence[SessionSummary]:
+        name = await self.find_name(caller, conversation_id)
+        return await PastSessions(self._store).list(name, limit=limit)
+
+    async def resume(self, caller: Caller, session_id: str, *, conversation_id: str | None = None) -> None:
+        name = await self.find_name(caller, conversation_id)
+        await PastSessions(self._store).resume(name, session_id)
+
+    async def rename(
+        self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
+    ) -> None:
+        name = await self.find_name(caller, conversation_id)
+        await PastSessions(self._store).retitle(name, session_id, title)
+
+    async def track(self, caller: Caller, key: str) -> None:
+        owner = await self._owner(caller)
+        record = await self._store.sessions.find(SessionName(owner=owner, kind="named", value=key))
+        if record is None:
+            raise NotFoundError("There is no such session.", param="session_id")
+        name = await self.name_for(owner, None)
+        async with self._store.transaction() as transaction:
+            transaction.name_session(name, record.session_id)
+
+    async def transcript(
+        self, caller: Caller, *, key: str | None = None, before: int | None = None, limit: int = 50
+    ) -> TranscriptPage:
+        owner = await self._owner(caller)
+        named = None if key is None else SessionName(owner=owner, kind="named", value=key)
+        name = named or await self.name_for(owner, None)
+        return await Transcripts(self._store).page(name, before=before, limit=limit)
+
+    async def find_name(self, caller: Caller, conversation_id: str | None) -> SessionName:
+        """Return the session name of a direct chat, or of a group if one is given."""
+        return await self.name_for(await self._owner(caller), conversation_id)
+
+    async def name_for(self, owner: str, conversation_id: str | None) -> SessionName:
+        """Like `find_name`, for an owner that was admitted."""
+        if conversation_id is not None:
+            conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
+        return tracked_name(
+            self._parts.channels[self.channel].conversation_scope,
+            owner=owner,
+            channel=self.channel,
+            conversation_id=conversation_id,
+            group=conversation_id is not None,
+        )
+
+
+MAX_WAIT_SECONDS = 120.0
+"""The limit of `accept_and_wait`. The conversation gets no other message during the wait."""
+
+
+class HostEvents(ScopedCalls):
+    """The `EventsContext` of one channel."""
+
+    def __init__(self, channel: str, parts: Parts, sessions: HostSessions) -> None:
+        super().__init__(channel, parts)
+        self._sessions = sessions
+
+    async def accept(self, item: InboxItem) -> bool:
+        return await self._parts.events.intake.accept(item)
+
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        if not 0 < seconds <= MAX_WAIT_SECONDS:
+            raise ValueError(f"seconds must be above 0 and at most {MAX_WAIT_SECONDS:g}, not {seconds!r}")
+        return self._parts.events.intake.accept_and_wait(item, seconds)
+
+    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
+        await self._parts.events.intake.reply(item, reply, number)
+
+    async def cancel_turns(
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
+    ) -> Cancelled:
+        await self._allowed(item.caller)
+        channel = self._parts.channels[self.channel]
+        anyone = channel.cancel_by == "anyone" and channel.conversation_scope == "per_conversation"
+        name = questions = None
+        waits = isinstance(self._parts.target, GivesUpQuestions)
+        if rotate or waits:
+            # Who was never here starts anew in any case, and was asked nothing.
+            with suppress(NotFoundError):
+                place = item.request.conversation_id if item.request.group else None
+                name = await self._sessions.find_name(item.caller, place)
+        if waits and name is not None and not rotate:
+            questions = self._parts.open_questions(name, item.caller.identity).abandoned
+        name = name if rotate else None
+        cancel = self._parts.events.cancellations.cancel_turns
+        return await cancel(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
+
+    async def is_finished(self, item: InboxItem) -> bool:
+        known = await self._store.inbox.find(self.channel, item.event_id)
+        return known is None or known.is_done
+
+    def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
+        return self._tokens().seal(item, token, expires_at)
+
+    def open_reply_token(self, token: SealedToken | None) -> str | None:
+        return self._tokens().open(token)
+
+    def _tokens(self) -> ReplyTokens:
+        return ReplyTokens(self.channel, self._parts.storages.sealer, self._parts.clock)
+
+    async def settle_delivery(
+        self,
+        *,
+        receipt: str | None = None,
+        key: str | None = None,
+        status: Settlement,
+        reason: str | None = None,
+        at: float | None = None,
+    ) -> bool:
+        settling = Settling(self._store, self._parts.clock)
+        return await settling.settle(self.channel, receipt, key, status, reason, at)
+
+    async def end_deliveries(
+        self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
+    ) -> int:
+        parts = self._parts
+        ending = Ending(self._store, parts.clock, parts.aliases, parts.outbox, self.channel)
+        return await ending.end(place, reason, inf if before is None else before, also)
+
+    async def alias_conversation(self, old: str, new: str) -> None:
+        await self._parts.aliases.move(self.channel, old, new)
+
+
+class HostStorage(ScopedCalls):
+    """The `StorageContext` of one channel."""
+
+    def values(self, name: str, *, holds_tokens: bool = True) -> ChannelStorage:
+        return self._parts.storages.of(self.channel, name, holds_tokens=holds_tokens)
+
+    def leadership(self, name: str) -> AbstractAsyncContextManager[Leadership]:
+        return self._parts.leaders.lead(self.channel, name)
+
+    async def put_file(self, caller: Caller, data: bytes, *, media_type: str, name: str = "") -> StoredFile:
+        await self._allowed(caller)
+        owner = await self._parts.gate.issue(caller.identity)
+        if not owner:
+            raise ForbiddenError
+        visitor = await self._parts.visitors.includes(caller)
+        return await self._store.files.put(owner, data, media_type=media_type, name=name, visitor=visitor)
+
+    async def get_file(self, caller: Caller, file_id: str) -> tuple[StoredFile, bytes]:
+        kept = await self._readable(caller, lambda owner: self._store.files.get(owner, file_id))
+        if kept is None:
+            raise NotFoundError("There is no such file.")
+        return kept
+
+    async def put_reference(self, caller: Caller, reference: Mapping[str, Any]) -> None:
+        await self._not_denied(caller)
+        identity = caller.identity
+        owner = await self._parts.gate.issue(identity)
+        if not owner:
+            raise ForbiddenError
+        await self._parts.contacts.keep(identity, owner, reference)
+
+    async def get_reference(self, identity: ChannelIdentity) -> Mapping[str, Any]:
+        if identity.channel != self.channel:
+            return {}
+        return (await self._store.identities.reach(identity)).reference

@@ -1,1 +1,0 @@
-"""Events of platforms: taken in, answered in order, and cancelled."""

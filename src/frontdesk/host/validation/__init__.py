@@ -1,0 +1,1 @@
+"""Validation of the configuration when the host is built."""

@@ -1,0 +1,344 @@
+"""Builds the components of the host."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from frontdesk.access.contacts import Contacts
+from frontdesk.access.gate import Gate
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.links import Links
+from frontdesk.access.policy import TierPolicy, rules_of
+from frontdesk.access.principals import Principals
+from frontdesk.access.recipients import Recipients
+from frontdesk.access.visitors import UnlinkedVisitors
+from frontdesk.admin.deliveries import Deliveries
+from frontdesk.approvals.answers import ApprovalAnswers, OpenQuestions
+from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.http_votes import WireVotes
+from frontdesk.approvals.message_updates import ApprovalExpiry, PlaceSettler
+from frontdesk.approvals.names import PersonNames
+from frontdesk.approvals.policy import RuleBinder
+from frontdesk.approvals.requester import Asking
+from frontdesk.approvals.voters import VoterLookup
+from frontdesk.auth.sealing import Sealer
+from frontdesk.channel_storage.leadership import Leaders
+from frontdesk.channel_storage.values import Storages
+from frontdesk.chat.aliases import Aliases
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.clock import Clock
+from frontdesk.delivery.live.replies import LiveReplies
+from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
+from frontdesk.delivery.proactive import DirectNotifier, ProactiveSender
+from frontdesk.delivery.push import can_push
+from frontdesk.host.config import HostConfig
+from frontdesk.host.conversations.editor import rebuild_history
+from frontdesk.host.links.names import command_name
+from frontdesk.host.validation.access import Access
+from frontdesk.host.validation.configuration import chosen_rule_findings
+from frontdesk.ids import Ids
+from frontdesk.inbox.dependencies import EventDependencies
+from frontdesk.inbox.worker import Events
+from frontdesk.interfaces.access import Allowed
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.context import ReportsWriteFailures
+from frontdesk.interfaces.linker import ReadsClaims
+from frontdesk.interfaces.runner import DurableTaskRunner
+from frontdesk.interfaces.store import HostStateStore
+from frontdesk.interfaces.target import ShowsToolSchemas, Target
+from frontdesk.interfaces.telemetry import Telemetry
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.models.request import ConversationScope
+from frontdesk.models.session import SessionName
+from frontdesk.pipeline import Pipeline
+from frontdesk.runs.background.dispatcher import BackgroundDispatcher
+from frontdesk.runs.finisher import RunFinisher
+from frontdesk.runs.starter import Deferral, Routes, RunStarter
+from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.branches import Branches
+from frontdesk.sessions.items import TurnItems
+from frontdesk.sessions.leases import LeaseKeeper
+from frontdesk.sessions.memory import HistoryMemory
+from frontdesk.sessions.record import Recorder
+from frontdesk.sessions.snapshot import Snapshots
+from frontdesk.sessions.turns import Turns
+from frontdesk.telemetry.spans import Spans
+
+_NOBODY = ChannelIdentity(channel="readyz", native_id="nobody")
+
+
+class Parts:
+    """All components between the channels and the store."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        channels: Mapping[str, Channel],
+        store: HostStateStore,
+        config: HostConfig,
+        clock: Clock,
+        ids: Ids,
+        access: Access,
+        runner: DurableTaskRunner,
+        sealer: Sealer,
+        texts: Texts,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.spans = Spans(telemetry, channels)
+        self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
+        self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
+        self.visitors = UnlinkedVisitors(store, channels)
+        self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
+        self.link_policy = TierPolicy(access.link_policy, channels)
+        resolves = access.resolver is not None
+        self.principals = Principals(store, channels, self.link_policy, clock, ids, resolves_itself=resolves)
+        self.keys = IdentityKeys(store, ids, clock, access.resolver, self.principals)
+        self.contacts = self._contacted(access)
+        self.gate = self._gated(self.keys, access)
+        planner = self._planning(self.keys, config)
+        presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
+        self.aliases = Aliases(store, channels)
+        self.outbox = OutboxSender(store, channels, clock, self.aliases, self.spans)
+        self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
+        waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
+        rebuild = partial(rebuild_history, store)
+        memory = HistoryMemory(config.max_history_bytes)
+        self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild, memory=memory)
+        self.deliveries = Deliveries(store, clock, self.outbox)
+        self.recipients = Recipients(store, self.gate, channels)
+        self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock, self.recipients)
+        self.recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
+        self.active = ActiveRuns(self.turns, self.recorder, cancel_grace=grace)
+        self.background = self._build_background(config, presence)
+        self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
+        self._approve(access, config, planner)
+        self.links = self._linked(self.keys, access)
+        self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
+        self.pipeline = self._flow(planner, presence)
+        self.background.use(self.pipeline)
+        self.events = self._answering(planner, presence)
+        self.votes = self._build_votes()
+        self._register_tasks()
+
+    def _approve(self, access: Access, config: HostConfig, planner: Planner) -> None:
+        store, clock, target, options = self.store, self.clock, self.target, config.approvals
+        schemas = target if isinstance(target, ShowsToolSchemas) else None
+        self.names = PersonNames(store)
+        places = PlaceSettler(store, self.channels, clock, self.outbox, planner, self.aliases, self.gate, self.names)
+        self.outbox.settle_shown = places.rows_at
+        voters = VoterLookup(store, access.linker, self.keys.look_up, self._allow_voter, self.keys.one_of)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans, voters)
+        repeats = target.info.checkpoints
+        self.answers = ApprovalAnswers(
+            store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=options.seconds, expire=self._expire
+        )
+        self.asking = Asking(
+            store=store,
+            channels=self.channels,
+            gate=self.gate,
+            planner=planner,
+            answers=self.answers,
+            binder=RuleBinder(options, lambda rule: chosen_rule_findings(rule, self.channels.values()), self.names),
+            voters=voters,
+            names=self.names,
+            may_deliver=self._may_deliver,
+        )
+
+    async def _expire(self, question: PendingApproval) -> None:
+        await self.decisions.expire(question, self.gate.new_run_id, self.events.intake.wake)
+
+    def _register_tasks(self) -> None:
+        self.outbox.register(self.runner)
+        self.events.register(self.runner)
+        ApprovalExpiry(self.store, self._expire, self.clock, self.asking, self.outbox).register(self.runner)
+
+    def _build_background(self, config: HostConfig, presence: Presence) -> BackgroundDispatcher:
+        return BackgroundDispatcher(
+            self.store,
+            self.clock,
+            self.active,
+            presence,
+            self.notifier,
+            limits=config.runs,
+            on_interrupt=config.on_interrupt,
+            cancel_grace=config.seconds.cancel_grace,
+            shutdown_grace=config.seconds.shutdown_grace,
+        )
+
+    def _build_votes(self) -> WireVotes:
+        return WireVotes(
+            store=self.store,
+            channels=self.channels,
+            gate=self.gate,
+            keys=self.keys,
+            decisions=self.decisions,
+            clock=self.clock,
+            ids=self.ids,
+            texts=self.texts,
+            resume=self.events.intake.wake,
+        )
+
+    def open_questions(self, name: SessionName, identity: ChannelIdentity) -> OpenQuestions:
+        """Return the open questions of a tracked session from the point of view of one person."""
+        return OpenQuestions(
+            name, identity, target=self.target, store=self.store, turns=self.turns, clock=self.clock, ids=self.ids
+        )
+
+    def _answering(self, planner: Planner, presence: Presence) -> Events:
+        given = EventDependencies(
+            store=self.store,
+            channels=self.channels,
+            clock=self.clock,
+            ids=self.ids,
+            texts=self.texts,
+            aliases=self.aliases,
+            gate=self.gate,
+            presence=presence,
+            planner=planner,
+            outbox=self.outbox,
+            live=self.live,
+            active=self.active,
+            pipeline=self.pipeline,
+            spans=self.spans,
+        )
+        return Events(given)
+
+    async def ask_store(self) -> None:
+        await self.store.identities.find(_NOBODY, fresh=True)
+
+    def check_writable(self) -> None:
+        """Raise `StoreUnavailableError` while the store is known to reject writes."""
+        if isinstance(self.store, ReportsWriteFailures):
+            self.store.check_writable()
+
+    def _flow(self, planner: Planner, presence: Presence) -> Pipeline:
+        target, turns, active, answers, routes = self.target, self.turns, self.active, self.answers, Routes(planner)
+        branches, scopes = Branches(self.store, turns, self.ids, target.info), self._scopes()
+        deferral = Deferral(
+            turns=turns,
+            branches=branches,
+            active=active,
+            presence=presence,
+            routes=routes,
+            enqueue=self.background.submit,
+            scopes=scopes,
+            check_writable=self.check_writable,
+        )
+        starter = RunStarter(
+            target=target,
+            turns=turns,
+            branches=branches,
+            active=active,
+            recorder=self.recorder,
+            answers=answers,
+            idempotent_runs=self.background,
+            routes=routes,
+            scopes=scopes,
+            check_writable=self.check_writable,
+        )
+        finisher = RunFinisher(
+            target=target,
+            gate=self.gate,
+            starter=starter,
+            branches=branches,
+            recorder=self.recorder,
+            answers=answers,
+            planner=planner,
+            outbox=self.outbox,
+            routes=routes,
+            asking=self.asking,
+        )
+        return Pipeline(
+            target=target,
+            channels=self.channels,
+            gate=self.gate,
+            answers=answers,
+            turns=turns,
+            active=active,
+            deferral=deferral,
+            starter=starter,
+            finisher=finisher,
+            live=self.live,
+            spans=self.spans,
+        )
+
+    async def _allow_voter(self, caller: Caller) -> Allowed | None:
+        """Return the decision that admits a voter on the channel of the account, or None."""
+        channel = self.principals.present(caller.identity.channel)
+        decision = await self.gate.decide(caller, channel) if channel in self.channels else None
+        return decision if isinstance(decision, Allowed) else None
+
+    def _scopes(self) -> Mapping[str, ConversationScope | None]:
+        """Return the conversation scopes of tracked sessions by channel."""
+        return {
+            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
+            for name, channel in self.channels.items()
+        }
+
+    def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
+        shared = {name for name, channel in self.channels.items() if channel.one_place_per_person}
+        return Planner(
+            self.store,
+            self.channels,
+            self.ids,
+            self.clock,
+            known=lambda owner: keys.places_of(owner, shared),
+            allow=self._may_deliver,
+            active_window=config.seconds.active_window,
+            texts=self.texts,
+            seen_on=keys.seen_on,
+        )
+
+    async def _may_deliver(self, source: str, destination: str) -> bool:
+        return await self.link_policy.allows("deliver", source, destination)
+
+    def _contacted(self, access: Access) -> Contacts:
+        shared = {
+            name
+            for name, channel in self.channels.items()
+            if channel.conversation_scope == "per_conversation" and can_push(channel)
+        }
+        return Contacts(self.store, self.clock, grouped=shared, introduces=access.resolver is not None)
+
+    def _gated(self, keys: IdentityKeys, access: Access) -> Gate:
+        return Gate(
+            keys,
+            self.ids,
+            self.clock,
+            rules_of(self.channels, access.default_allowlist),
+            linker=access.linker,
+            link_policy=self.link_policy,
+            contacts=self.contacts,
+            run_prefixes={channel.name: channel.run_prefix for channel in self.channels.values()},
+        )
+
+    def _linked(self, keys: IdentityKeys, access: Access) -> Links | None:
+        linker = access.linker
+        if linker is None:
+            return None
+
+        def named(channel: str, word: str) -> str | None:
+            own = self.channels.get(channel)
+            name = None if own is None else command_name(own, word)
+            return None if name is None else f"/{name}"
+
+        policy, messenger = self.link_policy, self.notifier
+        links = Links(
+            self.store,
+            keys,
+            self.ids,
+            self.clock,
+            policy=policy,
+            messenger=messenger,
+            questions=self.decisions,
+            named=named,
+            changed=self.notifier.links_changed,
+            texts=self.texts,
+        )
+        linker.use(links)
+        if access.link_verified_claims and isinstance(linker, ReadsClaims):
+            self.gate.link_by_claims = lambda caller: links.greet(caller, linker)
+        return links

@@ -1,0 +1,183 @@
+"""The base class of HTTP channels: settings, access, limits and endpoints."""
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
+from typing import ClassVar, Concatenate, ParamSpec, TypedDict, TypeVar
+
+from starlette.routing import BaseRoute, Route
+
+from frontdesk.auth.any_auth import as_auth
+from frontdesk.auth.verifier import HttpVerifier, origin_findings
+from frontdesk.concurrency.offload import LARGE, off_loop
+from frontdesk.errors import NotFoundError, RequestError
+from frontdesk.http.bodies import MAX_VALUES
+from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.http.limits import DEFAULT_LIMITS, Limiter, Limits, limit_findings
+from frontdesk.http.sse import StreamTimes
+from frontdesk.interfaces.access import Allowlist, Inherit
+from frontdesk.interfaces.argument_types import checks_types
+from frontdesk.interfaces.auth import Auth
+from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
+
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class HttpSettings(TypedDict, total=False):
+    """The keyword arguments of every HTTP channel."""
+
+    auth: Auth | None
+    allowlist: Allowlist | Inherit | None
+    require_link: bool
+    confidentiality_tier: str | None
+    run_hook: RunHook | None
+    max_body_bytes: int
+    max_body_values: int
+    body_timeout: float
+    allowed_origins: Sequence[str]
+    limits: Limits | None
+
+
+class StreamingSettings(HttpSettings, total=False):
+    """The keyword arguments of an HTTP channel that streams the answers of the target."""
+
+    response_hook: ResponseHook | None
+    stream_transform_hook: StreamTransformHook | None
+    keep_alive: float
+    send_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpConfig:
+    """The values of `HttpSettings`. A subclass adds the settings of a channel and changes defaults."""
+
+    auth: Auth | None = None
+    allowlist: Allowlist | Inherit | None = "inherit"
+    require_link: bool = False
+    confidentiality_tier: str | None = None
+    run_hook: RunHook | None = None
+    max_body_bytes: int = 32 * 1024 * 1024
+    max_body_values: int = MAX_VALUES
+    body_timeout: float = 60.0
+    allowed_origins: Sequence[str] = ()
+    limits: Limits | None = DEFAULT_LIMITS
+
+    positive: ClassVar[tuple[str, ...]] = ("max_body_bytes", "max_body_values", "body_timeout")
+    """The settings that must be greater than zero."""
+
+    def findings(self) -> list[str]:
+        """Return the validation findings of all settings, one line each."""
+        wrong = [f"{name} must be positive" for name in self.positive if getattr(self, name) <= 0]
+        return [*wrong, *self.own_findings(), *origin_findings(self.allowed_origins), *limit_findings(self.limits)]
+
+    def own_findings(self) -> list[str]:
+        """Return the findings of the settings that a subclass adds."""
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamingConfig(HttpConfig):
+    """The values of `StreamingSettings`."""
+
+    response_hook: ResponseHook | None = None
+    stream_transform_hook: StreamTransformHook | None = None
+    keep_alive: float = StreamTimes.keep_alive
+    send_seconds: float = StreamTimes.send_seconds
+
+    @cached_property
+    def streams(self) -> StreamTimes:
+        return StreamTimes(self.keep_alive, self.send_seconds)
+
+    def own_findings(self) -> list[str]:
+        return self.streams.findings()
+
+
+def takes_settings(
+    config: type[HttpConfig],
+) -> Callable[[Callable[Concatenate[S, P], None]], Callable[Concatenate[S, P], None]]:
+    """Check the arguments of a constructor whose `**settings` are the fields of `config`."""
+
+    def decorate(make: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
+        check = checks_types(config)(make)
+        named = [one for one in inspect.signature(make).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for field in fields(config)
+        ]
+        known = inspect.Signature([*named, *more])
+
+        @wraps(make)
+        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
+            for name in kwargs:
+                if name not in known.parameters:
+                    raise TypeError(f"{make.__qualname__}() got an unexpected keyword argument {name!r}")
+            check(self, *args, **kwargs)
+
+        checked.__dict__["__signature__"] = known
+        return checked
+
+    return decorate
+
+
+class HttpChannel(Channel):
+    """Base class of HTTP channels. A subclass implements `routes` and `answer_error`."""
+
+    context: ChannelContext
+    """The API of the host. It is set before `routes` is called."""
+
+    def __init__(self, config: HttpConfig, *, name: str, path: str) -> None:
+        self.name, self.path, self.http_config = name, path, config
+        self.auth = as_auth(config.auth)
+        self.allowlist, self.require_link = config.allowlist, config.require_link
+        self.confidentiality_tier = config.confidentiality_tier
+        self.run_hook = config.run_hook
+        if isinstance(config, StreamingConfig):
+            self.response_hook, self.stream_transform_hook = config.response_hook, config.stream_transform_hook
+
+    @abstractmethod
+    def routes(self) -> Sequence[BaseRoute]:
+        """Return the routes below `path`. Each has an `endpoint`."""
+
+    @abstractmethod
+    async def answer_error(self, call: HttpCall, error: RequestError) -> None:
+        """Send an error in the format of the protocol. `error.run` is set if the target has run."""
+
+    def findings(self) -> list[str]:
+        return self.http_config.findings()
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        config, self.context = self.http_config, context
+        self.deadline = BodyDeadline(config.body_timeout)
+        self.limiter = None if config.limits is None else Limiter(config.limits)
+        self.verifier = HttpVerifier.for_channel(
+            self.callers_of or self.name, self.auth, context, tuple(config.allowed_origins)
+        )
+        return ChannelContribution(routes=self.routes())
+
+    def endpoint(self, *, runs: Collection[str] = (), **methods: Handler) -> HttpEndpoint:
+        """Return the app of one path, with a handler for each method. `runs` are the methods that run the target."""
+        return HttpEndpoint(
+            self.verifier, self.answer_error, limiter=self.limiter, allow=self.context.allow, runs=runs, **methods
+        )
+
+    def unknown_paths(self, *bases: str) -> list[Route]:
+        """Return routes that answer all other paths below `bases` with a 404 in the format of the protocol."""
+        unknown = self.endpoint(**dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), _reject_path))
+        return [Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases]
+
+    async def read_body(self, call: HttpCall, decode: Callable[[bytes, int], T]) -> tuple[T, bytes]:
+        """Return the decoded JSON body and its bytes. `decode` gets the bytes and `max_body_values`."""
+        config = self.http_config
+        raw = await call.json_body(limit=config.max_body_bytes, deadline=self.deadline)
+        most = config.max_body_values
+        # As `run_sized`, without a coroutine for small bodies.
+        return decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most), raw
+
+
+async def _reject_path(call: HttpCall) -> None:
+    raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")

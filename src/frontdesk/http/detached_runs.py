@@ -1,0 +1,98 @@
+"""Runs that continue after their caller disconnects. Each is a separate task, and the request awaits its result."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from frontdesk.concurrency.tasks import spawn_within
+from frontdesk.http.sse import pump
+from frontdesk.models.result import HostedRunResult, HostedStreamResult
+
+T = TypeVar("T")
+Ended = Callable[[], None]
+
+_AHEAD = 64
+"""The number of updates that a run may be ahead of its reader."""
+
+
+class DetachedRuns:
+    """Keeps the tasks of runs that may outlive their requests."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Coroutine[Any, Any, T], ended: Ended | None = None) -> T:
+        """Return the result. The work continues if the caller is cancelled. `ended` is called when it ends."""
+        return await asyncio.shield(self._start(work, ended))
+
+    def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
+        task = spawn_within(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        if ended is not None:
+            task.add_done_callback(lambda _: ended())
+        return task
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Callers that still wait get the error too; reading it here keeps asyncio from logging it.
+            task.exception()
+
+    async def stream(
+        self, opened: Awaitable[HostedStreamResult[Any]], ended: Ended | None = None
+    ) -> HostedStreamResult[Any]:
+        """Return the stream. Closing it does not stop the run. `ended` is called when the run ends."""
+        relay = _Relay()
+        self._start(relay.work(opened), ended)
+        try:
+            first = await asyncio.shield(relay.first)
+        except BaseException:
+            # The reader has left before there was anything to read: without this the relay would wait for it.
+            await relay.leave()
+            raise
+        return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
+
+
+class _Relay:
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[HostedStreamResult[Any]] = loop.create_future()
+        self.outcome: list[HostedRunResult[Any]] = []
+        self._queue: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
+        self._left = False
+        self._error: BaseException | None = None
+
+    async def work(self, opened: Awaitable[HostedStreamResult[Any]]) -> None:
+        try:
+            stream = await opened
+        except BaseException as error:
+            if not self._left:
+                self.first.set_exception(error)
+            raise
+        if not self._left:
+            self.first.set_result(stream)
+        try:
+            async with stream:
+                self.outcome.append(await pump(stream, lambda update: [(update,)], self._hand_over))
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            await self._hand_over(())
+
+    async def _hand_over(self, update: tuple[Any, ...]) -> None:
+        if not self._left:
+            await self._queue.put(update)
+
+    async def updates(self) -> AsyncGenerator[Any, None]:
+        while update := await self._queue.get():
+            yield update[0]
+        if self._error is not None:
+            raise self._error
+
+    async def leave(self) -> None:
+        """Drop the pending updates after the reader has left."""
+        self._left = True
+        while not self._queue.empty():
+            self._queue.get_nowait()

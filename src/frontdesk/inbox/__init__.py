@@ -1,0 +1,1 @@
+"""Events from platforms: intake, ordered processing and cancellation."""

@@ -1,0 +1,66 @@
+"""The components that event processing depends on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from frontdesk.access.gate import Gate
+from frontdesk.chat.aliases import Aliases
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.clock import Clock
+from frontdesk.delivery.live.replies import LiveReplies
+from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
+from frontdesk.ids import Ids
+from frontdesk.interfaces.access import Allowed
+from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.models.delivery import InboxItem
+from frontdesk.pipeline import Pipeline
+from frontdesk.sessions.active import ActiveRuns
+from frontdesk.telemetry.spans import NO_SPANS, Spans
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventDependencies:
+    store: HostStateStore
+    channels: Mapping[str, Channel]
+    clock: Clock
+    ids: Ids
+    texts: Texts
+    aliases: Aliases
+    gate: Gate
+    presence: Presence
+    planner: Planner
+    outbox: OutboxSender
+    live: LiveReplies
+    active: ActiveRuns
+    pipeline: Pipeline
+    spans: Spans = NO_SPANS
+
+
+class Finishing:
+    """Finishes events without a run. Runs record the location of their caller themselves."""
+
+    def __init__(self, gate: Gate, presence: Presence) -> None:
+        self._gate = gate
+        self._presence = presence
+
+    async def finished(self, item: InboxItem) -> Callable[[StateTransaction], None]:
+        """Return the write that marks an event as done and records where the sender of a command was seen."""
+        owner = await self._command_owner(item)
+
+        def note(transaction: StateTransaction) -> None:
+            if owner is not None:
+                here = item.request.conversation_id
+                self._presence.note_place(transaction, owner, item.caller.identity, here, item.received_at)
+            transaction.finish(item)
+
+        return note
+
+    async def _command_owner(self, item: InboxItem) -> str | None:
+        """Return the owner of a command, or None for other events and unknown senders."""
+        if item.request.operation != "command" or not self._presence.matters:
+            return None
+        decision = await self._gate.decide(item.caller, item.channel)
+        return decision.isolation_key if isinstance(decision, Allowed) else None

@@ -1,0 +1,285 @@
+"""Processes one event: authorizes, prepares and runs it, or rejects it, or records its cancellation."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from frontdesk.approvals.records import line_of
+from frontdesk.chat.commands import locale_of_person
+from frontdesk.chat.i18n.texts import Texts
+from frontdesk.clock import Clock
+from frontdesk.concurrency.timeouts import until_available
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.push import can_push
+from frontdesk.errors import (
+    EventBegunError,
+    FrontdeskError,
+    InternalError,
+    LostEventError,
+    RequestError,
+    StoreUnavailableError,
+    UnreadableRecordError,
+)
+from frontdesk.inbox.batching import merged
+from frontdesk.inbox.claimed import HeldEvent, HeldEvents
+from frontdesk.inbox.dependencies import EventDependencies, Finishing
+from frontdesk.inbox.replies import EventReplies
+from frontdesk.inbox.retry import is_given_up
+from frontdesk.interfaces.context import AnswersEvents, SettlesAnswers
+from frontdesk.interfaces.store import HostStateStore, StateTransaction
+from frontdesk.loggers import runs as log
+from frontdesk.models.approval import PendingApproval, Resumption
+from frontdesk.models.delivery import CANCELLED, Delivery, InboxItem
+from frontdesk.models.request import ChannelRequest
+from frontdesk.models.run import INTERRUPTED, RunFailure, RunRecord
+
+
+class Resumptions:
+    """Records the runs of rejected decisions: the requester has lost access, or the tool no longer exists."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, planner: Planner, texts: Texts) -> None:
+        self._store, self._clock, self._planner, self._texts = store, clock, planner, texts
+
+    async def failed(
+        self, item: InboxItem, error: RequestError
+    ) -> tuple[Callable[[StateTransaction], None], Sequence[Delivery]]:
+        """Return the write that fails the run of an event and consumes its decision, and the approvers' notices.
+
+        The channel of the event notifies the requester.
+        """
+        resumed: Resumption = item.payload
+        question = await self._store.approvals.get(resumed.owner, resumed.approval_id)
+        run = RunRecord(
+            run_id=item.run_id or "",
+            owner=resumed.owner,
+            channel=item.channel,
+            status="failed",
+            failure=RunFailure(code=error.code, message=error.message),
+            created_at=item.received_at,
+            finished_at=self._clock.now(),
+            background=True,
+            session_id=None if question is None else question.session_id,
+            details=item.request.details,
+        )
+
+        def note(transaction: StateTransaction) -> None:
+            transaction.save_run(run)
+            if question is not None:
+                transaction.add_audit(line_of(question, "failed", self._clock.now(), reason=error.code))
+            if question is not None and question.attempt is not None and not question.begun:
+                transaction.begin_approval(question.owner, question.approval_id, question.attempt)
+
+        return note, () if question is None else await self._told(question, error)
+
+    async def _told(self, question: PendingApproval, error: RequestError) -> Sequence[Delivery]:
+        """Return the notices to those who approved a call that does not run."""
+        if question.terms is None or question.status != "approved":
+            return ()
+        rows: list[Delivery] = []
+        for vote in await self._store.approvals.votes(question.owner, question.approval_id):
+            if vote.approved and vote.identity is not None and vote.identity.channel in self._planner.pushing:
+                locale = locale_of_person(vote.identity)
+                text = self._texts.say("approval.not_run", locale, tool=question.tool, reason=error.message)
+                rows += self._planner.notice(vote.identity, text, owner=question.owner)
+        return rows
+
+
+_PAUSE = 0.5
+
+
+class EventAnswering:
+    """Processes events. Each is finished in one transaction with its replies."""
+
+    def __init__(self, given: EventDependencies, held: HeldEvents, replies: EventReplies, finishing: Finishing) -> None:
+        self._store, self._channels, self._pipeline = given.store, given.channels, given.pipeline
+        self._gate, self._aliases = given.gate, given.aliases
+        self._planner, self._outbox, self._live = given.planner, given.outbox, given.live
+        self._held = held
+        self._replies = replies
+        self._finishing = finishing
+        self._resumptions = Resumptions(given.store, given.clock, given.planner, given.texts)
+
+    async def attempt(self, held: HeldEvent) -> None:
+        """Answer an event. A cancelled event is recorded as cancelled without a reply."""
+        item, lost = held.item, False
+        if item.is_cancelled:
+            return await self._record_cancelled(item)
+        if is_given_up(item):
+            await self._keep_others(held)
+            log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
+            raise InternalError(code="given_up")
+        try:
+            if await held.answer(self._answer(held)):
+                return
+        except EventBegunError:
+            return await self._finish_begun(held)
+        except LostEventError:
+            lost = True
+        # A turn that was cancelled writes nothing else, and its event may not be finished yet.
+        kept = await self._store.inbox.renew([held.item])
+        if kept and kept[0].is_cancelled:
+            await self._record_cancelled(kept[0])
+        elif lost:
+            raise LostEventError
+
+    async def _keep_others(self, held: HeldEvent) -> None:
+        """Release the messages that were batched with an abandoned one and did not end as many processes."""
+        item = held.item
+        held.item = item.replace(bundle=tuple(member for member in item.bundle if is_given_up(member)))
+        for member in item.bundle:
+            if not is_given_up(member):
+                await self._held.give_back(member)
+
+    async def _finish_begun(self, held: HeldEvent) -> None:
+        """Finish an event whose tool has started in an earlier attempt. The next claimant ends its run as failed.
+
+        Its sender is notified then.
+        """
+        item, rows = held.item, await self._replies.rows(held.item, held.take_replies())
+        log.warning("an earlier try had begun a tool, and is not repeated: event_id=%s", item.event_id)
+        async with self._store.transaction() as transaction:
+            transaction.finish(item, error=INTERRUPTED)
+            for row in rows:
+                transaction.add_delivery(row)
+        await self._outbox.wake(rows)
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> None:
+        """Answer an event with an error and finish it. A failed run has already done both."""
+        if error.run_id is not None:
+            return
+        log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
+        left, rows = await self._live.left(item), await self._replies.collected_rows(item)
+        rows += await self._failure_notice(item, error)
+        if left is not None:
+            rows = await left.end(rows, "failed")
+        note = None
+        if item.kind == "resume":
+            note, told = await self._resumptions.failed(item, error)
+            rows = [*rows, *told]
+        try:
+            async with self._store.transaction() as transaction:
+                transaction.finish(item, error=error.code)
+                if note is not None:
+                    note(transaction)
+                for delivery in rows:
+                    transaction.add_delivery(delivery)
+                if left is not None:
+                    left.close(transaction)
+        except LostEventError:
+            kept = await self._store.inbox.renew([item])
+            if kept and kept[0].is_cancelled:
+                await self._record_cancelled(kept[0])
+            return
+        await self._outbox.wake(rows)
+
+    async def _record_cancelled(self, item: InboxItem) -> None:
+        """Finish a cancelled event. Messages batched with it that were not cancelled get a separate turn."""
+        heard = {member.event_id for member in item.heard}
+        for member in (member.replace(bundle=()) for member in item.members):
+            if member.cancelled is None:
+                await self._held.give_back(member)
+            else:
+                await self._finish_cancelled(member, was_heard=member.event_id in heard)
+
+    async def _finish_cancelled(self, item: InboxItem, *, was_heard: bool) -> None:
+        """Finish a cancelled event. If the target has received its message, the message stays in the history."""
+        if item.is_message and was_heard and not is_given_up(item):
+            try:
+                await self._pipeline.record_cancelled(item)
+            except (StoreUnavailableError, UnreadableRecordError):
+                raise
+            except RequestError as error:
+                log.info("the question of cancelled event %s is not kept: %s", item.event_id, error.code)
+        with suppress(LostEventError):
+            async with self._store.transaction() as transaction:
+                transaction.finish(item, error=CANCELLED)
+
+    async def _answer(self, held: HeldEvent) -> bool:
+        """Answer an event. Return True if it is certainly done."""
+        item = held.item
+        if item.kind == "resume":
+            request = await self._aliases.inward_request(item.request)
+            await self._pipeline.answer(item, request, confirm=partial(self._held.confirm, held))
+            return True
+        channel, is_heard = self._answering_channel(item), bool(item.heard)
+        if channel is not None and is_heard:
+            await self._authorize(item)
+        request = await self._request(held, channel) if is_heard else None
+        item = held.item
+        if request is not None:
+            request, shown = await self._aliases.inward_request(request), await self._aliases.outward(item)
+            acknowledge = await self._write_replies(held)
+            settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
+            confirm = partial(self._held.confirm, held)
+            result = await self._pipeline.answer(item, request, settle, acknowledge, confirm)
+            return result.run.status != "cancelled"
+        if held.finished:
+            return True
+        finish, rows = await self._finishing.finished(item), await self._replies.rows(item, held.take_replies())
+        async with self._store.transaction() as transaction:
+            finish(transaction)
+            for row in rows:
+                transaction.add_delivery(row)
+        await self._outbox.wake(rows)
+        return True
+
+    async def _write_replies(self, held: HeldEvent) -> Callable[[], Awaitable[None]] | None:
+        """Write the replies to an event. Return the write of a mere acknowledgement, to run when the target starts.
+
+        A platform accepts one response to a click. If the click is rejected, that response is the rejection.
+        """
+        item, replies = held.item, held.take_replies()
+        silent = {number: reply for number, reply in replies.items() if reply.only_acknowledges}
+        await self._replies.write(item, {number: reply for number, reply in replies.items() if number not in silent})
+        if not silent:
+            return None
+        return partial(until_available, partial(self._replies.write, item, silent), pause=_PAUSE)
+
+    async def _request(self, held: HeldEvent, channel: AnswersEvents | None) -> ChannelRequest | None:
+        """Return the target request of an event, merged with the events that are answered with it."""
+        first, *others = held.item.members
+        if not others:
+            return await self._prepare(first, channel)
+        requests = {member.event_id: await self._prepare(member, channel) for member in held.item.heard}
+        together = merged([(member.album_id, requests[member.event_id]) for member in held.item.heard])
+        if together is not None:
+            return together
+        # Each of them has a turn of its own.
+        held.item = first.replace(bundle=())
+        for member in others:
+            await self._held.give_back(member)
+        return requests.get(first.event_id)
+
+    async def _prepare(self, item: InboxItem, channel: AnswersEvents | None) -> ChannelRequest | None:
+        return item.request if channel is None else await channel.prepare(await self._aliases.outward(item))
+
+    async def _authorize(self, item: InboxItem) -> None:
+        """Reject a sender without access before the channel types, fetches or shows anything for them."""
+        if item.request.operation == "command":
+            # One who has to link first may use the commands of linking; of the others `run_command` decides.
+            decision = await self._gate.decide(item.caller, item.channel)
+            self._gate.not_denied(decision, item.caller.identity)
+        else:
+            hooked = self._channels[item.channel].run_hook is not None
+            await self._gate.authorize(item.caller, item.channel, hooked=hooked)
+
+    def _answering_channel(self, item: InboxItem) -> AnswersEvents | None:
+        channel = self._channels.get(item.channel)
+        if channel is None:
+            raise InternalError(code="no_channel")
+        return channel if isinstance(channel, AnswersEvents) else None
+
+    async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
+        channel = self._channels.get(item.channel)
+        if channel is None or not item.heard or (item.kind == "resume" and not can_push(channel)):
+            return ()
+        if not isinstance(channel, AnswersEvents) or item.kind == "resume":
+            run_id = "" if item.reply_by is None else item.run_id or ""
+            rows = await self._planner.failure_notice(item.request, item.caller.identity, error, run_id=run_id)
+            return self._planner.for_event(rows, item)
+        try:
+            replies = await channel.refuse(await self._aliases.outward(item), error)
+            return await self._replies.refusal_rows(item, replies)
+        except FrontdeskError as failure:
+            log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
+        return ()

@@ -1,0 +1,1 @@
+"""The interfaces between the host and its components."""

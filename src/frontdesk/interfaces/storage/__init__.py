@@ -1,0 +1,1 @@
+"""The interfaces of the state store, by subject."""

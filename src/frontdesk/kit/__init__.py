@@ -1,1 +1,0 @@
-"""Tools that channels and the host share."""

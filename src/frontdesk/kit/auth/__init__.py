@@ -1,1 +1,0 @@
-"""Authenticate callers, and keep secrets out of logs."""

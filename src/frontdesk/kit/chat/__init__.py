@@ -1,1 +1,0 @@
-"""Helpers for chat channels."""

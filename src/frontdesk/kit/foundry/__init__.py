@@ -1,1 +1,0 @@
-"""The conventions of Foundry's hosted agents: ids, headers, settings of the environment."""

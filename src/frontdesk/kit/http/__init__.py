@@ -1,1 +1,0 @@
-"""HTTP, WebSockets and server-sent events."""

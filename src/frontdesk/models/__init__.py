@@ -1,0 +1,1 @@
+"""The data models: frozen, with a JSON form."""

@@ -1,0 +1,422 @@
+"""Queues background runs, starts them within limits, and holds their leases."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from frontdesk.clock import Clock
+from frontdesk.concurrency.tasks import present_task, spawn_clean, stopped
+from frontdesk.delivery.presence import Presence
+from frontdesk.delivery.proactive import DirectNotifier
+from frontdesk.errors import (
+    CodecError,
+    InvalidRequestError,
+    LostRunError,
+    NotStorableError,
+    StoreError,
+    StoreUnavailableError,
+)
+from frontdesk.ids import RandomIds
+from frontdesk.interfaces.store import ChangeKind, HostStateStore, StateTransaction
+from frontdesk.loggers import runs as log
+from frontdesk.models.delivery import InboxItem
+from frontdesk.models.request import AdmittedRequest, OnInterrupt
+from frontdesk.models.run import BackgroundRun, RunRecord
+from frontdesk.runs.background.followers import Followers, RunSignals
+from frontdesk.runs.background.worker import RunPipeline, RunTask, RunWorker, queued
+from frontdesk.runs.limits import RunLimits
+from frontdesk.serialization.codec import encode, form_of
+from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.leases import LeaseRenewal
+from frontdesk.sessions.record import salvaged
+from frontdesk.sessions.turn import Note, Turn
+from frontdesk.sessions.turns import fresh_session
+
+_ANY_NUMBER = 2**31 - 1
+
+
+class RunBeginning:
+    """The start record of a request's or an event's run, written only when its tool begins."""
+
+    def __init__(
+        self, store: HostStateStore, holder: str, turn: Turn, record: RunRecord, hold: Callable[[BackgroundRun], None]
+    ) -> None:
+        self._store, self._holder, self._turn, self._record, self._hold = store, holder, turn, record, hold
+
+    async def write(self, also: Note) -> None:
+        """Write the run and its job in one transaction with `also`. The run ends together with its job."""
+        job, record = self._storable_job(), self._storable_record()
+        async with self._store.transaction() as transaction:
+            # Limits are for runs that wait. This one is at work.
+            transaction.queue_run(record, job, most_waiting=_ANY_NUMBER, most_of_owner=_ANY_NUMBER)
+            also(transaction)
+        self._turn.job, self._turn.held = Job(self._store, job), True
+        self._hold(job)
+
+    async def find_written(self) -> Note | None:
+        """Return the note that reverts the run and its job, if they were written without a confirmation."""
+        job = await self._store.background.get(self._record.owner, self._record.run_id)
+        if job is None or job.holder != self._holder:
+            return None
+        written = job
+
+        def take_back(transaction: StateTransaction) -> None:
+            transaction.end_job(written)
+            transaction.delete_run(*written.key)
+
+        return take_back
+
+    def _storable_job(self) -> BackgroundRun:
+        """Return the job. If it cannot be stored, omit the target's data, since it is not executed again."""
+        job = BackgroundRun(admitted=self._turn.admitted, holder=self._holder, fence=1)
+        try:
+            form_of(job)
+        except CodecError:
+            return job.replace(admitted=self._turn.admitted.without_content())
+        return job
+
+    def _storable_record(self) -> RunRecord:
+        try:
+            encode(self._record)
+        except CodecError:
+            return salvaged(self._record)
+        return self._record
+
+
+_NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
+_SHARED_POLL, _OWN_POLL = 1.0, 15.0
+
+
+class BackgroundDispatcher:
+    """Queues background runs, starts them within limits, keeps their leases and stops them.
+
+    It decides which runs this process executes, and has a `RunTask` for each. `RunWorker` executes them.
+    """
+
+    def __init__(
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        active: ActiveRuns,
+        presence: Presence,
+        notifier: DirectNotifier,
+        *,
+        limits: RunLimits,
+        on_interrupt: OnInterrupt,
+        cancel_grace: float,
+        shutdown_grace: float,
+    ) -> None:
+        self._store = store
+        self._active = active
+        self._presence, self._notifier = presence, notifier
+        self._limits = limits
+        self._on_interrupt: OnInterrupt = on_interrupt
+        self._cancel_grace, self._shutdown_grace = cancel_grace, shutdown_grace
+        self._shared = store.lease_seconds is not None
+        self._signals = RunSignals(_SHARED_POLL if self._shared else _OWN_POLL)
+        self.followers = Followers(store, self._signals)
+        self.run_tasks: dict[tuple[str, str], RunTask] = {}
+        self._held: dict[tuple[str, str], RunTask] = {}
+        """Runs that their own requests work on, with leases like those of background runs."""
+        self._coming = 0
+        self._holder = RandomIds().new("host")
+        self._wake = asyncio.Event()
+        self._may_wait = True
+        self._stopping = False
+        self._dispatching: asyncio.Task[None] | None = None
+        self._renewal = LeaseRenewal(store.lease_seconds, self._all, self._renew, self._lose)
+        self._side_tasks: set[asyncio.Task[None]] = set()
+        self._queueing: set[asyncio.Task[RunRecord]] = set()
+        """Runs that are being written, and begin then."""
+        self._worker = RunWorker(store, clock, self._signals, self.followers)
+        store.listen(self._on_change)
+
+    def use(self, pipeline: RunPipeline) -> None:
+        """Set the pipeline, which is built after this object because it submits runs to it."""
+        self._worker.pipeline = pipeline
+
+    async def start(self) -> None:
+        """Start to claim runs: new ones, and those left by an earlier process."""
+        self._stopping = False
+        # A new one at each start, so that the runs of the last start are seen to have no holder.
+        self._holder = RandomIds().new("host")
+        self._dispatching = spawn_clean(self._dispatch())
+        self._renewal.start()
+
+    async def submit(
+        self,
+        admitted: AdmittedRequest,
+        session_id: str | None,
+        event: InboxItem | None = None,
+        seen_at: float | None = None,
+    ) -> RunRecord:
+        """Store the run and start it, or leave it to a process with room. `session_id` is that of a new session.
+
+        The event that requested it ends in the same transaction. Its caller was seen at `seen_at`, unless it was the
+        operator, and is notified in a chat that work continues.
+        """
+        if not admitted.request.store:
+            raise InvalidRequestError("A background run has to be stored.", param="store")
+        key = session_id or await self._key(admitted)
+        room = not self._stopping and len(self.run_tasks) + self._coming < self._limits.max_background_runs
+        job = BackgroundRun(
+            admitted=admitted,
+            on_interrupt=admitted.request.on_interrupt or self._on_interrupt,
+            session_id=session_id,
+            holder=self._holder if room else "",
+            fence=int(room),
+        )
+        _need_storable(job)
+        self._coming += room
+        record = queued(job).replace(session_key=key)
+        # The caller may leave in the middle of this, and a stored run must be worked on.
+        task = spawn_clean(self._queue(job, record, event, seen_at))
+        self._queueing.add(task)
+        task.add_done_callback(self._queueing.discard)
+        return await asyncio.shield(task)
+
+    async def hold(self, turn: Turn, record: RunRecord) -> Job:
+        """Record the start of a run in its own request. If this process dies, another ends it as interrupted."""
+        session_id = turn.record.session_id if turn.new and turn.record is not None else None
+        job = BackgroundRun(admitted=turn.admitted, session_id=session_id, holder=self._holder, fence=1)
+        _need_storable(job)
+        most = self._limits.max_waiting_background_runs
+        async with self._store.transaction() as transaction:
+            # The number of requests that are answered at once is limited by the channel.
+            transaction.queue_run(record, job, most_waiting=most, most_of_owner=_ANY_NUMBER)
+        self._hold(job)
+        return Job(self._store, job)
+
+    def beginning(self, turn: Turn, record: RunRecord) -> RunBeginning:
+        """Return the start record of a run, to be written once the run acts on its request's answers."""
+        task = present_task()
+        return RunBeginning(self._store, self._holder, turn, record, lambda job: self._hold(job, task))
+
+    def _hold(self, job: BackgroundRun, task: "asyncio.Task[Any] | None" = None) -> None:
+        run_task = self._held[job.key] = RunTask(job)
+        run_task.task = task or present_task()
+        run_task.begin()
+
+    async def revoke(self, turn: Turn) -> None:
+        """Revert the start of a run whose request was rejected and that has done nothing."""
+        if turn.job is not None:
+            with suppress(LostRunError):
+                async with self._store.transaction() as transaction:
+                    transaction.end_job(turn.job.run)
+                    transaction.delete_run(*turn.job.run.key)
+                turn.settled = True
+
+    def let_go(self, turn: Turn) -> None:
+        """Release the hold. If the end of a run could not be written, another process ends it as interrupted."""
+        owner, run_id = turn.admitted.owner, turn.admitted.run_id
+        run_task = self._held.pop((owner, run_id), None)
+        self._signals.notify(run_id)
+        if run_task is not None and not turn.settled:
+            self._spawn(self._leave(run_task.job))
+
+    async def _leave(self, job: BackgroundRun) -> None:
+        await self._worker.give_up(job)
+        self._may_wait = True
+        self._wake.set()
+
+    async def _key(self, admitted: AdmittedRequest) -> str | None:
+        """Return the caller's session key, which is the same before and after the run begins."""
+        session = admitted.request.session
+        if session is None or session.session_id is None:
+            return None if session is None else session.key or session.conversation_id
+        record = await self._store.sessions.get(admitted.owner, session.session_id)
+        return None if record is None else record.key
+
+    async def _queue(
+        self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
+    ) -> RunRecord:
+        is_asked = event is not None and event.kind != "resume"
+        notices = self._notifier.work_goes_on(job.admitted, event) if event is not None and is_asked else ()
+        session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
+        lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
+        try:
+            async with self._store.transaction() as transaction:
+                if session is not None and lease is not None:
+                    # Its caller learns of it now, and may use it before the run begins.
+                    transaction.save_session(session, lease)
+                transaction.queue_run(
+                    record,
+                    job,
+                    most_waiting=self._limits.max_waiting_background_runs,
+                    most_of_owner=self._limits.max_background_runs_per_caller,
+                )
+                if seen_at is not None:
+                    self._presence.note(transaction, job.admitted, seen_at)
+                for notice in notices:
+                    transaction.add_delivery(notice)
+                if event is not None:
+                    transaction.finish(event)
+        finally:
+            self._coming -= bool(job.holder)
+            if lease is not None:
+                self._store.sessions.release(lease)
+        if job.holder and self._stopping:
+            # Written while this process began to stop: nothing would wait for the end of its task.
+            await self._worker.give_up(job)
+        elif job.holder:
+            self._begin(job, new=True)
+        else:
+            # The last task may have ended meanwhile, so that nothing else would signal that there is room.
+            self._may_wait = True
+            self._wake.set()
+        await self._notifier.send(notices)
+        return record
+
+    async def _dispatch(self) -> None:
+        while True:
+            self._wake.clear()
+            room = self._limits.max_background_runs - len(self.run_tasks) - self._coming
+            if room > 0 and (self._may_wait or self._shared):
+                self._may_wait, skip = False, self._worker.paused.names()
+                try:
+                    jobs = await self._store.background.claim(self._holder, limit=room, skip=skip)
+                except (StoreUnavailableError, StoreError, CodecError) as error:
+                    log.warning("no background run could be taken up: %s", error)
+                    self._may_wait, jobs = True, ()
+                for job in jobs:
+                    self._begin(job)
+                self._may_wait |= len(jobs) == room or bool(skip)
+            poll = _SHARED_POLL if self._shared or self._may_wait else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(poll):
+                    await self._wake.wait()
+
+    def _begin(self, job: BackgroundRun, *, new: bool = False) -> None:
+        before = self.run_tasks.get(job.key)
+        run_task = self.run_tasks[job.key] = RunTask(job)
+        work = self._worker.do(run_task, None if before is None else before.task, new)
+        run_task.task = task = spawn_clean(work)
+        task.add_done_callback(lambda _: self._forget(run_task))
+        # A caller may want to cancel it, and could not while it was claimed.
+        self._signals.notify(job.admitted.run_id)
+
+    def _forget(self, run_task: RunTask) -> None:
+        if self.run_tasks.get(run_task.job.key) is run_task:
+            del self.run_tasks[run_task.job.key]
+        self._signals.notify(run_task.job.admitted.run_id)
+        self._may_wait |= run_task.given_up or self._worker.paused.until(run_task.job.key) is not None
+        if self._may_wait:
+            self._wake.set()
+
+    async def cancel(self, owner: str, run_id: str) -> None:
+        """Cancel a run. For a run of another process, request it and wait for the end for a limited time."""
+        active = self._active.get(owner, run_id)
+        if active is not None and not await self._active.cancel(active):
+            # It goes on, but nothing that it does counts any more.
+            return
+        async with self._signals.subscribe(run_id) as signal:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._cancel_grace):
+                    while not await self._cancelled(owner, run_id):
+                        await signal.wait()
+                        signal.clear()
+
+    async def _cancelled(self, owner: str, run_id: str) -> bool:
+        """Cancel a run as far as this process can. Return True if it has ended."""
+        run_task = self.run_tasks.get((owner, run_id))
+        if run_task is not None:
+            self.stop(run_task, cancelled=True)
+            await asyncio.wait([run_task.task])
+            return True
+        job = await self._store.background.get(owner, run_id)
+        if job is not None and not job.holder:
+            await self._worker.cancel(job)
+            job = await self._store.background.get(owner, run_id)
+        if job is not None and not job.cancelled:
+            async with self._store.transaction() as transaction:
+                transaction.cancel_job(owner, run_id)
+        return job is None
+
+    def interrupt(self, owner: str, run_id: str) -> bool:
+        """Stop this process's work on a background run, because another process decides about it."""
+        run_task = self.run_tasks.get((owner, run_id)) or self._held.get((owner, run_id))
+        if run_task is not None:
+            self.stop(run_task, cancelled=False)
+        return run_task is not None
+
+    def stop(self, run_task: RunTask, *, cancelled: bool) -> None:
+        """Stop this process's work on a run that was cancelled or taken over by another process."""
+        run_task.interrupted |= not cancelled
+        active = self._active.get(*run_task.job.key)
+        if active is None:
+            run_task.cancel()
+        elif not cancelled:
+            self._active.interrupt(active)
+        else:
+            self._active.spawn_cancel(active)
+
+    def _on_change(self, kind: ChangeKind, run_id: str) -> None:
+        if kind == "run":
+            self._signals.notify(run_id)
+        elif kind == "work":
+            self._may_wait = True
+            self._wake.set()
+        else:
+            # By id alone, because the notice carries no owner; the store knows whether the run is cancelled.
+            run_tasks = [run_task for run_task in self._all() if run_id in ("", run_task.job.admitted.run_id)]
+            if run_tasks:
+                self._spawn(self._check_once(run_tasks))
+
+    def _all(self) -> list[RunTask]:
+        return [*self.run_tasks.values(), *self._held.values()]
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = spawn_clean(work)
+        self._side_tasks.add(task)
+        task.add_done_callback(self._side_tasks.discard)
+
+    async def _check_once(self, run_tasks: Sequence[RunTask]) -> None:
+        # If it can't be checked now, it is at the next renewal.
+        with suppress(StoreUnavailableError, StoreError):
+            await self._check(run_tasks)
+
+    async def _check(self, run_tasks: Sequence[RunTask]) -> None:
+        """Renew leases. Stop runs that were cancelled or taken over by another process."""
+        renewed = {job.key: job for job in await self._store.background.renew([run_task.job for run_task in run_tasks])}
+        for run_task in run_tasks:
+            job = renewed.get(run_task.job.key)
+            if run_task.task.done() or (job is not None and not job.cancelled):
+                continue
+            self.stop(run_task, cancelled=job is not None)
+
+    async def drain(self) -> None:
+        """Let runs end for a limited time. Leave the others to the next process."""
+        self._stopping = True
+        await stopped(self._dispatching)
+        if self._queueing:
+            await asyncio.wait(self._queueing, timeout=self._shutdown_grace + self._cancel_grace)
+        await self._ended(self._shutdown_grace)
+        for run_task in list(self.run_tasks.values()):
+            self.stop(run_task, cancelled=False)
+        await self._ended(self._cancel_grace)
+        await self._renewal.stop()
+
+    async def _renew(self, run_tasks: Sequence[RunTask]) -> tuple[RunTask, ...]:
+        await self._check(run_tasks)
+        # The check has stopped the runs of other processes.
+        return ()
+
+    def _lose(self, run_task: RunTask) -> None:
+        if not run_task.interrupted:
+            log.warning("background run %s stops here: its lease could not be renewed", run_task.job.admitted.run_id)
+            self.stop(run_task, cancelled=False)
+
+    async def _ended(self, within: float) -> None:
+        tasks = [run_task.task for run_task in self.run_tasks.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=within)
+
+
+def _need_storable(job: BackgroundRun) -> None:
+    try:
+        form_of(job)
+    except CodecError as error:
+        log.error("a request can't be kept for the background: %s", error)
+        raise NotStorableError(_NOT_KEPT) from error

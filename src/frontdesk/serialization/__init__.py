@@ -1,0 +1,1 @@
+"""The JSON codecs of stored records."""

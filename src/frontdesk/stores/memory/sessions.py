@@ -1,0 +1,386 @@
+"""Sessions, runs, conversations and checkpoints of the in-memory store. Calls are atomic.
+
+Nothing here awaits, so every call is atomic on one event loop.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from frontdesk.clock import Clock
+from frontdesk.concurrency.offload import weight_of
+from frontdesk.errors import StaleTurnError
+from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
+from frontdesk.json_size import estimate_parts
+from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, page_of
+from frontdesk.models.run import RunEvent, RunRecord
+from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.pages import bound_page
+
+_body = attrgetter("body")
+_VALUES_OF_CONTENT = 3
+_BYTES_OF_VALUE = 512
+_MAX_WEIGHT = 2**40
+_MOST_PAST = 100
+"""The number of earlier sessions that are kept for a name."""
+
+
+class _Session:
+    __slots__ = ("fence", "first", "messages", "owner", "record", "title", "weighed", "weight")
+
+    def __init__(self, owner: str | None = None) -> None:
+        self.owner = owner
+        """The owner of a session that is named by its own id."""
+        self.fence = 0
+        self.record: SessionRecord | None = None
+        self.messages: list[Any] = []
+        self.first = 0
+        """The number of messages that its first turn has added."""
+        self.title: str | None = None
+        self.weight = self.weighed = 0
+        """The estimate of the memory of its messages, and how many of them are in it."""
+
+    def weigh(self) -> int:
+        if self.weighed < len(self.messages):
+            self.weight += sum(map(_weight_of, self.messages[self.weighed :]))
+            self.weighed = len(self.messages)
+        return self.weight
+
+
+def _weight_of(message: Any) -> int:
+    size = values = 0
+    for content in message.contents:
+        values += _VALUES_OF_CONTENT
+        text = content.text or content.uri
+        if text is not None:
+            size += len(text)
+        else:
+            size += weight_of((content.arguments, content.result), _MAX_WEIGHT, each=_BYTES_OF_VALUE, inside=True)
+    return estimate_parts(size, values)
+
+
+def owner_in_key(key: tuple[str, str], _: Any) -> str:
+    return key[0]
+
+
+def _owner_of_session(session_id: str, kept: _Session) -> str | None:
+    if kept.record is not None:
+        return kept.record.owner
+    # While the first turn runs, nobody has it; what failed turns have left behind counts as one owner's.
+    return kept.owner or (session_id if kept.fence else None)
+
+
+def _owner_of_name(name: SessionName, _: Any) -> Hashable:
+    # A name that belongs to nobody is that of a chat.
+    return name.owner or (name.channel, name.conversation_id)
+
+
+class MemorySessions:
+    def __init__(self, limit: int) -> None:
+        self.kept: SharedShelf[str, _Session] = SharedShelf(limit, _owner_of_session, self._forget)
+        self.names: SharedShelf[SessionName, str] = SharedShelf(4 * limit, _owner_of_name)
+        self._past: SharedShelf[SessionName, tuple[str, ...]] = SharedShelf(limit, _owner_of_name)
+        self._count = 0
+
+    def _forget(self, session_id: str, kept: _Session) -> None:
+        if kept.record is not None and kept.owner is None:
+            self.names.pop(SessionName(owner=kept.record.owner, kind="named", value=kept.record.key))
+
+    async def find(self, name: SessionName) -> SessionRecord | None:
+        session_id = self._named(name)
+        kept = None if session_id is None else self.kept.get(session_id)
+        return None if kept is None else kept.record
+
+    def _named(self, name: SessionName) -> str | None:
+        session_id = self.names.get(name)
+        if session_id is not None:
+            self.names.touch(name)
+            return session_id
+        kept = self.kept.get(name.value) if name.kind == "named" else None
+        return name.value if kept is not None and kept.owner == name.owner else None
+
+    async def get(self, owner: str, session_id: str) -> SessionRecord | None:
+        kept = self.kept.get(session_id)
+        record = None if kept is None else kept.record
+        return record if record is not None and record.owner == owner else None
+
+    def point(self, name: SessionName, session_id: str) -> None:
+        before = self.names.get(name)
+        if before is not None and before != session_id:
+            earlier = (past_id for past_id in self._past.get(name) or () if past_id != before)
+            self._past.put(name, (*earlier, before)[-_MOST_PAST:])
+        self.names.put(name, session_id)
+
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        records = [await self.get(name.owner, session_id) for session_id in self._past.get(name) or ()]
+        existing = [record for record in records if record is not None]
+        return sorted(existing, key=lambda record: (record.updated_at, record.session_id), reverse=True)[:limit]
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        is_past = session_id in (self._past.get(name) or ())
+        return is_past and await self.get(name.owner, session_id) is not None
+
+    async def titles(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, str]:
+        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        return {name: session.title for name, session in kept.items() if session and session.title is not None}
+
+    async def first_messages(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        return {name: session.messages[: session.first] for name, session in kept.items() if session and session.first}
+
+    def retitle(self, owner: str, session_id: str, title: str | None) -> None:
+        kept = self._owned(owner, session_id)
+        if kept is not None:
+            kept.title = title
+
+    def owner_of(self, session_id: str) -> str:
+        """Return the owner of a session, or the session id if there is none."""
+        kept = self.kept.get(session_id)
+        return (None if kept is None else _owner_of_session(session_id, kept)) or session_id
+
+    def _owned(self, owner: str, session_id: str) -> _Session | None:
+        kept = self.kept.get(session_id)
+        return kept if kept is not None and kept.record is not None and kept.record.owner == owner else None
+
+    async def reserve(self, name: SessionName, session_id: str) -> str:
+        reserved = self._named(name)
+        if reserved is None:
+            self.names.put(name, session_id)
+            return session_id
+        return reserved
+
+    def begin(self, owner: str, session_id: str) -> Lease:
+        kept = _Session(owner)
+        kept.fence = self._count = self._count + 1
+        self.kept.put(session_id, kept)
+        return Lease(session_id=session_id, fence=kept.fence)
+
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease:
+        kept = self.kept.get(session_id)
+        is_new, kept = kept is None, kept or _Session()
+        # One counter for all sessions, so that a session which was dropped and comes back never gets a fence twice.
+        kept.fence = self._count = self._count + 1
+        if is_new:
+            self.kept.put(session_id, kept)
+        return Lease(session_id=session_id, fence=kept.fence)
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        return ()
+
+    def release(self, lease: Lease) -> None:
+        kept = self.kept.get(lease.session_id)
+        if kept is not None and kept.fence == lease.fence:
+            kept.fence = 0
+            if kept.record is None:
+                self.kept.own(lease.session_id)
+
+    async def history(self, owner: str, session_id: str, *, charge: Charge | None = None) -> Sequence[Any]:
+        weight = 0
+        lineage: list[tuple[list[Any], int | None]] = []
+        shared: int | None = None
+        while (kept := self.kept.get(session_id)) is not None and kept.record and kept.record.owner == owner:
+            lineage.append((kept.messages, shared))
+            if charge is not None:
+                weight += kept.weigh()
+            if kept.record.parent is None:
+                break
+            session_id, shared = kept.record.parent.session_id, kept.record.parent.messages
+        if charge is not None and weight > FREE_BYTES:
+            await charge(weight)
+        history: list[Any] = []
+        for messages, shared in reversed(lineage):
+            history += messages
+            if shared is not None:
+                del history[shared:]
+        return history
+
+    async def history_page(
+        self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> HistoryPage:
+        return page_of(await self.history(owner, session_id), before, limit)
+
+    def check(self, lease: Lease, session_id: str) -> None:
+        kept = self.kept.get(lease.session_id)
+        if lease.session_id != session_id or (kept is not None and kept.fence != lease.fence):
+            raise StaleTurnError
+
+    def save(self, record: SessionRecord, lease: Lease) -> None:
+        kept = self.kept.get(record.session_id)
+        if kept is None:
+            # It was dropped while its turn ran, because the store was full; the turn must not be lost.
+            kept = _Session()
+            kept.fence = lease.fence
+            self.kept.put(record.session_id, kept)
+        elif kept.record is not None:
+            self.kept.touch(record.session_id)
+        is_first, kept.record = kept.record is None, record
+        if is_first and kept.owner != record.owner:
+            self.kept.own(record.session_id)
+
+    def append(self, session_id: str, messages: Sequence[Any]) -> None:
+        kept = self.kept.get(session_id)
+        if kept is None:
+            return
+        if kept.messages:
+            kept.messages.extend(messages)
+        else:
+            # Most sessions are short, and a list that is made whole has no room to spare.
+            kept.messages = list(messages)
+            kept.first = len(kept.messages)
+
+    def drop_idle(self, before: float) -> set[str]:
+        """Drop sessions without turns since a time, branches or a running turn. Return their ids."""
+        sessions = [(session_id, kept, kept.record) for session_id, kept in self.kept.items()]
+        built_on = {record.parent.session_id for _, _, record in sessions if record is not None and record.parent}
+        gone = {
+            session_id
+            for session_id, kept, record in sessions
+            if record is not None and record.updated_at < before and not kept.fence and session_id not in built_on
+        }
+        for session_id in gone:
+            self.kept.pop(session_id)
+        for name, session_id in self.names.items() if gone else ():
+            if session_id in gone:
+                self.names.pop(name)
+        return gone
+
+
+class MemoryRuns:
+    def __init__(self, limit: int) -> None:
+        self.records: SharedShelf[tuple[str, str], RunRecord] = SharedShelf(limit, owner_in_key, self._forget)
+        self.log: dict[tuple[str, str], list[RunEvent]] = {}
+
+    def _forget(self, key: tuple[str, str], record: RunRecord) -> None:
+        self.log.pop(key, None)
+
+    async def get(self, owner: str, run_id: str) -> RunRecord | None:
+        return self.records.get((owner, run_id))
+
+    async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
+        # Events are numbered from 1 without gaps, so that the number is the position.
+        after = max(after, 0)
+        return self.log.get((owner, run_id), [])[after : after + limit]
+
+    def save(self, record: RunRecord) -> None:
+        self.records.put((record.owner, record.run_id), record)
+
+    def delete(self, owner: str, run_id: str) -> None:
+        self.records.pop((owner, run_id))
+        self.log.pop((owner, run_id), None)
+
+    def add_events(self, events: Sequence[RunEvent]) -> None:
+        for event in events:
+            # A run that was deleted while it ran keeps nothing.
+            if (event.owner, event.run_id) in self.records:
+                self.log.setdefault((event.owner, event.run_id), []).append(event)
+
+
+_number = attrgetter("number")
+
+
+class MemoryConversations:
+    def __init__(self, limit: int, clock: Clock) -> None:
+        self.records: SharedShelf[str, Conversation] = SharedShelf(
+            limit, lambda _, conversation: conversation.owner, self._forget
+        )
+        self.contents: dict[str, list[ConversationItem]] = {}
+        self.used_at: dict[str, float] = {}
+        self.count = 0
+        self._clock = clock
+
+    def _forget(self, conversation_id: str, record: Conversation) -> None:
+        self.contents.pop(conversation_id, None)
+        self.used_at.pop(conversation_id, None)
+
+    def drop_idle(self, before: float) -> int:
+        """Drop conversations that were unchanged since a time. Return their number."""
+        gone = [conversation_id for conversation_id, used_at in self.used_at.items() if used_at < before]
+        for conversation_id in gone:
+            self.records.pop(conversation_id)
+            self.contents.pop(conversation_id, None)
+            del self.used_at[conversation_id]
+        return len(gone)
+
+    async def get(self, owner: str, conversation_id: str) -> Conversation | None:
+        record = self.records.get(conversation_id)
+        return record if record is not None and record.owner == owner else None
+
+    async def items(
+        self,
+        owner: str,
+        conversation_id: str,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        descending: bool = False,
+        charge: Charge | None = None,
+        max_bytes: int | None = None,
+    ) -> Sequence[ConversationItem]:
+        if await self.get(owner, conversation_id) is None:
+            return ()
+        items = self.contents.get(conversation_id, [])
+        # Numbers only grow, so a page is found by bisection.
+        if descending:
+            end = bisect_left(items, after, key=_number) if after else len(items)
+            return bound_page(items[max(end - limit, 0) : end][::-1], max_bytes, _body)
+        start = bisect_right(items, after, key=_number)
+        if charge is not None:
+            bodies = [item.body for item in items[start:]]
+            size = weight_of(bodies, _MAX_WEIGHT, each=_BYTES_OF_VALUE)
+            if size > FREE_BYTES:
+                await charge(size)
+        return bound_page(items[start : start + limit], max_bytes, _body)
+
+    async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
+        if await self.get(owner, conversation_id) is None:
+            return None
+        return next((item for item in self.contents.get(conversation_id, ()) if item.item_id == item_id), None)
+
+    def save(self, conversation: Conversation) -> None:
+        # First, because a full store may drop it at once.
+        self.used_at[conversation.conversation_id] = self._clock.now()
+        self.records.put(conversation.conversation_id, conversation)
+
+    def delete(self, owner: str, conversation_id: str) -> None:
+        record = self.records.get(conversation_id)
+        if record is not None and record.owner == owner:
+            self.records.pop(conversation_id)
+            self._forget(conversation_id, record)
+
+    def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
+        for item in items:
+            if not self._owned(owner, item.conversation_id):
+                continue
+            self.count += 1
+            self.records.touch(item.conversation_id)
+            self.used_at[item.conversation_id] = self._clock.now()
+            self.contents.setdefault(item.conversation_id, []).append(item.replace(number=self.count))
+
+    def _owned(self, owner: str, conversation_id: str) -> bool:
+        record = self.records.get(conversation_id)
+        return record is not None and record.owner == owner
+
+    def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
+        if not self._owned(owner, conversation_id):
+            return
+        self.used_at[conversation_id] = self._clock.now()
+        items = self.contents.get(conversation_id, [])
+        items[:] = [item for item in items if item.item_id != item_id]
+
+
+class MemoryCheckpoints:
+    def __init__(self, limit: int, owner_of_session: Callable[[str], Hashable]) -> None:
+        self.kept: SharedShelf[tuple[str, str], bytes] = SharedShelf(limit, lambda key, _: owner_of_session(key[0]))
+
+    async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
+        return self.kept.get((session_id, checkpoint_id))
+
+    def delete(self, session_id: str, checkpoint_id: str) -> None:
+        self.kept.pop((session_id, checkpoint_id))
+
+    def drop_sessions(self, gone: Collection[str]) -> None:
+        for key, _ in self.kept.items():
+            if key[0] in gone:
+                self.kept.pop(key)

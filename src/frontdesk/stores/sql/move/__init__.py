@@ -1,0 +1,1 @@
+"""Copies all state from one database to another."""

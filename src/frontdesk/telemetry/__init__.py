@@ -1,0 +1,1 @@
+"""Telemetry spans, and redaction of logs."""
