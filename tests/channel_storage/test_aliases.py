@@ -118,6 +118,24 @@ async def test_a_channel_without_aliases_looks_nothing_up(monkeypatch: pytest.Mo
         assert (await chat.hear(chat.who("ann"), "one", group="old")).conversation_id == "old"
 
 
+async def test_a_move_that_another_process_makes_between_the_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store()
+    names, there = aliases.Aliases(store, ["chat"]), aliases.Aliases(store, ["chat"])
+    find = store.conversation_aliases.find
+
+    async def find_old_before_the_move(channel: str, name: str) -> ConversationAlias | None:
+        found = await find(channel, name)
+        if name == "old":
+            monkeypatch.undo()
+            await there.move("chat", "old", "new")
+        return found
+
+    monkeypatch.setattr(store.conversation_aliases, "find", find_old_before_the_move)
+    await names.move("chat", "old", "new")
+    assert await names.first_name("chat", "new") == "old"
+    assert await names.current_name("chat", "old") == "new"
+
+
 async def test_another_host_hears_of_a_move(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The test itself decides when the other host looks.
     monkeypatch.setattr(aliases, "EVERY", 3_600.0)

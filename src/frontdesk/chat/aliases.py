@@ -48,7 +48,12 @@ class Aliases:
         while True:
             version = await aliases.version(channel)
             known_old, known_new = await aliases.find(channel, old), await aliases.find(channel, new)
-            merge = merge_aliases(old, new, known_old, known_new)
+            try:
+                merge = merge_aliases(old, new, known_old, known_new)
+            except ValueError:
+                if await aliases.version(channel) == version:
+                    raise
+                continue  # Another process renamed one of the two between the reads.
             if merge is None or await aliases.merge(channel, merge, version=version):
                 break
         self._moved_on |= {channel}
