@@ -19,7 +19,7 @@ from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost, ChannelContext, ChannelContribution
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.channels.web.mailbox import Mailbox, Spot
+from frontdesk.channels.web.mailbox import Mailbox, MessageRef
 from frontdesk.channels.web.wire import MAIN, StoredMessage
 from frontdesk_testing import EchoAgent, serving
 from tests.browser import Tab, chromium, need_chromium
@@ -97,7 +97,7 @@ class OpenPage(WebChatChannel):
         for number in range(1, count + 1):
             role: Any = "user" if number % 2 else "assistant"
             stored = StoredMessage(number=number, at=1.0, key=f"k{number}", text=f"message **{number}**", role=role)
-            await self.storage.set(Spot(visitor, MAIN, number).path, msgspec.to_builtins(stored))
+            await self.storage.set(MessageRef(visitor, MAIN, number).path, msgspec.to_builtins(stored))
 
         def counted(head: Any) -> Any:
             return head.with_chat(msgspec.structs.replace(head.chat(MAIN), last=count))

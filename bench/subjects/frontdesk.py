@@ -62,9 +62,9 @@ class Frontdesk(Served):
 
 def limits() -> Any:
     """The default limits, with room for all the streams that the bench opens as one caller."""
-    from frontdesk import Limits
+    from frontdesk import HttpLimits
 
-    return Limits(max_running_per_caller=10_000, max_running=10_000)
+    return HttpLimits(max_running_per_caller=10_000, max_running=10_000)
 
 
 def guards() -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ScreenChannel(Channel, PushesParts):
 
     name = "screens"
     path = "/screens"
-    takes_http = False
+    requires_auth_when_public = False
     # A screen shows a part once, however often it is sent with the same key.
     push_is_idempotent = True
     push_terms = PushTerms(per_destination=50.0, retry=RetryPolicy(attempts=5, first_delay=0.1))

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from frontdesk.hooks import apply_response_hook, apply_run_hook
     from frontdesk.host.config import RuntimeMode
     from frontdesk.host.host import AgentFrameworkHost
-    from frontdesk.http.limits import Limits
+    from frontdesk.http.limits import HttpLimits
     from frontdesk.http.server_limits import ServerLimits
     from frontdesk.interfaces.access import (
         AccessRule,
@@ -243,7 +243,7 @@ _MODULES = {
     "frontdesk.foundry.conventions": "foundry_response_id",
     "frontdesk.targets.binding": "get_current_isolation_keys reset_current_isolation_keys set_current_isolation_keys",
     "frontdesk.hooks": "apply_response_hook apply_run_hook",
-    "frontdesk.http.limits": "Limits",
+    "frontdesk.http.limits": "HttpLimits",
     "frontdesk.http.server_limits": "ServerLimits",
     "frontdesk.linkers.oauth.linker": "OAuthIdentityLinker",
     "frontdesk.linkers.oauth.presets": "Entra GitHub Google Oidc",
@@ -346,7 +346,7 @@ __all__ = [
     "InvalidRequestError",
     "IsolationKeys",
     "LeadershipLostError",
-    "Limits",
+    "HttpLimits",
     "LinkChallenge",
     "LinkDesk",
     "LinkPolicy",

@@ -20,7 +20,7 @@ from typing import Any
 
 from frontdesk.access.gate import Gate, identify
 from frontdesk.approvals.answers import ApprovalAnswers
-from frontdesk.delivery.live.replies import LiveReplies, LiveReply
+from frontdesk.delivery.live.replies import LiveReplies, LiveRun
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import EventBegunError, InvalidRequestError, LostEventError, LostRunError, RequestError
 from frontdesk.framework.approval_ids import requests_in
@@ -155,7 +155,7 @@ class Pipeline:
         waits: bool = False,
         job: Job | None = None,
         event: InboxItem | None = None,
-        live: LiveReply | None = None,
+        live: LiveRun | None = None,
         acknowledge: Acknowledge | None = None,
         confirm: Confirm | None = None,
     ) -> Result:
@@ -192,7 +192,7 @@ class Pipeline:
         waits: bool = False,
         job: Job | None = None,
         event: InboxItem | None = None,
-        live: LiveReply | None = None,
+        live: LiveRun | None = None,
         acknowledge: Acknowledge | None = None,
         confirm: Confirm | None = None,
     ) -> Result:
@@ -208,7 +208,7 @@ class Pipeline:
         span.end(result.run.status)
         return result
 
-    async def _run_live(self, run: ActiveRun, live: LiveReply) -> Any:
+    async def _run_live(self, run: ActiveRun, live: LiveRun) -> Any:
         """Run the target and update the live message meanwhile."""
         run.turn.live = live
         live.start()
@@ -228,7 +228,7 @@ class Pipeline:
         finally:
             await stream.close()
         if live.hook is not None:
-            run.turn.shown = result_of_updates(live.shown, result)
+            run.turn.displayed_result = result_of_updates(live.shown, result)
         return result
 
     def _is_shown_otherwise(self, run: ActiveRun) -> bool:
@@ -303,7 +303,7 @@ class Pipeline:
         finally:
             self._turns.close(turn)
 
-    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveReply | None:
+    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None:
         """Return the live message of a background run, including the text that it displayed before."""
         try:
             live = await self.live.of_run(admitted, job.run)
@@ -336,7 +336,7 @@ class Pipeline:
         *,
         waits: bool = False,
         job: Job | None = None,
-        live: LiveReply | None = None,
+        live: LiveRun | None = None,
     ) -> Stream:
         """Do the same as `run_admitted`, and yield the updates of the target as they arrive."""
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
@@ -347,12 +347,12 @@ class Pipeline:
             raise
 
     async def _open_stream(
-        self, admitted: AdmittedRequest, span: Span, waits: bool, job: Job | None, live: LiveReply | None
+        self, admitted: AdmittedRequest, span: Span, waits: bool, job: Job | None, live: LiveRun | None
     ) -> Stream:
         run = await self._starter.open(admitted, waits=waits, job=job)
         run.turn.live = live
         try:
-            if self._channels[admitted.request.channel].tells_sessions:
+            if self._channels[admitted.request.channel].announces_sessions:
                 await self._turns.announce(run.turn)
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
@@ -376,7 +376,7 @@ class Pipeline:
         )
 
     async def _updates(
-        self, run: ActiveRun, stream: TargetStream, outcome: list[Result], live: LiveReply | None, span: Span
+        self, run: ActiveRun, stream: TargetStream, outcome: list[Result], live: LiveRun | None, span: Span
     ) -> AsyncGenerator[Any, None]:
         admitted, job, shows = run.turn.admitted, run.turn.job, live is not None and live.streams
         hook = self._channels[admitted.request.channel].stream_transform_hook
@@ -410,7 +410,7 @@ class Pipeline:
             finally:
                 await stream.close()
             if hook is not None and shows:
-                run.turn.shown = result_of_updates([*(() if job is None else job.earlier), *shown], result)
+                run.turn.displayed_result = result_of_updates([*(() if job is None else job.earlier), *shown], result)
             recorded = await self._finisher.record(run, result)
             if hook is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))

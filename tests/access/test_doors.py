@@ -63,7 +63,7 @@ class ScriptedChat(Channel):
     """A message channel without a platform: the test says what comes in."""
 
     session_family = "host_tracked"
-    takes_http = False
+    requires_auth_when_public = False
     context: ChannelContext
 
     def __init__(self, name: str = "chat", **options: Any) -> None:

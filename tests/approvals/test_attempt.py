@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk.approvals import answers as module
-from frontdesk.approvals.answers import Answering
+from frontdesk.approvals.answers import ApprovalAttempt
 from frontdesk.errors import LostAnswerError, StoreUnavailableError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.approval import ApprovalAnswer
@@ -61,7 +61,7 @@ async def _begun(store: HostStateStore) -> bool:
 
 
 async def test_of_two_tools_at_once_neither_goes_ahead_of_the_commit(store: InMemoryStateStore) -> None:
-    commits, attempt = Commits(store), Answering(store, OWNER, [YES], "att_1")
+    commits, attempt = Commits(store), ApprovalAttempt(store, OWNER, [YES], "att_1")
     tools = [asyncio.create_task(attempt.begin(None)) for _ in range(2)]
     await commits.reached.wait()
     await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def test_of_two_tools_at_once_neither_goes_ahead_of_the_commit(store: InMe
 
 
 async def test_after_a_failure_no_tool_begins(store: InMemoryStateStore) -> None:
-    attempt = Answering(store, OWNER, [YES], "att_0")
+    attempt = ApprovalAttempt(store, OWNER, [YES], "att_0")
     for _ in range(2):
         with pytest.raises(LostAnswerError):
             await attempt.begin(None)
@@ -85,7 +85,7 @@ async def test_an_answer_was_lost_with_the_reply_to_its_beginning(
     store: InMemoryStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PAUSE", 0.0)
-    commits, attempt = Commits(store), Answering(store, OWNER, [YES], "att_1")
+    commits, attempt = Commits(store), ApprovalAttempt(store, OWNER, [YES], "att_1")
     commits.go_on.set()
     # The reply to the first try to give it back is lost too.
     commits.lost = 2
@@ -97,7 +97,7 @@ async def test_an_answer_was_lost_with_the_reply_to_its_beginning(
 
 
 async def test_an_answer_was_lost_when_its_run_was_cancelled_during_the_commit(store: InMemoryStateStore) -> None:
-    commits, attempt = Commits(store), Answering(store, OWNER, [YES], "att_1")
+    commits, attempt = Commits(store), ApprovalAttempt(store, OWNER, [YES], "att_1")
     beginning = asyncio.create_task(attempt.begin(None))
     await commits.reached.wait()
     beginning.cancel()
@@ -113,7 +113,7 @@ async def test_an_answer_was_lost_when_its_run_was_cancelled_during_the_commit(s
 
 
 async def test_what_has_begun_is_not_given_back(store: InMemoryStateStore) -> None:
-    attempt = Answering(store, OWNER, [YES], "att_1")
+    attempt = ApprovalAttempt(store, OWNER, [YES], "att_1")
     await attempt.begin(None)
     await attempt.give_back()
     assert await _begun(store)

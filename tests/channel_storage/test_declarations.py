@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelContribution, OneTimeCodeIdentityLinker
-from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.limits import SendLimits
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.interfaces.linker import SupportsLinkShutdown, SupportsLinkStartup
 from frontdesk.models.delivery import DestinationKind
@@ -105,7 +105,7 @@ def test_a_delivery_knows_the_kind_of_its_destination(place: dict[str, Any], kin
 
 @pytest.mark.parametrize(("per_group", "free_at"), [(None, 0.5), (0.25, 4.0)])
 def test_a_group_has_a_rate_of_its_own(per_group: float | None, free_at: float) -> None:
-    limits = Limits(None, 2.0, per_group=per_group)
+    limits = SendLimits(None, 2.0, per_group=per_group)
     assert limits.enter("room", 0.0, "group") == 0.0
     assert limits.enter("room", 0.0, "group") == free_at
     assert limits.enter("ann", 0.0) == 0.0

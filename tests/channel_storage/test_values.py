@@ -25,7 +25,7 @@ HIDDEN = "a token that nobody may see"
 class Keeper(Channel):
     """A channel that keeps something."""
 
-    takes_http = False
+    requires_auth_when_public = False
 
     def __init__(self, name: str = "chat", *, asks_early: bool = True) -> None:
         self.name, self.path = name, f"/{name}"

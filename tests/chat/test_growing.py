@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from frontdesk.chat.growing import FREE_CHARACTERS, GrowingTexts
-from frontdesk.chat.live_message import LiveAnswer
+from frontdesk.chat.live_message import LiveMessage
 from frontdesk.chat.messages import Destination, OutboundMessage
 from frontdesk.chat.rendering import Renderer
 from frontdesk.errors import PushError
@@ -75,7 +75,7 @@ class Chat:
 async def stream(text: str, step: int, renderer: Renderer) -> AsyncIterator[tuple[str, Chat]]:
     """Show a text as it grows; yield what there is of it, and the chat, after each step."""
     chat = Chat()
-    live = LiveAnswer(chat, GrowingTexts(renderer), PLACE, Destination(chat_id="ann"))
+    live = LiveMessage(chat, GrowingTexts(renderer), PLACE, Destination(chat_id="ann"))
     handles: tuple[str, ...] = ()
     shown = 0
     for end in range(step, len(text) + step, step):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from frontdesk.concurrency.tasks import stopped
+from frontdesk.concurrency.tasks import cancel_and_wait
 
 
 async def test_a_cancellation_that_was_swallowed_left_the_host_hanging() -> None:
@@ -20,7 +20,7 @@ async def test_a_cancellation_that_was_swallowed_left_the_host_hanging() -> None
 
     task = asyncio.get_running_loop().create_task(work())
     await asyncio.sleep(0)
-    assert await stopped(task)
+    assert await cancel_and_wait(task)
     assert len(swallowed) == 2
 
 
@@ -36,11 +36,11 @@ async def test_a_task_that_never_ends_is_left_after_a_while() -> None:
 
     task = asyncio.get_running_loop().create_task(work())
     await asyncio.sleep(0)
-    assert not await stopped(task, within=0.1)
+    assert not await cancel_and_wait(task, within=0.1)
     gate.set()
     await asyncio.wait([task])
 
 
 async def test_nothing_is_stopped_at_once() -> None:
-    assert await stopped()
-    assert await stopped(None)
+    assert await cancel_and_wait()
+    assert await cancel_and_wait(None)

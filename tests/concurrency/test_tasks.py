@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from frontdesk.concurrency.tasks import call_later_clean, call_later_within, present_task, spawn_clean, spawn_within
+from frontdesk.concurrency.tasks import call_later_clean, call_later_within, current_task, spawn_clean, spawn_within
 
 MARK: ContextVar[str] = ContextVar("mark", default="")
 
@@ -43,7 +43,7 @@ async def test_a_timer_keeps_the_context_that_it_says(start: object, wanted: str
 
 async def test_the_task_of_a_clean_task_is_its_own() -> None:
     async def own() -> object:
-        return present_task()
+        return current_task()
 
     task = spawn_clean(own())
     assert await task is task

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.concurrency.tasks import present_task
+from frontdesk.concurrency.tasks import current_task
 from frontdesk.concurrency.timeouts import Timed, TimeoutWheel
 
 
@@ -27,8 +27,8 @@ async def test_whoever_waits_too_long_is_found_once() -> None:
         0.01, lambda guest: (found.append(guest), guest is second and last.set())[0]
     )
     first, second = Guest(), Guest()
-    waiting.add(first, present_task())
-    waiting.add(second, present_task())
+    waiting.add(first, current_task())
+    waiting.add(second, current_task())
     await last.wait()
     assert sorted(map(id, found)) == sorted(map(id, (first, second)))
 
@@ -41,7 +41,7 @@ async def test_who_is_found_late_is_found_in_no_caller_s_context() -> None:
     mark.set("the first")
     for _ in range(2):
         guest = Guest()
-        waiting.add(guest, present_task())
+        waiting.add(guest, current_task())
         await guest.lost.wait()
     assert seen == ["", ""]
 
@@ -116,9 +116,9 @@ async def test_one_that_can_not_be_helped_keeps_nobody_else_waiting() -> None:
 
 async def test_whoever_leaves_is_not_found() -> None:
     waiting, gone, later = patience(), Guest(), Guest()
-    waiting.add(gone, present_task())
+    waiting.add(gone, current_task())
     waiting.drop(gone)
-    waiting.add(later, present_task())
+    waiting.add(later, current_task())
     await later.lost.wait()
     assert not gone.lost.is_set()
 
@@ -126,7 +126,7 @@ async def test_whoever_leaves_is_not_found() -> None:
 async def test_whoever_leaves_twice_or_never_came_is_no_matter() -> None:
     waiting, guest = patience(), Guest()
     waiting.drop(guest)
-    waiting.add(guest, present_task())
+    waiting.add(guest, current_task())
     waiting.drop(guest)
     waiting.drop(guest)
 
@@ -134,7 +134,7 @@ async def test_whoever_leaves_twice_or_never_came_is_no_matter() -> None:
 async def test_whoever_has_left_is_not_kept() -> None:
     waiting, guest = patience(60), Guest()
     left = weakref.ref(guest)
-    waiting.add(guest, present_task())
+    waiting.add(guest, current_task())
     waiting.drop(guest)
     del guest
     assert left() is None
@@ -144,11 +144,11 @@ def test_it_works_in_one_loop_after_another() -> None:
     waiting = patience()
 
     async def leave_one() -> None:
-        waiting.add(Guest(), present_task())
+        waiting.add(Guest(), current_task())
 
     async def lose_one() -> None:
         guest = Guest()
-        waiting.add(guest, present_task())
+        waiting.add(guest, current_task())
         await guest.lost.wait()
 
     for step in (leave_one, lose_one, leave_one, lose_one):
@@ -157,16 +157,16 @@ def test_it_works_in_one_loop_after_another() -> None:
 
 def test_the_present_task_is_that_of_the_loop_that_runs() -> None:
     async def see() -> asyncio.Task[Any]:
-        assert present_task() is asyncio.current_task()
-        return present_task()
+        assert current_task() is asyncio.current_task()
+        return current_task()
 
     assert asyncio.run(see()) is not asyncio.run(see())
 
 
 def test_without_a_loop_there_is_no_present_task() -> None:
     async def see() -> None:
-        present_task()
+        current_task()
 
     asyncio.run(see())
     with pytest.raises(RuntimeError):
-        present_task()
+        current_task()

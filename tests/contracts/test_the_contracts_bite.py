@@ -15,7 +15,7 @@ from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.models.identity import IdentityRecord
 from frontdesk.models.session import Lease
 from frontdesk.stores.memory.approvals import MemoryAudit
-from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.store import InMemoryStateStore, MemoryTransaction
 from frontdesk_testing import ChannelContract, StoreContract
 from frontdesk_testing.store_isolation import READS, WRITES
@@ -154,7 +154,7 @@ def grants_for_all(store: InMemoryStateStore) -> None:
     store.identities.check_grant = lambda grant_id: None  # type: ignore[method-assign]
 
 
-class FoldedShelf(SharedShelf[Any, Any]):
+class FoldedShelf(FairBoundedDict[Any, Any]):
     """Takes some keys for others."""
 
     def __init__(self, fold: Callable[[Any], Any]) -> None:

@@ -23,7 +23,7 @@ class ScriptedChannel(Channel, ChannelPush, PushesParts):
     """Answers each push with the next word of the script: an error, or else a receipt."""
 
     session_family = "host_tracked"
-    takes_http = False
+    requires_auth_when_public = False
 
     def __init__(self, name: str = "chat", *, terms: PushTerms = TERMS, idempotent: bool = False) -> None:
         self.name = name

@@ -6,27 +6,27 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.delivery.limits import Circuit, Limits
+from frontdesk.delivery.limits import Circuit, SendLimits
 
 
-def gone(limits: Limits, places: str, now: float) -> list[str]:
+def gone(limits: SendLimits, places: str, now: float) -> list[str]:
     """Which of the places may be pushed now."""
     return [place for place in places if limits.enter(place, now) <= now]
 
 
 def test_without_limits_everything_goes() -> None:
-    assert gone(Limits(None, None), "aabb", 0.0) == ["a", "a", "b", "b"]
+    assert gone(SendLimits(None, None), "aabb", 0.0) == ["a", "a", "b", "b"]
 
 
 def test_a_destination_waits_and_no_other_does() -> None:
-    limits = Limits(None, 2.0)
+    limits = SendLimits(None, 2.0)
     assert gone(limits, "aabac", 10.0) == ["a", "b", "c"]
     assert limits.enter("a", 10.0) == 10.5
     assert gone(limits, "ab", 10.5) == ["a", "b"]
 
 
 def test_a_channel_waits_as_a_whole_and_everybody_has_a_turn() -> None:
-    limits = Limits(4.0, None)
+    limits = SendLimits(4.0, None)
     assert [limits.enter(place, 10.0) for place in "abcd"] == [10.0, 10.25, 10.5, 10.75]
     # Who asks again before it keeps the turn, and who comes later waits behind.
     assert [limits.enter(place, 10.1) for place in "dcbe"] == [10.75, 10.5, 10.25, 11.0]
@@ -35,14 +35,14 @@ def test_a_channel_waits_as_a_whole_and_everybody_has_a_turn() -> None:
 
 
 def test_a_destination_that_waits_for_itself_takes_nobodys_turn() -> None:
-    limits = Limits(1.0, 0.1)
+    limits = SendLimits(1.0, 0.1)
     assert gone(limits, "a", 10.0) == ["a"]
     assert limits.enter("a", 11.0) == 20.0
     assert gone(limits, "b", 11.0) == ["b"]
 
 
 def test_a_flood_wait_closes_the_channel_until_it_is_over() -> None:
-    limits = Limits(None, None)
+    limits = SendLimits(None, None)
     limits.close(15.0)
     limits.close(12.0)
     assert limits.enter("a", 10.0) == 15.0
@@ -50,7 +50,7 @@ def test_a_flood_wait_closes_the_channel_until_it_is_over() -> None:
 
 
 def test_it_does_not_remember_everybody() -> None:
-    limits = Limits(None, 1.0, most=10)
+    limits = SendLimits(None, 1.0, most=10)
     for number in range(1000):
         limits.enter(str(number), 0.0)
     assert limits.enter("999", 0.0) == 1.0
@@ -63,7 +63,7 @@ def test_it_does_not_remember_everybody() -> None:
 def test_no_second_sees_more_than_the_limit_and_everybody_comes_to_go(
     asked: list[tuple[float, str]], whole: float, each: float
 ) -> None:
-    limits = Limits(whole, each)
+    limits = SendLimits(whole, each)
     waiting = sorted(asked)
     went: list[tuple[float, str]] = []
     while waiting:

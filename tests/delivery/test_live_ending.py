@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.limits import SendLimits
 from frontdesk.delivery.live.writer import LOST, end_live, repeat_late
 from frontdesk.models.delivery import Delivery
 from frontdesk.models.run import RunStatus
@@ -108,7 +108,7 @@ def test_a_question_replaces_no_message_that_was_taken_over() -> None:
 
 
 def test_what_comes_last_waits_for_everything_else() -> None:
-    limits = Limits(1.0, 0.5)
+    limits = SendLimits(1.0, 0.5)
     assert limits.enter_last("ann", 10.0) == 10.0
     assert limits.enter_last("ben", 10.0) == 11.0
     # A delivery has a turn of its own before the next that comes last.

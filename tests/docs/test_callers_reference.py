@@ -8,7 +8,7 @@ from frontdesk import (
     AnyAuth,
     HmacAuth,
     HmacHeaders,
-    Limits,
+    HttpLimits,
     PlatformAuth,
     RateLimit,
     TrustedEnvironment,
@@ -27,7 +27,7 @@ DOCUMENTED = [
     TrustedEnvironment,
     TrustedPeers,
     TrustedSecret,
-    Limits,
+    HttpLimits,
     RateLimit,
 ]
 

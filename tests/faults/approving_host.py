@@ -33,7 +33,7 @@ class Pager(Channel, PushesParts, AsksApprovers):
 
     name = "pager"
     path = "/pager"
-    takes_http: ClassVar[bool] = False
+    requires_auth_when_public: ClassVar[bool] = False
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self._context = context

@@ -15,7 +15,7 @@ from typing import Any
 from agent_framework import Agent, ContextProvider, WorkflowAgent, tool
 
 from frontdesk import AgentFrameworkHost
-from frontdesk.approvals.answers import Answering
+from frontdesk.approvals.answers import ApprovalAttempt
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.telegram import TelegramChannel
@@ -128,13 +128,13 @@ def main(settings: str) -> None:
 
 def _die_when_begun() -> None:
     """End the process when it has written that a tool begins."""
-    plain = Answering.begin
+    plain = ApprovalAttempt.begin
 
     async def begin(self: Any, *given: Any) -> None:
         await plain(self, *given)
         die()
 
-    setattr(Answering, "begin", begin)  # noqa: B010
+    setattr(ApprovalAttempt, "begin", begin)  # noqa: B010
 
 
 async def _chat(host: AgentFrameworkHost) -> None:

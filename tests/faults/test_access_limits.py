@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI, RateLimitError
 from websockets.asyncio.client import connect
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError, Limits, RateLimit
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError, HttpLimits, RateLimit
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -20,10 +20,10 @@ from tests.scenarios.desk import until
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}
 AUTH = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
 # Slow enough that nothing comes back while a test runs.
-TWO = Limits(per_caller=RateLimit(2, 3_600))
+TWO = HttpLimits(per_caller=RateLimit(2, 3_600))
 
 
-def host_of(target: Any, limits: Limits | None, **options: Any) -> AgentFrameworkHost:
+def host_of(target: Any, limits: HttpLimits | None, **options: Any) -> AgentFrameworkHost:
     settings = {"auth": AUTH, "limits": limits}
     channels = [
         InvocationsChannel(**settings),
@@ -57,7 +57,7 @@ async def test_whoever_asks_too_often_is_told_when_to_come_back(path: str, body:
 
 
 async def test_a_stranger_does_not_use_up_what_others_have() -> None:
-    async with serving(host_of(EchoAgent(), Limits(per_channel=RateLimit(2, 3_600)))) as client:
+    async with serving(host_of(EchoAgent(), HttpLimits(per_channel=RateLimit(2, 3_600)))) as client:
         for _ in range(10):
             assert (await post(client, "/invocations", {"x-api-key": "wrong"}, message="hi")).status_code == 401
         assert (await post(client, "/invocations", ALICE, message="hi")).status_code == 200
@@ -98,7 +98,7 @@ async def test_the_openai_client_knows_what_to_do() -> None:
 async def test_so_many_answers_are_made_at_once(path: str, stream: bool) -> None:
     agent = GatedAgent()
     body = {"message" if path == "/invocations" else "input": "one two", "stream": stream}
-    limits = Limits(max_running_per_caller=1, max_running=2)
+    limits = HttpLimits(max_running_per_caller=1, max_running=2)
     async with serving(host_of(agent, limits)) as client:
         held = asyncio.create_task(post(client, path, ALICE, **body))
         await agent.started.wait()
@@ -119,7 +119,7 @@ async def test_so_many_answers_are_made_at_once(path: str, stream: bool) -> None
 
 async def test_a_client_that_hangs_up_gives_its_place_back() -> None:
     agent = GatedAgent()
-    async with serving(host_of(agent, Limits(max_running_per_caller=1))) as client:
+    async with serving(host_of(agent, HttpLimits(max_running_per_caller=1))) as client:
         async with client.http.stream("POST", "/invocations", json={"message": "a b", "stream": True}, headers=ALICE):
             await agent.started.wait()
         await agent.cancelled.wait()
@@ -133,7 +133,7 @@ async def test_a_client_that_hangs_up_gives_its_place_back() -> None:
 
 async def test_a_run_that_goes_on_without_its_client_still_counts() -> None:
     agent = GatedAgent()
-    async with serving(host_of(agent, Limits(max_running_per_caller=1), finish_abandoned=True)) as client:
+    async with serving(host_of(agent, HttpLimits(max_running_per_caller=1), finish_abandoned=True)) as client:
         body = {"input": "one two", "stream": True}
         async with client.http.stream("POST", "/v1/responses", json=body, headers=ALICE):
             await agent.started.wait()
@@ -156,7 +156,7 @@ async def say(socket: Any, **fields: Any) -> dict[str, Any]:
 
 
 async def test_messages_on_a_socket_count_too() -> None:
-    async with serving(host_of(EchoAgent(), Limits(per_caller=RateLimit(3, 3_600)))) as client:
+    async with serving(host_of(EchoAgent(), HttpLimits(per_caller=RateLimit(3, 3_600)))) as client:
         url = client.base_url.replace("http", "ws") + "/v1/responses"
         # The handshake is one.
         async with connect(url, additional_headers=ALICE, proxy=None) as socket:
@@ -170,7 +170,7 @@ async def test_messages_on_a_socket_count_too() -> None:
 
 async def test_answers_on_a_socket_are_counted_while_they_are_made() -> None:
     agent = GatedAgent()
-    async with serving(host_of(agent, Limits(max_running_per_caller=1))) as client:
+    async with serving(host_of(agent, HttpLimits(max_running_per_caller=1))) as client:
         url = client.base_url.replace("http", "ws") + "/v1/responses"
         async with connect(url, additional_headers=ALICE, proxy=None) as socket:
             await socket.send(json.dumps({"type": "response.create", "input": "one two", "stream_id": "a"}))
@@ -186,7 +186,7 @@ async def test_answers_on_a_socket_are_counted_while_they_are_made() -> None:
 
 
 def test_wrong_limits_are_found_at_build() -> None:
-    wrong: Any = {"limits": Limits(per_caller=RateLimit(0), max_running=0)}
+    wrong: Any = {"limits": HttpLimits(per_caller=RateLimit(0), max_running=0)}
     with pytest.raises(ChannelConfigurationError) as caught:
         AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel(**wrong), ResponsesChannel(**wrong)])
     found = ["limits: per_caller: requests must be at least 1", "limits: max_running must be at least 1"]

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.frames import Frame, Opcode
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HttpLimits
 from frontdesk.asgi.messages import BodyBudget, BodyHold
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -25,7 +25,7 @@ from tests.scenarios.desk import until
 
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}
 AUTH = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
-SMALL_BUDGET = Limits(max_bytes_per_caller=150_000, max_bytes=400_000)
+SMALL_BUDGET = HttpLimits(max_bytes_per_caller=150_000, max_bytes=400_000)
 LONG = "x" * 100_000
 BODIES: dict[str, Any] = {
     "/invocations": {"message": LONG},

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from frontdesk.concurrency.tasks import stopped
+from frontdesk.concurrency.tasks import cancel_and_wait
 from frontdesk.inbox.retry import MOST_TRIES
 from frontdesk_testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard
@@ -36,7 +36,7 @@ async def kept_up(desks: Desks) -> AsyncGenerator[list[int]]:
     try:
         yield codes
     finally:
-        await stopped(task)
+        await cancel_and_wait(task)
 
 
 async def say_all(platform: MessagePlatform, desks: Desks, count: int) -> list[Person]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk import AgentFrameworkHost, Limits
+from frontdesk import AgentFrameworkHost, HttpLimits
 from frontdesk.asgi.messages import SMALL_JSON, BodyBudget, BodyHold, counted
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -22,7 +22,7 @@ from frontdesk.errors import RequestError
 from frontdesk.json_size import VALUE_BYTES, estimate_memory
 from frontdesk_testing import GatedAgent, serving
 
-BUDGET_MIB = (Limits().max_bytes_per_caller or 0) / 2**20
+BUDGET_MIB = (HttpLimits().max_bytes_per_caller or 0) / 2**20
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,7 +52,7 @@ class TestMemory:
         assert mib < 3 * BUDGET_MIB
 
 
-SMALL_BUDGET = Limits(max_bytes_per_caller=1_000_000, max_bytes=4_000_000)
+SMALL_BUDGET = HttpLimits(max_bytes_per_caller=1_000_000, max_bytes=4_000_000)
 LONG = "x" * 900_000
 
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import uvicorn
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits, ServerLimits
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HttpLimits, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.config import InvocationsConfig
 from frontdesk.channels.responses import ResponsesChannel
@@ -109,7 +109,7 @@ def _many_files() -> Iterator[None]:
 
 
 def app(pourer: Pourer) -> Any:
-    auth, limits = ApiKeyAuth({"ada": KEY}), Limits(per_caller=None)
+    auth, limits = ApiKeyAuth({"ada": KEY}), HttpLimits(per_caller=None)
     invocations = InvocationsChannel(
         auth=auth,
         limits=limits,

@@ -10,7 +10,7 @@ import pytest
 from agent_framework import Message
 from websockets.asyncio.client import connect
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits, NativeIdAllowlist
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HttpLimits, NativeIdAllowlist
 from frontdesk.auth.verifier import HttpVerifier
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -45,7 +45,7 @@ async def test_requests_to_conversations_were_not_counted() -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    async with serving(host_of(EchoAgent(), limits=Limits(max_running_per_caller=1))) as client:
+    async with serving(host_of(EchoAgent(), limits=HttpLimits(max_running_per_caller=1))) as client:
         path, headers = "/v1/conversations", {**ALICE, "content-type": "application/json"}
         held = asyncio.create_task(client.http.post(path, content=endless(), headers=headers))
         await begun.wait()
@@ -62,7 +62,7 @@ async def test_requests_to_conversations_were_not_counted() -> None:
 async def test_readers_of_a_run_were_not_counted(path: str) -> None:
     agent = GatedAgent()
     body = {"message" if path == "/invocations" else "input": "one", "stream": True, "background": True}
-    async with serving(host_of(agent, limits=Limits(max_running_per_caller=2))) as client:
+    async with serving(host_of(agent, limits=HttpLimits(max_running_per_caller=2))) as client:
         async with client.http.stream("POST", path, json=body, headers=ALICE) as answer:
             lines = answer.aiter_lines()
             first = json.loads(await anext(line[6:] async for line in lines if line.startswith("data: ")))

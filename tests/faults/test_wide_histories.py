@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from agent_framework import Message
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, InMemoryStateStore, Limits, SqliteStateStore
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HttpLimits, InMemoryStateStore, SqliteStateStore
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import HistoryTooLargeError
 from frontdesk.interfaces.store import HostStateStore
@@ -55,7 +55,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> HostStateStore:
 class TestRequests:
     async def test_many_tiny_requests_on_wide_histories_were_all_let_in(self, store: HostStateStore) -> None:
         agent = Gated()
-        limits = Limits(max_bytes_per_caller=2 * LEAST, max_bytes=2 * LEAST)
+        limits = HttpLimits(max_bytes_per_caller=2 * LEAST, max_bytes=2 * LEAST)
         auth = ApiKeyAuth(KEYS)
         host = AgentFrameworkHost(agent, channels=[ResponsesChannel(auth=auth, limits=limits)], store=store)
         agent.memory = parts_of(host).turns.memory

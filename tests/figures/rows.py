@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frontdesk import Limits, ServerLimits
+from frontdesk import HttpLimits, ServerLimits
 from frontdesk.asgi import messages
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.web.conversations import MOST_READ
@@ -78,7 +78,7 @@ def _size(count: float) -> str:
     return f"{count / 1024:g} {units[0]}"
 
 
-_server, _limits, _frames = ServerLimits(), Limits(), socket_protocol._SMALL_FRAMES
+_server, _limits, _frames = ServerLimits(), HttpLimits(), socket_protocol._SMALL_FRAMES
 _SIZES = {
     "url_bytes": _server.max_url_bytes,
     "header_bytes": _server.max_header_bytes,

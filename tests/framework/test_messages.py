@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import as_messages, need_messages, said, stamped
+from frontdesk.framework.contents import as_messages, require_messages, said, stamped
 
 IMAGE = Content.from_uri("https://example.com/a.png", media_type="image/png")
 ANSWER = Message("assistant", ["earlier"])
@@ -55,9 +55,9 @@ def test_anything_else_is_for_a_workflow(value: Any) -> None:
 
 
 def test_a_target_that_talks_needs_something_said() -> None:
-    need_messages([Message("user", [""])])
+    require_messages([Message("user", [""])])
     with pytest.raises(InvalidRequestError) as caught:
-        need_messages([])
+        require_messages([])
     assert caught.value.param == "input"
 
 

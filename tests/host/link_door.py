@@ -40,7 +40,7 @@ class Mute(Channel):
     """A message channel that can't speak first."""
 
     session_family = "host_tracked"
-    takes_http = False
+    requires_auth_when_public = False
     context: ChannelContext
 
     def __init__(self, name: str, *, commands: Sequence[ChannelCommand] = (), **options: Any) -> None:

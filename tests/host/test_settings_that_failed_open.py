@@ -14,7 +14,7 @@ from frontdesk import (
     ChannelConfigurationError,
     EventLimits,
     HmacAuth,
-    Limits,
+    HttpLimits,
     OneTimeCodeIdentityLinker,
     RateLimit,
     ServerLimits,
@@ -47,11 +47,11 @@ def test_the_text_false_of_a_variable_let_everybody_in(flag: str, given: Any) ->
 
 
 LIMITS: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda value: Limits(max_bytes=value), "limits: max_bytes"),
-    (lambda value: Limits(max_running_per_caller=value), "limits: max_running_per_caller"),
-    (lambda value: Limits(per_caller=RateLimit(value)), "limits: per_caller: requests"),
-    (lambda value: Limits(per_channel=RateLimit(1, per_seconds=value)), "limits: per_channel: per_seconds"),
-    (lambda value: Limits(per_channel=RateLimit(1, burst=value)), "limits: per_channel: burst"),
+    (lambda value: HttpLimits(max_bytes=value), "limits: max_bytes"),
+    (lambda value: HttpLimits(max_running_per_caller=value), "limits: max_running_per_caller"),
+    (lambda value: HttpLimits(per_caller=RateLimit(value)), "limits: per_caller: requests"),
+    (lambda value: HttpLimits(per_channel=RateLimit(1, per_seconds=value)), "limits: per_channel: per_seconds"),
+    (lambda value: HttpLimits(per_channel=RateLimit(1, burst=value)), "limits: per_channel: burst"),
     (lambda value: EventLimits(max_waiting_per_caller=value), "max_waiting_per_caller"),
     (lambda value: EventLimits(per_caller=RateLimit(value)), "per_caller: requests"),
     (lambda value: ServerLimits(head_seconds=value), "server limits: head_seconds"),
@@ -66,7 +66,7 @@ def test_a_limit_that_is_no_number_limited_nothing(make: Callable[[Any], Any], n
     assert finding.startswith(f"{name} must be a ")
 
 
-@pytest.mark.parametrize("kind", [Limits, EventLimits])
+@pytest.mark.parametrize("kind", [HttpLimits, EventLimits])
 def test_a_number_in_the_place_of_a_rate_was_an_attribute_error(kind: Any) -> None:
     (finding,) = kind(per_caller=10).findings()
     assert finding.endswith("per_caller must be a RateLimit or None, got int")

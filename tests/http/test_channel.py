@@ -18,7 +18,7 @@ from frontdesk.channels.conversations.config import ConversationsConfig, Convers
 from frontdesk.channels.invocations.config import InvocationsConfig, InvocationsSettings
 from frontdesk.channels.responses.config import ResponsesConfig, ResponsesSettings
 from frontdesk.http import HttpConfig, HttpSettings, StreamingConfig, StreamingSettings
-from frontdesk.http.limits import Limits
+from frontdesk.http.limits import HttpLimits
 from frontdesk.outbound.media import FetchingConfig, FetchingSettings
 from frontdesk_testing import EchoAgent, serving
 from tests.contracts.plain_channel import PlainChannel
@@ -51,7 +51,7 @@ def test_an_unknown_setting_names_the_channel() -> None:
 
 def test_all_wrong_settings_are_reported_at_once() -> None:
     settings: dict[str, Any] = {"allowlist": None, "require_link": "yes", "max_body_bytes": 0, "body_timeout": -1.0}
-    channel = PlainChannel(**settings, allowed_origins=["https://a.example/"], limits=Limits(max_callers=0))
+    channel = PlainChannel(**settings, allowed_origins=["https://a.example/"], limits=HttpLimits(max_callers=0))
     with pytest.raises(ChannelConfigurationError) as caught:
         AgentFrameworkHost(EchoAgent(), channels=[channel])
     for finding in (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontdesk.asgi.messages import ClientGoneError
-from frontdesk.concurrency.tasks import present_task
+from frontdesk.concurrency.tasks import current_task
 from frontdesk.errors import BodyTimeoutError
 from frontdesk.http.endpoint import BodyDeadline, Clients, HttpCall
 from tests.asgi.test_messages import GONE, Wire, part
@@ -30,7 +30,7 @@ class TestBodies:
     async def test_a_client_that_hangs_has_its_time(self, before: list[dict[str, Any]]) -> None:
         with pytest.raises(BodyTimeoutError):
             await read(call_on(Wire(before)), 0.01)
-        assert present_task().cancelling() == 0
+        assert current_task().cancelling() == 0
 
     async def test_a_task_that_is_cancelled_is_not_late(self) -> None:
         reading = asyncio.create_task(read(call_on(Wire())))
@@ -47,7 +47,7 @@ class TestBodies:
         # This one came later; by the time that it is late, the others would have been too.
         with pytest.raises(BodyTimeoutError):
             await call_on(Wire()).json_body(limit=10, deadline=deadline)
-        assert present_task().cancelling() == 0
+        assert current_task().cancelling() == 0
 
 
 class TestClients:
@@ -61,14 +61,14 @@ class TestClients:
                 assert call.uncancel_if_gone()
             finally:
                 call.end()
-            assert present_task().cancelling() == 0
+            assert current_task().cancelling() == 0
             return "cleaned up"
 
         assert await asyncio.create_task(work()) == "cleaned up"
 
     async def test_a_request_without_a_body_can_be_watched_too(self) -> None:
         call = call_on(Wire([GONE]))
-        call.watched()
+        call.start_watching()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.Event().wait()
         assert call.uncancel_if_gone()
@@ -121,11 +121,11 @@ class TestClients:
                 left.set()
 
         call = HttpCall({"headers": []}, receive, send, Clients())
-        call.watched()
+        call.start_watching()
         await asked.wait()
         call.end()
         await left.wait()
-        assert present_task().cancelling() == 0
+        assert current_task().cancelling() == 0
 
     async def test_a_request_that_is_over_is_not_kept_until_the_watch_would_have_begun(self) -> None:
         wire = Wire([part(b"x")])

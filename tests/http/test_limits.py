@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk import Caller, ChannelIdentity, Limits, RateLimit
+from frontdesk import Caller, ChannelIdentity, HttpLimits, RateLimit
 from frontdesk.asgi.messages import error_headers
 from frontdesk.errors import TooManyRequestsError
 from frontdesk.http.limits import Limiter, limit_findings
@@ -26,7 +26,7 @@ def caller(name: str = "alice") -> Caller:
 
 def limiter(**limits: Any) -> tuple[Limiter, Time]:
     time = Time()
-    return Limiter(Limits(**limits), time), time
+    return Limiter(HttpLimits(**limits), time), time
 
 
 def takes(one: Limiter, count: int, name: str = "alice") -> int:
@@ -143,13 +143,13 @@ class TestAtOnce:
     ("given", "found"),
     [
         (None, []),
-        (Limits(), []),
-        (Limits(per_caller=RateLimit(0)), ["limits: per_caller: requests must be at least 1"]),
-        (Limits(per_channel=RateLimit(1, 0)), ["limits: per_channel: per_seconds must be positive"]),
-        (Limits(per_caller=RateLimit(1, burst=0)), ["limits: per_caller: burst must be at least 1"]),
-        (Limits(max_running=0), ["limits: max_running must be at least 1"]),
-        (Limits(max_running_per_caller=-1), ["limits: max_running_per_caller must be at least 1"]),
-        (Limits(max_callers=0), ["limits: max_callers must be at least 1"]),
+        (HttpLimits(), []),
+        (HttpLimits(per_caller=RateLimit(0)), ["limits: per_caller: requests must be at least 1"]),
+        (HttpLimits(per_channel=RateLimit(1, 0)), ["limits: per_channel: per_seconds must be positive"]),
+        (HttpLimits(per_caller=RateLimit(1, burst=0)), ["limits: per_caller: burst must be at least 1"]),
+        (HttpLimits(max_running=0), ["limits: max_running must be at least 1"]),
+        (HttpLimits(max_running_per_caller=-1), ["limits: max_running_per_caller must be at least 1"]),
+        (HttpLimits(max_callers=0), ["limits: max_callers must be at least 1"]),
         (RateLimit(5), ["limits: RateLimit(requests=5, per_seconds=60.0, burst=None) is not Limits(...)"]),
     ],
 )

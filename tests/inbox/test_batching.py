@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ChannelRequest, InMemoryStateStore
-from frontdesk.inbox.batching import Gathering, merged
+from frontdesk.inbox.batching import MessageBatcher, merged
 from frontdesk.models.delivery import EventKind, InboxItem
 from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import NOW, inbox_item
 from tests.scenarios.delivery.chats import SpokenChat
 
 
-def gathering(store: InMemoryStateStore | None = None, *, gather: float = 0.0, album: float = 0.0) -> Gathering:
+def gathering(store: InMemoryStateStore | None = None, *, gather: float = 0.0, album: float = 0.0) -> MessageBatcher:
     channel = SpokenChat("telegram")
     channel.gather_seconds, channel.album_seconds = gather, album
-    return Gathering(store or InMemoryStateStore(), {"telegram": channel}, FakeClock(NOW))
+    return MessageBatcher(store or InMemoryStateStore(), {"telegram": channel}, FakeClock(NOW))
 
 
 def picture(event_id: str = "evt_1", **fields: Any) -> InboxItem:
@@ -141,7 +141,7 @@ def test_each_album_is_in_its_order_where_it_began_and_all_else_as_it_came(parts
         inbox_item(str(number)).replace(album_id=album, album_position=position, number=number)
         for number, (album, position) in enumerate(parts)
     )
-    sent = first.replace(bundle=tuple(others)).as_sent
+    sent = first.replace(bundle=tuple(others)).ordered_members
     assert sorted(item.number for item in sent) == list(range(len(parts)))
     plain = [item.number for item in sent if item.album_id is None]
     assert plain == sorted(plain)

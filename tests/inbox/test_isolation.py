@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontdesk import InMemoryStateStore
-from frontdesk.concurrency.tasks import stopped
+from frontdesk.concurrency.tasks import cancel_and_wait
 from frontdesk.inbox import quarantine
 from frontdesk.inbox import quarantine as isolation
 from frontdesk.inbox.claimed import HeldEvent
@@ -58,7 +58,7 @@ class Process:
         return bool(self.store.inbox.isolated)
 
     async def close(self) -> None:
-        await stopped(*self._tasks)
+        await cancel_and_wait(*self._tasks)
 
 
 @pytest.fixture

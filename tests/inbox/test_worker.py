@@ -11,8 +11,8 @@ from frontdesk.access.visitors import UnlinkedVisitors
 from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
 from frontdesk.inbox import worker
-from frontdesk.inbox.batching import Gathering
-from frontdesk.inbox.claimed import HeldEvents
+from frontdesk.inbox.batching import MessageBatcher
+from frontdesk.inbox.claimed import ClaimedEvents
 from frontdesk.inbox.groups import SenderGroups
 from frontdesk.inbox.worker import InboxWorker, SenderPlaces
 from frontdesk.stores.memory.delivery import MemoryInbox
@@ -134,7 +134,7 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
-    held, gathering = HeldEvents(store, nothing), Gathering(store, {}, clock)
+    held, gathering = ClaimedEvents(store, nothing), MessageBatcher(store, {}, clock)
     groups = SenderGroups({}, UnlinkedVisitors(store, {}))
     worker = InboxWorker(store, clock, held, gathering, awaited=nothing, answering=nothing, groups=groups)
     conversation = {"channel": "telegram", "conversation_id": "chat"}

@@ -226,7 +226,7 @@ READERS: dict[str, Reads] = {
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
     "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
     "a tree": lambda text, units: json_tree.write([{text: [place]} for place in range(units)], 0),
-    "a schema": lambda text, units: types.need_schema(
+    "a schema": lambda text, units: types.require_schema(
         {"properties": {f"{text}{place}": {"type": "string"} for place in range(units)}, "items": deep(text)}, "a"
     ),
 } | {

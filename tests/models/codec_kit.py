@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 import frontdesk.models
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.serialization import codec
 from tests.examples import examples
 
@@ -80,7 +80,7 @@ def round_trip(value: Any) -> Any:
 def picture(value: Any) -> Any:
     """A value with its types, so that objects without `==`, and 1 and True, can be compared."""
     kind = type(value)
-    if isinstance(value, Noun):
+    if isinstance(value, StoredRecord):
         return kind, {name: picture(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, WorkflowRunResult):
         return kind, [picture(one) for one in value], [picture(one) for one in value.status_timeline()]
@@ -102,12 +102,12 @@ def assert_kept(value: Any) -> None:
     assert picture(round_trip(value)) == picture(value)
 
 
-def all_nouns() -> list[type[Noun]]:
+def all_nouns() -> list[type[StoredRecord]]:
     for module in pkgutil.iter_modules(frontdesk.models.__path__):
         importlib.import_module(f"frontdesk.models.{module.name}")
 
-    def below(kind: type[Noun]) -> set[type[Noun]]:
+    def below(kind: type[StoredRecord]) -> set[type[StoredRecord]]:
         return {kind}.union(*(below(one) for one in kind.__subclasses__()))
 
-    ours = {kind for kind in below(Noun) - {Noun} if kind.__module__.startswith("frontdesk.models.")}
+    ours = {kind for kind in below(StoredRecord) - {StoredRecord} if kind.__module__.startswith("frontdesk.models.")}
     return sorted(ours, key=lambda kind: kind.__name__)

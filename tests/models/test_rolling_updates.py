@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import BrokenRecordError, CodecError, RequestError, UnreadableRecordError
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.conversation import Conversation
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
@@ -34,10 +34,10 @@ def record(tree: Any, version: Any = 1) -> bytes:
 
 
 @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
-def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[Noun]) -> None:
+def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[StoredRecord]) -> None:
     @examples(8)
     @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
-    def check(noun: Noun) -> None:
+    def check(noun: StoredRecord) -> None:
         newer = {**tree_of(noun), **ADDED}
         read = codec.decode(record(newer))
         assert picture(msgspec.structs.replace(read, unknown_fields=None)) == picture(noun)
@@ -123,11 +123,11 @@ class TestARename:
     """A name in Python may change; what it is stored as may not."""
 
     @staticmethod
-    def add(tag: str, kind: type[Noun]) -> None:
+    def add(tag: str, kind: type[StoredRecord]) -> None:
         codec._add_noun(tag, kind)
 
     def test_of_a_field_keeps_its_stored_name(self) -> None:
-        class Trip(Noun, frozen=True, kw_only=True, tag="Journey"):
+        class Trip(StoredRecord, frozen=True, kw_only=True, tag="Journey"):
             destination: str = msgspec.field(name="to")
             stops: tuple[str, ...] = msgspec.field(default=(), name="via")
 
@@ -143,7 +143,7 @@ class TestARename:
             codec.encode(trip.replace(destination=5))
 
     def test_of_a_field_refused_a_moment_before_1970(self) -> None:
-        class Stay(Noun, frozen=True, kw_only=True):
+        class Stay(StoredRecord, frozen=True, kw_only=True):
             guest: str = msgspec.field(name="who")
             since: float
 
@@ -153,7 +153,7 @@ class TestARename:
         assert codec.decode(codec.encode(stay)) == stay
 
     def test_of_a_type_needs_its_old_tag(self) -> None:
-        class Renamed(Noun, frozen=True, kw_only=True):
+        class Renamed(StoredRecord, frozen=True, kw_only=True):
             x: int
 
         with pytest.raises(CodecError, match="tag='Original'"):

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import BrokenRecordError, CodecError, UnknownVersionError, UnreadableRecordError
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.identity import ChannelIdentity, LastSeen
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.run import RunEvent, RunRecord
@@ -46,10 +46,10 @@ class TestNouns:
         assert set(codec.NOUNS) == set(all_nouns())
 
     @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
-    def test_round_trip(self, kind: type[Noun]) -> None:
+    def test_round_trip(self, kind: type[StoredRecord]) -> None:
         @examples(25)
         @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
-        def check(noun: Noun) -> None:
+        def check(noun: StoredRecord) -> None:
             assert_kept(noun)
 
         check()
@@ -89,12 +89,12 @@ class TestNouns:
             RunEvent(run_id="a", owner="a", number=1, data="aGk="),  # type: ignore[arg-type]
         ],
     )
-    def test_a_noun_that_could_not_be_read_is_not_written(self, noun: Noun) -> None:
+    def test_a_noun_that_could_not_be_read_is_not_written(self, noun: StoredRecord) -> None:
         with pytest.raises(CodecError, match="malformed"):
             codec.encode({"a": noun})
 
     def test_a_noun_of_an_application_is_refused(self) -> None:
-        class Own(Noun, frozen=True, kw_only=True):
+        class Own(StoredRecord, frozen=True, kw_only=True):
             name: str
 
         with pytest.raises(CodecError, match="Own has no JSON form"):

@@ -184,7 +184,7 @@ async def test_a_client_that_leaves_is_noticed_without_a_task_of_its_own() -> No
     calls, tasks, cancelled = list[HttpCall](), list[int](), list[str]()
 
     async def wait(call: HttpCall) -> None:
-        call.watched()
+        call.start_watching()
         calls.append(call)
         try:
             await asyncio.Event().wait()

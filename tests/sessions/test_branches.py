@@ -64,7 +64,7 @@ async def test_only_runs_that_are_sent_elsewhere_branch(
         and fields["session_mode"] == "auto"
         and is_tracked
     )
-    assert (turn.home is not None) == wanted
+    assert (turn.parent_session is not None) == wanted
     # Whatever does not branch holds its session, if it has one.
     assert (turn.lease is not None) == (not wanted and turn.record is not None)
 
@@ -106,5 +106,5 @@ async def test_what_an_older_host_has_admitted_is_run_in_its_session() -> None:
     request = admitted(background=True, response_target=ResponseTarget.active)
     branches = branches_in(room, KEEPS_ITSELF[0])
     turn = await branches.open(request, tracked="per_user", waits=True, job=job_of(request, room))
-    assert turn.home is None
+    assert turn.parent_session is None
     assert turn.lease is not None

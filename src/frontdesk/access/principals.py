@@ -22,7 +22,7 @@ from frontdesk.interfaces.channel import Channel, ChannelPush
 from frontdesk.interfaces.chat import PushesParts
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import access as log
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.channel_storage import SealedValue, ValuePlace
 from frontdesk.models.identity import ANONYMOUS, ChannelIdentity
 
@@ -32,7 +32,7 @@ _PLACE = ValuePlace(channel="", storage="principals", key="rule")
 _MAX_TRIES = 8
 
 
-class PrincipalRule(Value, frozen=True, kw_only=True):
+class PrincipalRule(FrozenStruct, frozen=True, kw_only=True):
     format: Literal[1] = 1
     joined: bool = False
     """Whether channels that share an auth object share its principals."""
@@ -267,7 +267,11 @@ def _groups_of(channels: Mapping[str, Channel]) -> list[list[str]]:
     """
     groups: dict[Any, list[str]] = {}
     for name, channel in channels.items():
-        is_http = channel.takes_http and channel.session_family != "host_tracked" and not channel.tells_callers_apart
+        is_http = (
+            channel.requires_auth_when_public
+            and channel.session_family != "host_tracked"
+            and not channel.identifies_anonymous_callers
+        )
         if channel.auth is None or not is_http or channel.callers_of is not None:
             continue
         if not isinstance(channel, (ChannelPush, PushesParts)):

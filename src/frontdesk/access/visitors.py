@@ -12,7 +12,7 @@ class UnlinkedVisitors:
 
     def __init__(self, store: HostStateStore, channels: Mapping[str, Channel]) -> None:
         self._identities = store.identities
-        self.channels = frozenset(name for name, channel in channels.items() if channel.tells_callers_apart)
+        self.channels = frozenset(name for name, channel in channels.items() if channel.identifies_anonymous_callers)
         """The names of the channels that have such callers."""
 
     async def includes(self, caller: Caller) -> bool:

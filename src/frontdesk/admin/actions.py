@@ -8,11 +8,11 @@ from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.joining import PrincipalJoiner
 from frontdesk.access.links import Links
 from frontdesk.admin.deliveries import Deliveries
-from frontdesk.admin.messages import Speaking
+from frontdesk.admin.messages import AdminMessagingDeps
 from frontdesk.admin.queries import AdminQueries, known_kind
 from frontdesk.admin.rows import Row, summary
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.records import NewRunId, NoPlaces, Resume
+from frontdesk.approvals.records import NewRunId, NoApprovalMessages, Resume
 from frontdesk.clock import Clock
 from frontdesk.errors import (
     CodecError,
@@ -78,14 +78,14 @@ class AdminParts:
     """Makes the id of the run that goes on after an answer."""
     resume: Resume = _no_event
     """Takes up the event that goes on with a run, in a process that can."""
-    speaking: Speaking | None = None
+    speaking: AdminMessagingDeps | None = None
     """The way to speak to people, and to run the target; only a host has it."""
 
     @classmethod
     def of_store(cls, store: HostStateStore, clock: Clock, ids: Ids) -> "AdminParts":
         """Build the parts for a process that has only the store."""
         links = Links(store, IdentityKeys(store, ids, clock), ids, clock)
-        decisions = Decisions(store, clock, None, NoPlaces(), sees_tools=False)
+        decisions = Decisions(store, clock, None, NoApprovalMessages(), sees_tools=False)
         return cls(
             store=store,
             clock=clock,

@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 from frontdesk.admin.service import AdminDesk
 from frontdesk.admin.socket_file import MAX_BODY_BYTES, bind, file_identity
 from frontdesk.asgi.messages import need_identity, read_rest
-from frontdesk.concurrency.tasks import stopped
+from frontdesk.concurrency.tasks import cancel_and_wait
 from frontdesk.errors import BodyTimeoutError, FrontdeskError, InvalidRequestError, RequestError
 from frontdesk.http.bodies import decode_as
 from frontdesk.http.server_limits import ServerLimits
@@ -193,7 +193,7 @@ class AdminSocket:
             connection.shutdown()
         if self._state.tasks:
             _, late = await asyncio.wait(set(self._state.tasks), timeout=_STOP_SECONDS)
-            await stopped(*late)
+            await cancel_and_wait(*late)
         for connection in list(self._state.connections):
             connection.transport.abort()
         self._unread.stop()

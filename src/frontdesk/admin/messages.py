@@ -21,7 +21,7 @@ _DIGITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speaking:
+class AdminMessagingDeps:
     """The parts of a host for sending messages. A process that has only the store has none."""
 
     store: HostStateStore
@@ -36,8 +36,8 @@ class Speaking:
     """Queues a run for a person; its answer is sent to them, if their channel can speak first."""
 
 
-class Speaker:
-    def __init__(self, parts: Speaking, by: str) -> None:
+class AdminMessaging:
+    def __init__(self, parts: AdminMessagingDeps, by: str) -> None:
         self._parts = parts
         self._by = by
 
@@ -79,7 +79,7 @@ class Speaker:
         return {"run_id": record.run_id, "person": record.owner, "existed": False}
 
 
-def need_speaking(parts: Speaking | None) -> Speaking:
+def need_speaking(parts: AdminMessagingDeps | None) -> AdminMessagingDeps:
     """Return the parts. Raise without a host, because then nothing can be sent and no target runs."""
     if parts is None:
         raise NotFoundError("Only a running host can send messages and run its target.", code="no_host")

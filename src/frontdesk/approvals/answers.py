@@ -32,7 +32,7 @@ from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.interfaces.target import GivesUpQuestions, Target
 from frontdesk.loggers import runs as log
 from frontdesk.models.approval import ANSWERED, EXPIRED, ApprovalAnswer, Decision, PendingApproval
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import AdmittedRequest, ChannelSession
@@ -47,7 +47,7 @@ _PAUSE = 1.0
 _TRIES = 3
 
 
-class Answering:
+class ApprovalAttempt:
     """One attempt to act on answers. Until it has begun, another attempt can use the same answers.
 
     An attempt is not a run: restarting a run, or retrying it under the same id, makes another attempt.
@@ -284,8 +284,8 @@ class ApprovalAnswers:
 
     def build_attempt(
         self, owner: str, answers: Sequence[ApprovalAnswer], attempt: str, beginning: RecordsBeginning | None
-    ) -> Answering:
-        return Answering(self._store, owner, answers, attempt, beginning)
+    ) -> ApprovalAttempt:
+        return ApprovalAttempt(self._store, owner, answers, attempt, beginning)
 
     async def _take_once(
         self, owner: str, answers: Sequence[ApprovalAnswer], caller: Caller | None, event: InboxItem | None
@@ -360,7 +360,7 @@ def _expired() -> ConflictError:
     return ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
 
 
-class AbandonedSession(Value, frozen=True, kw_only=True):
+class AbandonedSession(FrozenStruct, frozen=True, kw_only=True):
     questions: int
     record: SessionRecord
     lease: Lease

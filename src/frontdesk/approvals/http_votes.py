@@ -28,7 +28,7 @@ from frontdesk.models.approval import (
     claim_keys,
     person_key,
 )
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import Caller
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.result import HostedRunResult
@@ -38,7 +38,7 @@ _ALONE = "An answer to somebody else's question is sent by itself: it goes on wi
 _MIXED = "Answers to your own questions and to those of others are sent in requests of their own."
 
 
-class WireVote(Value, frozen=True, kw_only=True):
+class HttpVote(FrozenStruct, frozen=True, kw_only=True):
     """A request whose answers are votes on questions of other people."""
 
     admitted: AdmittedRequest
@@ -47,7 +47,7 @@ class WireVote(Value, frozen=True, kw_only=True):
     claims: Mapping[str, Any]
 
 
-class WireVotes:
+class HttpVotes:
     """Finds requests that answer questions of other people, and records their votes."""
 
     def __init__(
@@ -66,7 +66,7 @@ class WireVotes:
         self._store, self._channels, self._gate, self._keys = store, channels, gate, keys
         self._decisions, self._clock, self._ids, self._texts, self._resume = decisions, clock, ids, texts, resume
 
-    async def admit(self, request: ChannelRequest, caller: Caller) -> WireVote | None:
+    async def admit(self, request: ChannelRequest, caller: Caller) -> HttpVote | None:
         """Admit a request that answers questions of others. Return None for all other requests and reveal nothing.
 
         A new approver is stored from then on. Other new callers are not.
@@ -87,7 +87,7 @@ class WireVotes:
             raise InvalidRequestError(_ALONE, param="input")
         alone = claimed.replace(approvals=())
         admitted = await gate.admit(alone, caller, alone, allowed)
-        return WireVote(admitted=admitted, answers=claimed.approvals, claims=allowed.verified_claims)
+        return HttpVote(admitted=admitted, answers=claimed.approvals, claims=allowed.verified_claims)
 
     async def _is_vote(self, voter: Voter, answer: ApprovalAnswer) -> bool:
         """Return True if an answer is a valid vote on another person's question."""
@@ -132,7 +132,7 @@ class WireVotes:
                 raise unknown()
         raise InvalidRequestError(_MIXED, param="approvals")
 
-    async def record(self, vote: WireVote) -> HostedRunResult[Any]:
+    async def record(self, vote: HttpVote) -> HostedRunResult[Any]:
         """Record votes independently, and return a run that reports their outcome. Raise if none was recorded."""
         admitted = vote.admitted
         voter = Voter(identity=admitted.identity, key=admitted.owner, claims=vote.claims, caller=admitted.caller)

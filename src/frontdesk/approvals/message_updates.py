@@ -7,7 +7,7 @@ from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import Expire
 from frontdesk.approvals.names import PersonNames
 from frontdesk.approvals.records import has_claim, line_of
-from frontdesk.approvals.requester import Asking
+from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.chat.aliases import Aliases
 from frontdesk.chat.i18n.en import ENGLISH
 from frontdesk.clock import Clock
@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 10
 _PAGE = 100
 
 
-class PlaceSettler:
+class ApprovalMessageUpdater:
     """Creates the deliveries that update the messages of a decided question."""
 
     def __init__(
@@ -184,7 +184,7 @@ class ApprovalExpiry:
     """Decides expired questions and asks more people about escalated ones, as tasks of the runner."""
 
     def __init__(
-        self, store: HostStateStore, expire: Expire, clock: Clock, asking: Asking, outbox: OutboxSender
+        self, store: HostStateStore, expire: Expire, clock: Clock, asking: ApprovalRequester, outbox: OutboxSender
     ) -> None:
         self._store = store
         self._decide = expire

@@ -16,7 +16,7 @@ from frontdesk.models.approval import (
     owner_key,
     person_key,
 )
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import ChannelRequest
@@ -108,7 +108,7 @@ class FindsPeople(Protocol):
         ...
 
 
-class Voter(Value, frozen=True, kw_only=True):
+class Voter(FrozenStruct, frozen=True, kw_only=True):
     """A person who answers a question: the account, its isolation key, and the verified claims."""
 
     identity: ChannelIdentity
@@ -230,7 +230,7 @@ def has_claim(needed: Sequence[ApproverClaim], claims: Mapping[str, Any]) -> boo
     )
 
 
-class SettlesPlaces(Protocol):
+class UpdatesApprovalMessages(Protocol):
     """Creates the deliveries that update the messages of a question."""
 
     async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
@@ -254,7 +254,7 @@ class SettlesPlaces(Protocol):
         ...
 
 
-class NoPlaces:
+class NoApprovalMessages:
     """Does nothing. For hosts without channels that support message updates."""
 
     async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:

@@ -29,7 +29,7 @@ MayDeliver = Callable[[str, str], Awaitable[bool]]
 """Tells whether the link policy lets messages of one channel go to another."""
 
 
-class Asking:
+class ApprovalRequester:
     """Binds new questions to their approvers and asks them."""
 
     def __init__(

@@ -149,7 +149,7 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-def need_single(scope: Scope) -> None:
+def require_single(scope: Scope) -> None:
     """Reject a request that repeats one of these headers. A proxy may have read the other value."""
     for name in _SINGLE:
         if sum(given == name for given, _ in scope["headers"]) > 1:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from frontdesk.concurrency.tasks import present_task, spawn_clean
+from frontdesk.concurrency.tasks import current_task, spawn_clean
 from frontdesk.errors import LeadershipLostError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.interfaces.store import HostStateStore
@@ -104,7 +104,7 @@ class LeadershipHold:
     async def __aenter__(self) -> Leadership:
         if self._task is not None:
             raise RuntimeError("this leadership was entered before; ask the context for another")
-        self._task = present_task()
+        self._task = current_task()
         leadership = await self._leaders.claim(self._channel, self._name, self._holder)
         self._cancels_before = self._task.cancelling()
         self._held = [leadership]

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
         AnswersHandshakes,
         EditsMessages,
         FetchesFiles,
-        KeepsConnection,
         PollsEvents,
         PublishesMenus,
         RegistersWebhooks,
         RemovesButtons,
-        RepliesInResponses,
-        Whispers,
+        RepliesSynchronously,
+        SendsEphemeral,
+        UsesGateway,
     )
     from frontdesk.chat.channel import ChatChannel
     from frontdesk.chat.commands import Menu
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "frontdesk.asgi.messages": "Headers",
     "frontdesk.chat.abilities": (
-        "AnswersClicks AnswersHandshakes EditsMessages FetchesFiles KeepsConnection PollsEvents PublishesMenus "
-        "RegistersWebhooks RemovesButtons RepliesInResponses Whispers"
+        "AnswersClicks AnswersHandshakes EditsMessages FetchesFiles UsesGateway PollsEvents PublishesMenus "
+        "RegistersWebhooks RemovesButtons RepliesSynchronously SendsEphemeral"
     ),
     "frontdesk.chat.channel": "ChatChannel",
     "frontdesk.chat.commands": "Menu",
@@ -93,7 +93,6 @@ __all__ = [
     "Inbound",
     "InboundFile",
     "InboundMessage",
-    "KeepsConnection",
     "LiveAnswers",
     "MediaLimits",
     "MembershipChange",
@@ -109,13 +108,14 @@ __all__ = [
     "Quote",
     "RegistersWebhooks",
     "RemovesButtons",
-    "RepliesInResponses",
+    "RepliesSynchronously",
     "Secret",
     "Sender",
+    "SendsEphemeral",
     "Transport",
     "TypingNotices",
+    "UsesGateway",
     "Whisper",
-    "Whispers",
     "encode_form",
     "push_error_from",
     "without_mentions",

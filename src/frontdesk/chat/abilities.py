@@ -49,7 +49,7 @@ class AnswersClicks(ABC):
 
 
 @chat_ability
-class Whispers(ABC):
+class SendsEphemeral(ABC):
     """A platform whose events contain a token for ephemeral messages to the sender."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class PollsEvents(ABC):
 
 
 @chat_ability
-class KeepsConnection(ABC):
+class UsesGateway(ABC):
     @abstractmethod
     async def listen(self, take: Callable[[bytes], Awaitable[None]]) -> None:
         """Open a connection, by a `PlatformSocket`, and pass on each event until it ends. Then it is opened again.
@@ -117,7 +117,7 @@ class FetchesFiles(ABC):
 
 
 @chat_ability
-class RepliesInResponses(ABC):
+class RepliesSynchronously(ABC):
     """A platform that accepts answers in the response to an event."""
 
     @abstractmethod

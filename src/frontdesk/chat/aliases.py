@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 from contextlib import suppress
 
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.conversation import ConversationAlias, merge_aliases
@@ -31,7 +31,7 @@ class Aliases:
             self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
     async def look(self) -> None:
         self._moved_on = frozenset(await self._store.conversation_aliases.moved_on(self._channels))

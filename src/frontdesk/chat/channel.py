@@ -16,10 +16,10 @@ from frontdesk.chat.abilities import (
     AnswersClicks,
     EditsMessages,
     FetchesFiles,
-    KeepsConnection,
     PollsEvents,
     RemovesButtons,
-    Whispers,
+    SendsEphemeral,
+    UsesGateway,
     chat_ability,
 )
 from frontdesk.chat.commands import locale_of_person
@@ -32,9 +32,9 @@ from frontdesk.chat.questions import asked_in
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import Replies, confirmation, is_choice_click, wording_for
 from frontdesk.chat.session_commands import usual_commands
-from frontdesk.chat.webhook import Room, refuse
+from frontdesk.chat.webhook import ChatWebhook, refuse
 from frontdesk.concurrency.offload import run_rendering
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import (
     InvalidRequestError,
     PushError,
@@ -95,7 +95,7 @@ class ClickWatch:
         return callback_id not in self._acknowledged
 
     async def stop(self) -> None:
-        await stopped(*self._watched.values())
+        await cancel_and_wait(*self._watched.values())
 
     async def _watch(self, callback_id: str, item: InboxItem) -> None:
         await asyncio.sleep(self._after)
@@ -139,7 +139,7 @@ class ChatChannel(
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
     # It accepts only what the platform has signed.
-    takes_http: ClassVar[bool] = False
+    requires_auth_when_public: ClassVar[bool] = False
     dialect: ClassVar[Dialect | None] = Plain()
     """The dialect in which answers in Markdown are shown; `None` sends them as the agent wrote them."""
     text_limit: int = 4096
@@ -248,9 +248,9 @@ class ChatChannel(
         wrong = self.chat_config.findings()
         if self.chat_config.transport == "polling" and not isinstance(self, PollsEvents):
             wrong.append("transport='polling' has no effect: the platform's events can't be fetched")
-        if self.chat_config.transport == "connection" and not isinstance(self, KeepsConnection):
+        if self.chat_config.transport == "connection" and not isinstance(self, UsesGateway):
             wrong.append("transport='connection' has no effect: the platform sends no events over a connection")
-        if self.chat_config.private_replies and not isinstance(self, Whispers):
+        if self.chat_config.private_replies and not isinstance(self, SendsEphemeral):
             wrong.append("private_replies has no effect: the platform shows nothing to one person alone")
         if self.chat_config.greet_groups and not self.tells_membership:
             wrong.append("greet_groups has no effect: the platform does not say when the bot is added to a group")
@@ -262,7 +262,7 @@ class ChatChannel(
         self._texts = context.texts
         if isinstance(self, AnswersClicks) and self.acknowledge_clicks_after is not None:
             self.clicks = ClickWatch(context, self, self.acknowledge_clicks_after)
-        room = Room(self, context)
+        room = ChatWebhook(self, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
             routes=room.routes(),
@@ -370,7 +370,7 @@ class ChatChannel(
                 await self.answer_click(whisper.callback_id, whisper.text)
             return
         token = None if self._context is None else self._context.events.open_reply_token(sealed)
-        if token is None or not isinstance(self, Whispers):
+        if token is None or not isinstance(self, SendsEphemeral):
             raise PushRefusedError("The token of the event has expired.", code="token_expired")
         await self.whisper(token, whisper.text)
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from frontdesk.chat.abilities import KeepsConnection, PollsEvents, PublishesMenus, RegistersWebhooks
+from frontdesk.chat.abilities import PollsEvents, PublishesMenus, RegistersWebhooks, UsesGateway
 from frontdesk.chat.commands import menus
 from frontdesk.chat.config import Transport
 from frontdesk.chat.messages import BotIdentity
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import (
     CodecError,
     FrontdeskError,
@@ -165,7 +165,7 @@ class Intake:
 
     async def stop(self) -> None:
         """Stop. Fetched events that are not stored will be fetched again."""
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
     async def _work(self, publish: bool, webhook: str | None, transport: Transport, one_poller: bool) -> None:
         name, platform = self._context.channel, self._platform
@@ -178,7 +178,7 @@ class Intake:
         if transport == "polling" and isinstance(platform, PollsEvents):
             poll = partial(self._poll, platform.poll)
             await (self._lead(_POLLER, poll) if one_poller else poll())
-        if transport == "connection" and isinstance(platform, KeepsConnection):
+        if transport == "connection" and isinstance(platform, UsesGateway):
             await self._lead(_CONNECTION, Listener(name, platform.listen, self._take).run)
 
     async def _lead(self, what: str, run: Callable[[], Awaitable[None]]) -> None:

@@ -31,7 +31,7 @@ def read_handle(text: str) -> Handle:
     return msgspec.json.decode(text, type=Handle) if text.startswith("{") else Handle(message_id=text)
 
 
-class LiveAnswer:
+class LiveMessage:
     def __init__(
         self, platform: LivePlatform, growing: GrowingTexts, place: LivePlace, destination: Destination
     ) -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from frontdesk.chat.abilities import EditsMessages, chat_ability
 from frontdesk.chat.channel import ChatChannel
 from frontdesk.chat.growing import GrowingTexts
-from frontdesk.chat.live_message import LiveAnswer
+from frontdesk.chat.live_message import LiveMessage
 from frontdesk.chat.messages import Destination
 from frontdesk.interfaces.chat import (
     LivePlace,
@@ -35,8 +35,8 @@ class LiveAnswers(EditsMessages, StreamsReplies, ChatChannel):
         """Display more of an answer. What does not fit into one message continues in another."""
         return await (await self._live_answer(place)).update(handles, view)
 
-    async def _live_answer(self, place: LivePlace) -> LiveAnswer:
-        return LiveAnswer(self, self.growing, place, await _place_of(self, place))
+    async def _live_answer(self, place: LivePlace) -> LiveMessage:
+        return LiveMessage(self, self.growing, place, await _place_of(self, place))
 
     @cached_property
     def growing(self) -> GrowingTexts:

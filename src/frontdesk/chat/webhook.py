@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, counted, error_headers, send_json, send_text
 from frontdesk.auth.verifier import HttpVerifier, single_headers
-from frontdesk.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesInResponses
+from frontdesk.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesSynchronously
 from frontdesk.chat.connection import Intake, pass_over, webhook_url
 from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_item
 from frontdesk.chat.messages import (
@@ -41,7 +41,7 @@ _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 20
 
 
-class Room:
+class ChatWebhook:
     """The webhook of one chat channel in its host."""
 
     def __init__(self, channel: "ChatChannel", context: ChannelContext) -> None:
@@ -139,7 +139,7 @@ class Room:
     async def _answered(self, call: HttpCall, event: bytes) -> bool:
         """Answer an event whose response carries data for the platform. Return False for other events."""
         channel = self._channel
-        if not isinstance(channel, RepliesInResponses):
+        if not isinstance(channel, RepliesSynchronously):
             return False
         message = channel.read(event, self._intake.known())
         if not isinstance(message, InboundMessage):

@@ -24,7 +24,7 @@ _CODES = {"not_found": NOT_FOUND}
 _CONFLICTS = ("changed", "not_cancellable", "not_pending", "not_ended", "nothing_to_send", "not_droppable", "ambiguous")
 
 
-class Desk(Protocol):
+class AdminClient(Protocol):
     where: Where
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
@@ -33,7 +33,7 @@ class Desk(Protocol):
 
 
 @contextmanager
-def open_desk(arguments: Namespace) -> Generator[Desk]:
+def open_desk(arguments: Namespace) -> Generator[AdminClient]:
     """Yield the backend for the state that the command line names."""
     if arguments.socket is not None:
         remote = _connect(Path(arguments.socket).absolute())

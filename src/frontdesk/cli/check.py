@@ -77,7 +77,7 @@ def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
 def _place(channel: Channel, base: str) -> str:
     if webhook := _webhook(channel):
         return (base + channel.path + webhook).rstrip("/")
-    if not channel.takes_http:
+    if not channel.requires_auth_when_public:
         return "(no path)"
     more = "" if channel.path.endswith(channel.client_path) else channel.client_path
     return base + (channel.path + more or "/")
@@ -86,7 +86,7 @@ def _place(channel: Channel, base: str) -> str:
 def _access(host: AgentFrameworkHost, channel: Channel) -> str:
     if _webhook(channel):
         return "its platform sends events there"
-    if not channel.takes_http:
+    if not channel.requires_auth_when_public:
         return ""
     if channel.auth is not None:
         return f"auth: {channel.auth.name}"

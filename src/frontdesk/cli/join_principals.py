@@ -6,7 +6,7 @@ from threading import Event
 from typing import Any
 
 from frontdesk.admin.client import user_name
-from frontdesk.cli.admin_client import REFUSED, Desk, open_desk
+from frontdesk.cli.admin_client import REFUSED, AdminClient, open_desk
 from frontdesk.cli.terminal import CommandError, print_table, show_audit, visible
 
 _COLUMNS = ("outcome", "id", "channel", "joins", "person", "person_there", "reason")
@@ -41,7 +41,7 @@ _CONFLICTS = (
 )
 
 
-def _apply(desk: Desk, by: str) -> None:
+def _apply(desk: AdminClient, by: str) -> None:
     _all(desk, "join", by)
     switched = desk.call("principals", {"action": "switch", "by": by})
     # Other hosts look at the rule every few seconds, and use the earlier identities until then.
@@ -49,7 +49,7 @@ def _apply(desk: Desk, by: str) -> None:
     _all(desk, "close", by)
 
 
-def _all(desk: Desk, action: str, by: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _all(desk: AdminClient, action: str, by: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     steps: list[dict[str, Any]] = []
     after: str | None = None
     while True:

@@ -10,7 +10,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
 from frontdesk.errors.base import install_hint
 from frontdesk.state_dir.lock import owned
-from frontdesk.stores.sql.move.endpoints import End, SqliteEnd, move
+from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, move
 
 
 def run(arguments: Namespace) -> int:
@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _end(place: Path | str) -> End:
+def _end(place: Path | str) -> MoveEndpoint:
     if isinstance(place, Path):
         return SqliteEnd(place)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from frontdesk.admin.client import user_name
 from frontdesk.auth.api_keys import seconds_of, time_of
-from frontdesk.cli.admin_client import Desk, open_desk
+from frontdesk.cli.admin_client import AdminClient, open_desk
 from frontdesk.cli.operator_options import KINDS
 from frontdesk.cli.terminal import CommandError, cell, named_cells, print_table, show_audit, visible
 from frontdesk.clock import SystemClock
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
         return _act(desk, arguments)
 
 
-def _list(desk: Desk, arguments: Namespace) -> int:
+def _list(desk: AdminClient, arguments: Namespace) -> int:
     kind: str = arguments.command
     given = {name: getattr(arguments, name) for name in KINDS[kind].filters}
     filters = {name: str(value) for name, value in given.items() if value is not None}
@@ -102,7 +102,7 @@ def _value(name: str, value: Any) -> Any:
 _LINES = ("history", "linked_with", "last_messages", "shown_to", "votes", "audit")
 
 
-def _export(desk: Desk, arguments: Namespace) -> int:
+def _export(desk: AdminClient, arguments: Namespace) -> int:
     """Print a JSON line for each question: content, recipients, votes and audit log."""
     filters = {} if arguments.status is None else {"status": arguments.status}
     if arguments.since is not None:
@@ -118,7 +118,7 @@ def _export(desk: Desk, arguments: Namespace) -> int:
             return 0
 
 
-def _show(desk: Desk, arguments: Namespace) -> int:
+def _show(desk: AdminClient, arguments: Namespace) -> int:
     asked = {"kind": arguments.command, "name": _name(arguments), "content": arguments.content, "by": user_name()}
     shown = _readable(desk.call("show", asked))
     if arguments.json:
@@ -151,7 +151,7 @@ def _name(arguments: Namespace) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _act(desk: Desk, arguments: Namespace) -> int:
+def _act(desk: AdminClient, arguments: Namespace) -> int:
     show_audit()
     kind, name = arguments.command, _name(arguments)
     before = desk.call("show", {"kind": kind, "name": name})
@@ -165,38 +165,38 @@ def _act(desk: Desk, arguments: Namespace) -> int:
     return 0
 
 
-def _retried(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _retried(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     return f"{visible(str(before['delivery_id']))} is tried again. {_AGO[desk.where]}"
 
 
-def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     return f"{visible(str(before['delivery_id']))} is dropped."
 
 
-def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     name = visible(str(before["run_id"]))
     if after["status"] == "cancelled":
         return f"{name} is cancelled."
     return f"{name} is to be cancelled. {_AGO[desk.where]}"
 
 
-def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     if after["status"] in ("waiting", "working") and "gone" not in after:
         return f"Event {before['number']} is to be cancelled. {_AGO[desk.where]}"
     return f"Event {before['number']} is cancelled."
 
 
-def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
     return f"{visible(str(before['approval_id']))} is cancelled.{left}"
 
 
-def _answered(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _answered(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
     return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[desk.where]}{left}"
 
 
-def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
     lines = [f"{_account(before)} is no longer linked. {_TOLD[desk.where]}"]
     rest = desk.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
     staying = {(link["channel"], link["id"]) for link in rest}
@@ -212,7 +212,7 @@ def _account(link: Mapping[str, Any]) -> str:
     return f"{visible(str(link['id']))} on {visible(str(link['channel']))}"
 
 
-_OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, Any], Desk], str]] = {
+_OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, Any], AdminClient], str]] = {
     ("deliveries", "retry"): _retried,
     ("deliveries", "drop"): _dropped,
     ("runs", "cancel"): _cancelled_run,

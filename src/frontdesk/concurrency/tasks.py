@@ -47,7 +47,7 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def present_task() -> "asyncio.Task[Any]":
+def current_task() -> "asyncio.Task[Any]":
     """Return the current task. ASGI servers always have one."""
     # Until Python 3.12, asking which loop is running costs a call of the system; nearly always it is the last one of
     # this thread, and a loop that does not run has no task.
@@ -71,7 +71,7 @@ def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
 _AGAIN = 0.05
 
 
-async def stopped(*tasks: "asyncio.Task[Any] | None", within: float | None = None) -> bool:
+async def cancel_and_wait(*tasks: "asyncio.Task[Any] | None", within: float | None = None) -> bool:
     """Cancel tasks until they have ended. Return False on timeout.
 
     Cancelling once may not be enough: up to Python 3.11 `wait_for` swallows a cancellation that coincides with the

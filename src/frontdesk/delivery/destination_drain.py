@@ -13,7 +13,7 @@ from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock, Moment
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.awaited import INTERRUPTED
-from frontdesk.delivery.limits import Ages, Circuit, Limits, Waits, pause
+from frontdesk.delivery.limits import Ages, Circuit, SendLimits, Waits, pause
 from frontdesk.delivery.push import (
     after_error,
     before_call,
@@ -32,14 +32,14 @@ from frontdesk.interfaces.runner import RetryPolicy
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
 from frontdesk.models.approval import ApprovalPlace
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
 
 NEVER = float("inf")
 
 
-class Retry(Value, frozen=True, kw_only=True):
+class Retry(FrozenStruct, frozen=True, kw_only=True):
     """Try again after a number of seconds."""
 
     after: float
@@ -47,13 +47,13 @@ class Retry(Value, frozen=True, kw_only=True):
     """Whether the try counts as an attempt; one that the platform has deferred does not."""
 
 
-class Dead(Value, frozen=True, kw_only=True):
+class Dead(FrozenStruct, frozen=True, kw_only=True):
     """Do not try again."""
 
     reason: str
 
 
-class Unknown(Value, frozen=True, kw_only=True):
+class Unknown(FrozenStruct, frozen=True, kw_only=True):
     """The part may have arrived."""
 
 
@@ -120,7 +120,7 @@ _PAUSE = 0.5
 
 class ChannelOutlet(NamedTuple):
     channel: Channel
-    limits: Limits
+    limits: SendLimits
     circuit: Circuit
     waits: Waits
     spans: Spans = NO_SPANS

@@ -9,7 +9,7 @@ _MOST = 10_000
 """The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
 
 
-class Limits:
+class SendLimits:
     """The rate limits of one channel, in total and for each destination.
 
     Destinations that wait for the channel get distinct times so that they do not resume all at once.

@@ -13,7 +13,7 @@ from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import Pauses
 from frontdesk.delivery.destination_drain import ChannelOutlet, DestinationDrain, SettleShown
-from frontdesk.delivery.limits import Ages, Circuit, Limits, Waits
+from frontdesk.delivery.limits import Ages, Circuit, SendLimits, Waits
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
 from frontdesk.interfaces.channel import Channel
@@ -183,7 +183,7 @@ def _outlet(channel: Channel, clock: Clock, spans: Spans) -> ChannelOutlet:
     terms = channel.push_terms
     return ChannelOutlet(
         channel=channel,
-        limits=Limits(terms.per_second, terms.per_destination, per_group=terms.per_group),
+        limits=SendLimits(terms.per_second, terms.per_destination, per_group=terms.per_group),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
         waits=Waits(clock),
         spans=spans,

@@ -28,7 +28,7 @@ from frontdesk.framework.contents import stamped
 from frontdesk.identifiers import digest
 from frontdesk.ids import Ids
 from frontdesk.interfaces.channel import Channel, ChannelCommand
-from frontdesk.interfaces.linker import HearsLinks
+from frontdesk.interfaces.linker import ObservesLinks
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import host as log
 from frontdesk.models.approval import AuditLine
@@ -225,7 +225,7 @@ class DirectNotifier:
         """Notify the channels that identities of theirs were linked or separated. Failures are only logged."""
         for name, channel in self._channels.items():
             theirs = [identity for identity in people if identity.channel == name]
-            if not theirs or not isinstance(channel, HearsLinks):
+            if not theirs or not isinstance(channel, ObservesLinks):
                 continue
             try:
                 await channel.links_changed(theirs)

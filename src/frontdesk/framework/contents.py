@@ -127,7 +127,7 @@ def as_messages(value: Any) -> list[Message] | None:
     return None
 
 
-def need_messages(messages: Sequence[Message]) -> None:
+def require_messages(messages: Sequence[Message]) -> None:
     """Reject an input without messages: an agent needs at least one."""
     if not messages:
         raise InvalidRequestError("The input must be a text or a list of messages.", param="input")

@@ -81,7 +81,7 @@ _SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "conta
 _DEEPEST = 50
 
 
-def need_schema(value: Any, where: str, depth: int = 0) -> None:
+def require_schema(value: Any, where: str, depth: int = 0) -> None:
     """Reject a value that is not a JSON schema. The error names its location."""
     if isinstance(value, bool):
         return
@@ -92,13 +92,13 @@ def need_schema(value: Any, where: str, depth: int = 0) -> None:
         _need_type(schema["type"], where)
     for name in _SCHEMAS_BY_NAME:
         for key, subschema in _mapping(schema.get(name, {}), f"{where}.{name}").items():
-            need_schema(subschema, f"{where}.{name}.{key}", depth + 1)
+            require_schema(subschema, f"{where}.{name}.{key}", depth + 1)
     for name in _SCHEMA_LISTS:
         for place, subschema in enumerate(_list(schema.get(name, []), f"{where}.{name}")):
-            need_schema(subschema, f"{where}.{name}[{place}]", depth + 1)
+            require_schema(subschema, f"{where}.{name}[{place}]", depth + 1)
     for name in _SCHEMAS:
         if name in schema and not isinstance(schema[name], list):
-            need_schema(schema[name], f"{where}.{name}", depth + 1)
+            require_schema(schema[name], f"{where}.{name}", depth + 1)
     if not all(isinstance(name, str) for name in _list(schema.get("required", []), f"{where}.required")):
         raise InvalidRequestError("`required` must be a list of names.", param=f"{where}.required")
     _list(schema.get("enum", []), f"{where}.enum")

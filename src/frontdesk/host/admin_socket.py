@@ -8,13 +8,13 @@ from frontdesk.access.joining import PrincipalJoiner
 from frontdesk.access.links import Links
 from frontdesk.access.recipients import not_admitted
 from frontdesk.admin.actions import AdminParts
-from frontdesk.admin.messages import Speaking
+from frontdesk.admin.messages import AdminMessagingDeps
 from frontdesk.admin.service import AdminDesk
 from frontdesk.admin.socket_file import SOCKET, is_supported
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import AdminSocketError, ForbiddenError, StateDirectoryError
 from frontdesk.host.config import AdminSocketPlace
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.loggers import host as log
 from frontdesk.models.identity import Caller
 from frontdesk.models.request import ChannelRequest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class OperatorSocket:
     """The admin socket of a host: at its configured path, or in the directory that belongs to its store."""
 
-    def __init__(self, parts: Parts, place: AdminSocketPlace) -> None:
+    def __init__(self, parts: Components, place: AdminSocketPlace) -> None:
         self._parts = parts
         self._place = place
         self._socket: AdminSocket | None = None
@@ -69,7 +69,7 @@ class OperatorSocket:
             await answering.stop()
 
 
-def admin_parts(parts: Parts) -> AdminParts:
+def admin_parts(parts: Components) -> AdminParts:
     links = parts.links
     if links is None:
         # Links may be left from a time when the host had a linker.
@@ -96,7 +96,7 @@ def admin_parts(parts: Parts) -> AdminParts:
         look_for_cancelled=parts.events.look_for_cancelled,
         new_run_id=parts.gate.new_run_id,
         resume=parts.events.intake.wake,
-        speaking=Speaking(
+        speaking=AdminMessagingDeps(
             store=parts.store,
             clock=parts.clock,
             ids=parts.ids,
@@ -108,7 +108,7 @@ def admin_parts(parts: Parts) -> AdminParts:
     )
 
 
-async def _submit(parts: Parts, request: ChannelRequest, caller: Caller) -> RunRecord:
+async def _submit(parts: Components, request: ChannelRequest, caller: Caller) -> RunRecord:
     pushes = can_push(parts.channels[request.channel])
     try:
         return await parts.pipeline.submit(request, caller, pushes=pushes)

@@ -68,7 +68,7 @@ from frontdesk.host.validation.configuration import (
     store_findings,
     worker_findings,
 )
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.http.server_limits import ServerLimits
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.interfaces.access import Allowlist, Decision, IdentityResolver, LinkPolicy
@@ -247,10 +247,10 @@ class AgentFrameworkHost:
         access: Access,
         clock: Clock,
         ids: Ids | None,
-    ) -> Parts:
+    ) -> Components:
         show_environment([*(channel.auth for channel in channels), *providers_of(self._target.native)])
         chosen = choose_store(store, self._state.database, clock)
-        return Parts(
+        return Components(
             target=self._target,
             channels={channel.name: channel for channel in channels},
             store=chosen,

@@ -14,11 +14,11 @@ from frontdesk.access.visitors import UnlinkedVisitors
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.answers import ApprovalAnswers, OpenQuestions
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.http_votes import WireVotes
-from frontdesk.approvals.message_updates import ApprovalExpiry, PlaceSettler
+from frontdesk.approvals.http_votes import HttpVotes
+from frontdesk.approvals.message_updates import ApprovalExpiry, ApprovalMessageUpdater
 from frontdesk.approvals.names import PersonNames
 from frontdesk.approvals.policy import RuleBinder
-from frontdesk.approvals.requester import Asking
+from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.approvals.voters import VoterLookup
 from frontdesk.auth.sealing import Sealer
 from frontdesk.channel_storage.leadership import Leaders
@@ -69,7 +69,7 @@ from frontdesk.telemetry.spans import Spans
 _NOBODY = ChannelIdentity(channel="readyz", native_id="nobody")
 
 
-class Parts:
+class Components:
     """All components between the channels and the store."""
 
     def __init__(
@@ -127,7 +127,9 @@ class Parts:
         store, clock, target, options = self.store, self.clock, self.target, config.approvals
         schemas = target if isinstance(target, ShowsToolSchemas) else None
         self.names = PersonNames(store)
-        places = PlaceSettler(store, self.channels, clock, self.outbox, planner, self.aliases, self.gate, self.names)
+        places = ApprovalMessageUpdater(
+            store, self.channels, clock, self.outbox, planner, self.aliases, self.gate, self.names
+        )
         self.outbox.settle_shown = places.rows_at
         voters = VoterLookup(store, access.linker, self.keys.look_up, self._allow_voter, self.keys.one_of)
         self.decisions = Decisions(store, clock, schemas, places, self.spans, voters)
@@ -135,7 +137,7 @@ class Parts:
         self.answers = ApprovalAnswers(
             store, clock, self.ids, self.decisions, may_repeat=repeats, lifetime=options.seconds, expire=self._expire
         )
-        self.asking = Asking(
+        self.asking = ApprovalRequester(
             store=store,
             channels=self.channels,
             gate=self.gate,
@@ -168,8 +170,8 @@ class Parts:
             shutdown_grace=config.seconds.shutdown_grace,
         )
 
-    def _build_votes(self) -> WireVotes:
-        return WireVotes(
+    def _build_votes(self) -> HttpVotes:
+        return HttpVotes(
             store=self.store,
             channels=self.channels,
             gate=self.gate,
@@ -279,7 +281,7 @@ class Parts:
         }
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
-        shared = {name for name, channel in self.channels.items() if channel.one_place_per_person}
+        shared = {name for name, channel in self.channels.items() if channel.shares_inbox_per_person}
         return Planner(
             self.store,
             self.channels,

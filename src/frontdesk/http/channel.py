@@ -15,7 +15,7 @@ from frontdesk.concurrency.offload import LARGE, off_loop
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.http.bodies import MAX_VALUES
 from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.http.limits import DEFAULT_LIMITS, Limiter, Limits, limit_findings
+from frontdesk.http.limits import DEFAULT_LIMITS, HttpLimits, Limiter, limit_findings
 from frontdesk.http.sse import StreamTimes
 from frontdesk.interfaces.access import Allowlist, Inherit
 from frontdesk.interfaces.argument_types import checks_types
@@ -40,7 +40,7 @@ class HttpSettings(TypedDict, total=False):
     max_body_values: int
     body_timeout: float
     allowed_origins: Sequence[str]
-    limits: Limits | None
+    limits: HttpLimits | None
 
 
 class StreamingSettings(HttpSettings, total=False):
@@ -65,7 +65,7 @@ class HttpConfig:
     max_body_values: int = MAX_VALUES
     body_timeout: float = 60.0
     allowed_origins: Sequence[str] = ()
-    limits: Limits | None = DEFAULT_LIMITS
+    limits: HttpLimits | None = DEFAULT_LIMITS
 
     positive: ClassVar[tuple[str, ...]] = ("max_body_bytes", "max_body_values", "body_timeout")
     """The settings that must be greater than zero."""

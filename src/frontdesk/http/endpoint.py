@@ -20,15 +20,15 @@ from frontdesk.asgi.messages import (
     Who,
     check_length,
     need_identity,
-    need_single,
     read_rest,
     refused_preflights,
+    require_single,
     whole_in,
 )
 from frontdesk.auth.verifier import Allow, HttpVerifier
 from frontdesk.concurrency.current import cancelled_run, incoming_trace, set_caller, set_memory
 from frontdesk.concurrency.offload import run_sized
-from frontdesk.concurrency.tasks import present_task, spawn_clean
+from frontdesk.concurrency.tasks import current_task, spawn_clean
 from frontdesk.concurrency.timeouts import Timed, TimeoutWheel
 from frontdesk.errors import (
     BodyTimeoutError,
@@ -109,7 +109,7 @@ class HttpCall(Timed):
         self._notify: Callable[[Callable[[], None] | None], None] | None = None
         """Sets what the server calls when the client has left."""
 
-    def hand_on(self) -> "Release | None":
+    def detach(self) -> "Release | None":
         """Return the release callback for code that outlives the request. Call it when the answer is complete."""
         counter, self.counter = self.counter, None
         held, self.held = self.held, None
@@ -130,7 +130,7 @@ class HttpCall(Timed):
         """Return the body of any content type. The client is watched as in `json_body`."""
         if b"content-encoding" in self.headers:
             need_identity(self.headers)
-        task = present_task()
+        task = current_task()
         # Most bodies are here already: a deadline is set only for one that has to be waited for.
         self._reading = deadline
         self._clients.add(self, task)
@@ -177,10 +177,10 @@ class HttpCall(Timed):
             self._late = True
             self.task.cancel()
 
-    def watched(self) -> None:
+    def start_watching(self) -> None:
         """Watch the client of a request without a body: it may disconnect during a long answer."""
         if self.task is None:
-            self._clients.add(self, present_task())
+            self._clients.add(self, current_task())
 
     def watch(self) -> None:
         """From here on, cancel the request when its client disconnects or the body times out."""
@@ -339,7 +339,7 @@ class HttpEndpoint:
                 self._check_origin(scope, call.headers)
                 raise MethodNotAllowedError(allow=tuple(self._methods))
             if len(call.headers) != len(scope["headers"]):
-                need_single(scope)
+                require_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
             identity = caller.identity
             call.who = who = (identity.channel, identity.native_id)
@@ -355,7 +355,7 @@ class HttpEndpoint:
             if method == "POST":
                 set_memory(call)
             if method == "GET":
-                call.watched()
+                call.start_watching()
             elif self._allow is not None and not (
                 len(call.headers.get(b"content-length", _UNKNOWN_LENGTH)) < _DIGITS or _is_small(call.headers)
             ):

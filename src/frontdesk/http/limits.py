@@ -17,7 +17,7 @@ _BUSY_RETRY = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class HttpLimits:
     """Limits for the callers of one channel. `None` means no limit."""
 
     per_caller: RateLimit | None = None
@@ -44,7 +44,7 @@ class Limits:
         return [f"limits: {finding}" for finding in wrong]
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = HttpLimits()
 """The limits of a channel whose operator sets none: a number of answers at once, and no rate."""
 
 
@@ -80,7 +80,7 @@ class Bucket:
 class Limiter:
     """Counts the requests and answers of the callers of one channel."""
 
-    def __init__(self, limits: Limits, time: Callable[[], float] | None = None) -> None:
+    def __init__(self, limits: HttpLimits, time: Callable[[], float] | None = None) -> None:
         """The default for `time` is the clock of the running loop."""
         self._limits = limits
         self.counts = limits.per_caller is not None or limits.per_channel is not None
@@ -140,7 +140,7 @@ class Counter:
 
     __slots__ = ("_most", "_most_of_one", "_running", "_total", "_words")
 
-    def __init__(self, limits: Limits, words: str) -> None:
+    def __init__(self, limits: HttpLimits, words: str) -> None:
         self._most = inf if limits.max_running is None else limits.max_running
         self._most_of_one = inf if limits.max_running_per_caller is None else limits.max_running_per_caller
         self._running: dict[Who, int] = {}
@@ -168,7 +168,7 @@ class Counter:
 def limit_findings(given: object) -> list[str]:
     if given is None:
         return []
-    return given.findings() if isinstance(given, Limits) else [f"limits: {given!r} is not Limits(...)"]
+    return given.findings() if isinstance(given, HttpLimits) else [f"limits: {given!r} is not Limits(...)"]
 
 
 def _loop_time() -> float:

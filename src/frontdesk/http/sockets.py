@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from frontdesk.asgi.messages import CONNECTION, JSON, BodyHold, error_headers, headers_of, need_single
+from frontdesk.asgi.messages import CONNECTION, JSON, BodyHold, error_headers, headers_of, require_single
 from frontdesk.auth.verifier import Allow, HttpVerifier
 from frontdesk.concurrency.current import current_caller
-from frontdesk.concurrency.tasks import present_task, spawn_within
+from frontdesk.concurrency.tasks import current_task, spawn_within
 from frontdesk.errors import (
     BodyTooLargeError,
     InternalError,
@@ -39,7 +39,7 @@ STUBBORN = 20
 T = TypeVar("T")
 
 
-class Limits(Protocol):
+class SocketLimitsProtocol(Protocol):
     """Limits of the WebSockets of one path."""
 
     @property
@@ -79,7 +79,7 @@ class Socket:
         receive: Receive,
         send: Send,
         verifier: HttpVerifier,
-        limits: Limits,
+        limits: SocketLimitsProtocol,
         limiter: Limiter | None = None,
     ) -> None:
         self.scope = scope
@@ -98,7 +98,7 @@ class Socket:
 
     async def admit(self, allow: Allow) -> None:
         """Authenticate the caller at the handshake, or reject it."""
-        need_single(self.scope)
+        require_single(self.scope)
         self.caller = await self._checked(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
@@ -151,7 +151,7 @@ class Socket:
     async def _next_message(self) -> Any:
         if self._stuck:
             raise SocketGoneError
-        self._reader = present_task()
+        self._reader = current_task()
         try:
             return await self._receive()
         except asyncio.CancelledError:
@@ -205,7 +205,7 @@ class SocketEndpoint:
         verifier: HttpVerifier,
         draw: Draw,
         serve: Serve,
-        limits: Limits,
+        limits: SocketLimitsProtocol,
         limiter: Limiter | None = None,
         *,
         allow: Allow,

@@ -10,7 +10,7 @@ import msgspec
 from starlette.types import Send
 
 from frontdesk.asgi.messages import RawHeaders
-from frontdesk.concurrency.tasks import call_later_within, present_task, spawn_within
+from frontdesk.concurrency.tasks import call_later_within, current_task, spawn_within
 from frontdesk.errors import RequestError
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.server_limits import SEND_SECONDS
@@ -55,7 +55,7 @@ async def pump(
 async def _end_cancelled(stream: HostedStreamResult[Any]) -> None:
     """End a cancelled run and undo its cancellation of this task. Any other cancellation is raised again."""
     await stream.aclose()
-    if present_task().cancelling():
+    if current_task().cancelling():
         raise asyncio.CancelledError
 
 
@@ -206,7 +206,7 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": _KEEP_ALIVE, "more_body": True})
 
 
-class Script(Protocol):
+class EventEncoder(Protocol):
     """Renders a run as the events of a protocol. Each returned bytes object is sent in one piece."""
 
     def begin(self) -> Sequence[bytes]:
@@ -227,7 +227,7 @@ class Script(Protocol):
 
 
 async def stream_events(
-    call: HttpCall, stream: HostedStreamResult[Any], script: Script, times: StreamTimes, headers: RawHeaders
+    call: HttpCall, stream: HostedStreamResult[Any], script: EventEncoder, times: StreamTimes, headers: RawHeaders
 ) -> None:
     """Answer a request with the events of a run. The final event is always sent."""
     events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)

@@ -17,7 +17,7 @@ _LONGEST = 5
 """After how many times `gather_seconds`, or `album_seconds`, a message is answered, however many follow it."""
 
 
-class Gathering:
+class MessageBatcher:
     """Delays messages to batch them with the following ones."""
 
     def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:

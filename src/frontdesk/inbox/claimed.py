@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Collection, Sequence
 from contextlib import suppress
 
 from frontdesk.clock import Clock, Moment, SystemClock
-from frontdesk.concurrency.tasks import present_task, spawn_clean
+from frontdesk.concurrency.tasks import current_task, spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.errors import LostEventError, StoreUnavailableError
 from frontdesk.interfaces.store import HostStateStore
@@ -24,7 +24,7 @@ class HeldEvent:
         self.item = item
         self.renewed_at = renewed_at
         """A moment before its last claim or renewal; `None` if that is not known."""
-        self.task = present_task()
+        self.task = current_task()
         self.finished = False
         """Whether it was finished by what it asked for, so that nothing of it is left to be written."""
         self.replies: dict[int, Reply] | None = {}
@@ -62,7 +62,7 @@ class HeldEvent:
             active.spawn_cancel(run)
 
 
-class HeldEvents:
+class ClaimedEvents:
     """The events held by this process. Renews their leases and watches for cancellation."""
 
     def __init__(self, store: HostStateStore, active: ActiveRuns, clock: Clock | None = None) -> None:

@@ -39,7 +39,7 @@ class EventDependencies:
     spans: Spans = NO_SPANS
 
 
-class Finishing:
+class EventFinisher:
     """Finishes events without a run. Runs record the location of their caller themselves."""
 
     def __init__(self, gate: Gate, presence: Presence) -> None:

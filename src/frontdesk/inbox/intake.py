@@ -10,10 +10,10 @@ from frontdesk.chat.commands import locale_of
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
 from frontdesk.errors import TooManyRequestsError
-from frontdesk.http.limits import Limiter, Limits
+from frontdesk.http.limits import HttpLimits, Limiter
 from frontdesk.inbox.awaited import AwaitedReplies
-from frontdesk.inbox.batching import Gathering
-from frontdesk.inbox.claimed import HeldEvents
+from frontdesk.inbox.batching import MessageBatcher
+from frontdesk.inbox.claimed import ClaimedEvents
 from frontdesk.inbox.dependencies import EventDependencies
 from frontdesk.inbox.groups import SenderGroups
 from frontdesk.inbox.replies import EventReplies
@@ -74,7 +74,7 @@ class EventLimiter:
         name = (item.channel, item.kind, item.addressed)
         limiter = self._rates.get(name)
         if limiter is None:
-            given = Limits(per_caller=limits.per_caller, max_callers=limits.max_callers)
+            given = HttpLimits(per_caller=limits.per_caller, max_callers=limits.max_callers)
             limiter = self._rates[name] = Limiter(given)
         try:
             limiter.take(item.caller)
@@ -187,10 +187,10 @@ class EventIntake:
     def __init__(
         self,
         given: EventDependencies,
-        held: HeldEvents,
+        held: ClaimedEvents,
         replies: EventReplies,
         awaited: AwaitedReplies,
-        gathering: Gathering,
+        gathering: MessageBatcher,
         limiter: EventLimiter,
         groups: SenderGroups,
     ) -> None:

@@ -21,8 +21,8 @@ from frontdesk.errors import (
     UnreadableRecordError,
 )
 from frontdesk.inbox.batching import merged
-from frontdesk.inbox.claimed import HeldEvent, HeldEvents
-from frontdesk.inbox.dependencies import EventDependencies, Finishing
+from frontdesk.inbox.claimed import ClaimedEvents, HeldEvent
+from frontdesk.inbox.dependencies import EventDependencies, EventFinisher
 from frontdesk.inbox.replies import EventReplies
 from frontdesk.inbox.retry import is_given_up
 from frontdesk.interfaces.context import AnswersEvents, SettlesAnswers
@@ -87,10 +87,12 @@ class Resumptions:
 _PAUSE = 0.5
 
 
-class EventAnswering:
+class EventProcessor:
     """Processes events. Each is finished in one transaction with its replies."""
 
-    def __init__(self, given: EventDependencies, held: HeldEvents, replies: EventReplies, finishing: Finishing) -> None:
+    def __init__(
+        self, given: EventDependencies, held: ClaimedEvents, replies: EventReplies, finishing: EventFinisher
+    ) -> None:
         self._store, self._channels, self._pipeline = given.store, given.channels, given.pipeline
         self._gate, self._aliases = given.gate, given.aliases
         self._planner, self._outbox, self._live = given.planner, given.outbox, given.live

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.errors import LostEventError, StoreUnavailableError
 from frontdesk.ids import RandomIds
@@ -105,7 +105,7 @@ class QuarantineHold:
 
     async def stop(self) -> None:
         """Stop the timer. A release in progress is finished by the next one."""
-        await stopped(self._timer)
+        await cancel_and_wait(self._timer)
 
 
 class Quarantine:

@@ -8,7 +8,7 @@ from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.reply_rows import ReplyRows
 from frontdesk.errors import DeliveryExistsError
-from frontdesk.inbox.claimed import HeldEvents
+from frontdesk.inbox.claimed import ClaimedEvents
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.reply import Reply, as_reply
@@ -16,7 +16,7 @@ from frontdesk.models.reply import Reply, as_reply
 
 class EventReplies(ReplyRows):
     def __init__(
-        self, store: HostStateStore, planner: Planner, outbox: OutboxSender, aliases: Aliases, held: HeldEvents
+        self, store: HostStateStore, planner: Planner, outbox: OutboxSender, aliases: Aliases, held: ClaimedEvents
     ) -> None:
         super().__init__(planner, aliases)
         self._store = store

@@ -31,12 +31,12 @@ from frontdesk.errors import (
 )
 from frontdesk.ids import RandomIds
 from frontdesk.inbox.awaited import AwaitedReplies
-from frontdesk.inbox.batching import Gathering
-from frontdesk.inbox.claimed import HeldEvent, HeldEvents
-from frontdesk.inbox.dependencies import EventDependencies, Finishing
+from frontdesk.inbox.batching import MessageBatcher
+from frontdesk.inbox.claimed import ClaimedEvents, HeldEvent
+from frontdesk.inbox.dependencies import EventDependencies, EventFinisher
 from frontdesk.inbox.groups import SenderGroups
 from frontdesk.inbox.intake import TASKS, EventIntake, EventLimiter, task_id, task_payload
-from frontdesk.inbox.processor import EventAnswering
+from frontdesk.inbox.processor import EventProcessor
 from frontdesk.inbox.quarantine import Isolation, Quarantine
 from frontdesk.inbox.replies import EventReplies
 from frontdesk.inbox.retry import MOST_TRIES, is_given_up, own_tries, rest_before
@@ -133,10 +133,10 @@ class InboxWorker:
         self,
         store: HostStateStore,
         clock: Clock,
-        held: HeldEvents,
-        gathering: Gathering,
+        held: ClaimedEvents,
+        gathering: MessageBatcher,
         awaited: AwaitedReplies,
-        answering: EventAnswering,
+        answering: EventProcessor,
         groups: SenderGroups,
         spans: Spans = NO_SPANS,
     ) -> None:
@@ -424,7 +424,9 @@ Abandon = Callable[[], AbstractAsyncContextManager[Abandoned | None]]
 class Cancellations:
     """Cancels turns, and notifies those in progress in this process."""
 
-    def __init__(self, given: EventDependencies, held: HeldEvents, replies: EventReplies, finishing: Finishing) -> None:
+    def __init__(
+        self, given: EventDependencies, held: ClaimedEvents, replies: EventReplies, finishing: EventFinisher
+    ) -> None:
         self._store, self._ids = given.store, given.ids
         self._aliases, self._outbox = given.aliases, given.outbox
         self._held = held
@@ -494,15 +496,15 @@ class Events:
 
     def __init__(self, given: EventDependencies) -> None:
         store, channels, clock = given.store, given.channels, given.clock
-        held = HeldEvents(store, given.active, clock)
+        held = ClaimedEvents(store, given.active, clock)
         replies = EventReplies(store, given.planner, given.outbox, given.aliases, held)
         awaited = AwaitedReplies(store, channels, given.outbox, clock, given.aliases)
-        gathering = Gathering(store, channels, clock)
-        finishing = Finishing(given.gate, given.presence)
+        gathering = MessageBatcher(store, channels, clock)
+        finishing = EventFinisher(given.gate, given.presence)
         visitors = UnlinkedVisitors(store, channels)
         groups = SenderGroups(channels, visitors)
         limiter = EventLimiter(store, channels, clock, replies.add, given.texts, visitors)
-        answering = EventAnswering(given, held, replies, finishing)
+        answering = EventProcessor(given, held, replies, finishing)
         self.intake = EventIntake(given, held, replies, awaited, gathering, limiter, groups)
         self.cancellations = Cancellations(given, held, replies, finishing)
         self.look_for_cancelled = held.look

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 from enum import Enum
 from typing import Any, Literal, Protocol
 
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkChallenge
 
@@ -20,7 +20,7 @@ class AllowlistDecision(Enum):
     ABSTAIN = "abstain"
 
 
-class AuthorizationContext(Value, frozen=True, kw_only=True):
+class AuthorizationContext(FrozenStruct, frozen=True, kw_only=True):
     """The data available to an allowlist."""
 
     identity: ChannelIdentity
@@ -42,7 +42,7 @@ class IdentityAllowlist(Protocol):
     def evaluate(self, context: AuthorizationContext) -> AllowlistDecision | Awaitable[AllowlistDecision]: ...
 
 
-class AccessRule(Value, frozen=True, kw_only=True):
+class AccessRule(FrozenStruct, frozen=True, kw_only=True):
     """The access rule of a channel. Create the usual ones with `AuthPolicy`."""
 
     allowlist: IdentityAllowlist | None = None
@@ -61,7 +61,7 @@ class IdentityResolver(Protocol):
     def __call__(self, identity: ChannelIdentity, /) -> str | Awaitable[str | None] | None: ...
 
 
-class Allowed(Value, frozen=True, kw_only=True):
+class Allowed(FrozenStruct, frozen=True, kw_only=True):
     """The caller is admitted. A new person has no isolation key yet."""
 
     isolation_key: str | None
@@ -69,13 +69,13 @@ class Allowed(Value, frozen=True, kw_only=True):
     claim_source: ClaimSource = "none"
 
 
-class LinkRequired(Value, frozen=True, kw_only=True):
+class LinkRequired(FrozenStruct, frozen=True, kw_only=True):
     """The caller has to link an account first. The decision does not start it, `ChannelContext.links.begin` does."""
 
     challenge: LinkChallenge | None = None
 
 
-class Denied(Value, frozen=True, kw_only=True):
+class Denied(FrozenStruct, frozen=True, kw_only=True):
     """The caller is rejected. The two messages may be shown, the other fields are for the log."""
 
     reason_code: str
@@ -94,7 +94,7 @@ AuthorizationOutcome = Decision
 LinkOperation = Literal["link", "deliver"]
 
 
-class LinkPolicyContext(Value, frozen=True, kw_only=True):
+class LinkPolicyContext(FrozenStruct, frozen=True, kw_only=True):
     """The input of a link policy: may information from one channel become visible on the other?"""
 
     operation: LinkOperation

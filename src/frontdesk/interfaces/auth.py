@@ -8,11 +8,11 @@ from starlette.types import Scope
 
 from frontdesk.interfaces.abilities import auth_ability
 from frontdesk.interfaces.store import Nonces
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import IsolationKeys
 
 
-class Principal(Value, frozen=True, kw_only=True):
+class Principal(FrozenStruct, frozen=True, kw_only=True):
     """The authenticated identity of an HTTP caller."""
 
     id: str

@@ -25,7 +25,7 @@ from frontdesk.interfaces.context_groups import (
 from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.interfaces.target import TargetInfo
 from frontdesk.models.approval import ApprovalAnswer, PendingApproval
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.operations import EventLimits
@@ -76,7 +76,7 @@ class ChannelCommandContext(Protocol):
 CommandHandler = Callable[[ChannelCommandContext], Awaitable[None] | None]
 
 
-class ChannelCommand(Value, frozen=True):
+class ChannelCommand(FrozenStruct, frozen=True):
     """A command handled by the host, such as `/new`."""
 
     name: str
@@ -93,7 +93,7 @@ class ChannelCommand(Value, frozen=True):
     metadata: Mapping[str, Any] = {}
 
 
-class ChannelContribution(Value, frozen=True, kw_only=True):
+class ChannelContribution(FrozenStruct, frozen=True, kw_only=True):
     """The routes, commands and callbacks that a channel adds to the host."""
 
     routes: Sequence[BaseRoute] = ()
@@ -248,19 +248,19 @@ class Channel(ABC):
     run_prefix: ClassVar[str] = "run"
     """The prefix of the ids of its runs."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
-    tells_sessions: ClassVar[bool] = True
+    announces_sessions: ClassVar[bool] = True
     """Whether the id of a new session is sent before its first turn ends; it is stored first then."""
     shares_path: ClassVar[bool] = False
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     client_path: ClassVar[str] = ""
     """The end of the base URL that its clients are given, below its path; `serve` and `check` print it."""
-    takes_http: ClassVar[bool] = True
+    requires_auth_when_public: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
     links_by_text: ClassVar[bool] = False
     """Whether the commands of linking are taken from the text of a request, on a channel that is no chat."""
-    one_place_per_person: ClassVar[bool] = False
+    shares_inbox_per_person: ClassVar[bool] = False
     """Whether all identities of a person on it are shown the same messages, so that an answer goes to one of them."""
-    tells_callers_apart: ClassVar[bool] = False
+    identifies_anonymous_callers: ClassVar[bool] = False
     """Whether callers without credentials have identities of their own, such as by a cookie, and can be linked."""
 
     abilities: ClassVar[tuple[Abilities, ...]] = (channel_ability,)

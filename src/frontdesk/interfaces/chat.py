@@ -7,7 +7,7 @@ from typing import Any, Literal
 from frontdesk.interfaces.abilities import channel_ability
 from frontdesk.interfaces.runner import RetryPolicy
 from frontdesk.models.approval import PendingApproval, QuestionView
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.channel_storage import SealedToken
 from frontdesk.models.delivery import DeliveryAction, DestinationKind
 from frontdesk.models.identity import ChannelIdentity
@@ -15,7 +15,7 @@ from frontdesk.models.live_message import LiveFence
 from frontdesk.models.result import HostedRunResult
 
 
-class PushTerms(Value, frozen=True, kw_only=True):
+class PushTerms(FrozenStruct, frozen=True, kw_only=True):
     """The rate limits and retry policy of a push channel. The rates apply to each process."""
 
     at_once: int = 16
@@ -47,7 +47,7 @@ class PushTerms(Value, frozen=True, kw_only=True):
         return wrong
 
 
-class PushPart(Value, frozen=True, kw_only=True):
+class PushPart(FrozenStruct, frozen=True, kw_only=True):
     """One part to push, with the metadata that a platform may need."""
 
     identity: ChannelIdentity
@@ -149,7 +149,7 @@ LiveMode = Literal["auto", "always", "off"]
 `always` does there too, and `off` never does."""
 
 
-class LiveTerms(Value, frozen=True, kw_only=True):
+class LiveTerms(FrozenStruct, frozen=True, kw_only=True):
     """The settings of a channel for showing an answer while it is written."""
 
     interval: float = 1.0
@@ -169,7 +169,7 @@ class LiveTerms(Value, frozen=True, kw_only=True):
         return [f"live_terms: {name} must be above 0" for name in names if not getattr(self, name) > 0]
 
 
-class LivePlace(Value, frozen=True, kw_only=True):
+class LivePlace(FrozenStruct, frozen=True, kw_only=True):
     """The location at which an answer is shown."""
 
     identity: ChannelIdentity
@@ -189,7 +189,7 @@ ToolDetail = Literal["hidden", "names", "full"]
 ToolState = Literal["running", "done", "failed", "stopped"]
 
 
-class ToolUse(Value, frozen=True, kw_only=True):
+class ToolUse(FrozenStruct, frozen=True, kw_only=True):
     """A tool call of an answer, with the details that a channel shows."""
 
     call_id: str
@@ -203,7 +203,7 @@ class ToolUse(Value, frozen=True, kw_only=True):
     """The result as text, likewise."""
 
 
-class Citation(Value, frozen=True, kw_only=True):
+class Citation(FrozenStruct, frozen=True, kw_only=True):
     """A source cited by an answer."""
 
     title: str
@@ -211,7 +211,7 @@ class Citation(Value, frozen=True, kw_only=True):
     """Its address, http or https; empty for a source that has none."""
 
 
-class LiveView(Value, frozen=True, kw_only=True):
+class LiveView(FrozenStruct, frozen=True, kw_only=True):
     """An answer in progress."""
 
     text: str

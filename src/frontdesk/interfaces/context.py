@@ -8,7 +8,7 @@ from frontdesk.errors import RequestError
 from frontdesk.interfaces.abilities import channel_ability, store_ability
 from frontdesk.interfaces.chat import PushPart
 from frontdesk.models.approval import ApprovalAnswer, PendingApproval
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.channel_storage import StoredValue
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.live_message import LiveFence
@@ -104,7 +104,7 @@ CommandScope = Literal["direct", "group", "admins"]
 """A place where a command is offered: direct chats, groups, or the administrators of a group."""
 
 
-class CommandLocale(Value, frozen=True, kw_only=True):
+class CommandLocale(FrozenStruct, frozen=True, kw_only=True):
     """The name and description of a command in one language. Empty fields keep the default."""
 
     name: str = ""
@@ -139,7 +139,7 @@ class CommandState(Protocol):
         ...
 
 
-class AwaitedReply(Value, frozen=True, kw_only=True):
+class AwaitedReply(FrozenStruct, frozen=True, kw_only=True):
     """The answer to an event whose sender waits for the HTTP response."""
 
     parts: tuple[PushPart, ...] = ()

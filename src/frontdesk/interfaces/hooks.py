@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult
@@ -17,7 +17,7 @@ class RunHook(Protocol):
     ) -> ChannelRequest | Awaitable[ChannelRequest]: ...
 
 
-class ChannelResponseContext(Value, frozen=True, kw_only=True):
+class ChannelResponseContext(FrozenStruct, frozen=True, kw_only=True):
     """The destination for which a response hook is called."""
 
     request: ChannelRequest

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from starlette.routing import BaseRoute
 
 from frontdesk.interfaces.abilities import linker_ability
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 
 HostCallback = Callable[[], Awaitable[None]]
 
 
-class HostContribution(Value, frozen=True, kw_only=True):
+class HostContribution(FrozenStruct, frozen=True, kw_only=True):
     """Routes, callbacks and checks that are added to a host."""
 
     name: str

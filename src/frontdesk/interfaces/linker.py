@@ -12,7 +12,7 @@ from frontdesk.models.link import Grant, LinkChallenge, LinkProof, LinkQuestion,
 
 
 @channel_ability
-class HearsLinks(ABC):
+class ObservesLinks(ABC):
     """A channel that shows data that depends on links."""
 
     @abstractmethod

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.operations import TaskStatus as TaskStatus
 
 
-class RetryPolicy(Value, frozen=True, kw_only=True):
+class RetryPolicy(FrozenStruct, frozen=True, kw_only=True):
     """The number of attempts of a task, and the delays between them."""
 
     attempts: int = 5
@@ -23,7 +23,7 @@ class RetryPolicy(Value, frozen=True, kw_only=True):
             return self.longest_delay
 
 
-class TaskHandle(Value, frozen=True, kw_only=True):
+class TaskHandle(FrozenStruct, frozen=True, kw_only=True):
     """A scheduled task."""
 
     task_id: str

@@ -35,7 +35,7 @@ from frontdesk.interfaces.store_sessions import (
 from frontdesk.models.channel_storage import Leadership, SealedValue, ValuePlace
 from frontdesk.models.conversation import AliasMerge, Conversation, ConversationAlias, ConversationItem
 from frontdesk.models.file import StoredFile
-from frontdesk.models.live_message import LiveAnswer, LiveFence
+from frontdesk.models.live_message import LiveFence, LiveMessageRecord
 from frontdesk.models.operations import LedgerKind, LedgerRow, TaskRecord, TaskStatus
 
 
@@ -203,15 +203,15 @@ class Ledger(Protocol):
 class LiveAnswers(Protocol):
     """Live answers by run, channel and location."""
 
-    async def get(self, run_id: str, channel: str, place: str) -> LiveAnswer | None: ...
+    async def get(self, run_id: str, channel: str, place: str) -> LiveMessageRecord | None: ...
 
-    async def lost(self, *, limit: int = 100) -> Sequence[LiveAnswer]:
+    async def lost(self, *, limit: int = 100) -> Sequence[LiveMessageRecord]:
         """Return lost live answers for operators. A long or unprintable name is replaced with its digest."""
         ...
 
 
 class LiveAnswerWrites(Protocol):
-    def save_live(self, live: LiveAnswer) -> None:
+    def save_live(self, live: LiveMessageRecord) -> None:
         """Store the state of a live answer.
 
         If a later claim of its event or run has written it, or it is closed, the transaction fails with

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from frontdesk.models.approval import PendingApproval
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import IsolationKeys
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.session import CheckpointRef, SessionRecord
@@ -16,7 +16,7 @@ HistoryKeeper = Literal["provider", "own", "host", "agent"]
 agent itself in its session."""
 
 
-class TargetInfo(Value, frozen=True, kw_only=True):
+class TargetInfo(FrozenStruct, frozen=True, kw_only=True):
     """The public information about a target."""
 
     name: str
@@ -54,7 +54,7 @@ class TargetTurn(Protocol):
     """The messages that the run adds to the history, once they are known."""
     record: SessionRecord | None
     """The session at rest, as it was before the turn."""
-    home: SessionRecord | None
+    parent_session: SessionRecord | None
     """The session that the run goes back to at its end, if it works on a branch of it."""
     plan: Any
     """The target's own preparation for the run; nobody else looks at it."""
@@ -154,7 +154,7 @@ class RequiresApprovals(ABC):
         """Make every call of these tools require approval."""
 
 
-class GivenUp(Value, frozen=True, kw_only=True):
+class AbandonedQuestions(FrozenStruct, frozen=True, kw_only=True):
     """A session without its open questions."""
 
     questions: int
@@ -167,7 +167,7 @@ class GivesUpQuestions(ABC):
     """A target that can wait for answers, and can abandon its open questions."""
 
     @abstractmethod
-    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+    async def give_up(self, record: SessionRecord) -> AbandonedQuestions | None:
         """Return the session without its open questions, or `None` if it has none. Approvals stay."""
 
 

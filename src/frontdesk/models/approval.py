@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, cast
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.person_name import PersonName
 
@@ -62,7 +62,7 @@ ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 Outcome = Literal["recorded", "needs_more", "late", "not_yours", "changed"]
 
 
-class ApproverClaim(Noun, frozen=True, kw_only=True):
+class ApproverClaim(StoredRecord, frozen=True, kw_only=True):
     """A verified claim whose holders may decide an approval."""
 
     claim: str
@@ -74,7 +74,7 @@ class ApproverClaim(Noun, frozen=True, kw_only=True):
         return tuple(key for value in self.values if (key := claim_key(self.claim, value)) is not None)
 
 
-class ApproverTerms(Noun, frozen=True, kw_only=True):
+class ApproverTerms(StoredRecord, frozen=True, kw_only=True):
     """The approvers of one approval, as its rule named them when it was requested.
 
     Hosts of earlier versions cannot read an approval with terms, and ignore it.
@@ -122,7 +122,7 @@ ApprovalRule = Literal["requester"] | ApproverTerms
 """The people who decide: the person for whom the run asked, or those of the terms."""
 
 
-class ApprovalAnswer(Noun, frozen=True, kw_only=True):
+class ApprovalAnswer(StoredRecord, frozen=True, kw_only=True):
     """A person's answer to one approval."""
 
     approval_id: str
@@ -130,7 +130,7 @@ class ApprovalAnswer(Noun, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class PendingApproval(Noun, frozen=True, kw_only=True):
+class PendingApproval(StoredRecord, frozen=True, kw_only=True):
     """One tool call that requires approval, bound to its session, its owner, the call and its arguments."""
 
     approval_id: str
@@ -204,7 +204,7 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
         return self.status == "pending" and not self.escalated and at is not None and at <= now
 
 
-class ApprovalVote(Noun, frozen=True, kw_only=True):
+class ApprovalVote(StoredRecord, frozen=True, kw_only=True):
     """One person's vote on one approval."""
 
     owner: str
@@ -228,7 +228,7 @@ class ApprovalVote(Noun, frozen=True, kw_only=True):
     """The claims that the channel has verified with the vote. Claims of a link are read again at the decision."""
 
 
-class ApprovalPlace(Noun, frozen=True, kw_only=True):
+class ApprovalPlace(StoredRecord, frozen=True, kw_only=True):
     """A platform message that shows an approval, to be updated once the approval is decided."""
 
     owner: str
@@ -245,7 +245,7 @@ class ApprovalPlace(Noun, frozen=True, kw_only=True):
     at: float
 
 
-class QuestionView(Value, frozen=True, kw_only=True):
+class QuestionView(FrozenStruct, frozen=True, kw_only=True):
     """An approval as displayed to an approver."""
 
     approval: PendingApproval
@@ -263,7 +263,7 @@ class QuestionView(Value, frozen=True, kw_only=True):
     """The person for whom the run asks, with their account."""
 
 
-class WaitingPage(Value, frozen=True, kw_only=True):
+class WaitingPage(FrozenStruct, frozen=True, kw_only=True):
     """A page of the approvals that wait for one approver."""
 
     questions: tuple[QuestionView, ...] = ()
@@ -271,7 +271,7 @@ class WaitingPage(Value, frozen=True, kw_only=True):
     """The id after which the next page begins; `None` if there is none."""
 
 
-class AuditLine(Value, frozen=True, kw_only=True):
+class AuditLine(FrozenStruct, frozen=True, kw_only=True):
     """One line of the audit log, which is append-only."""
 
     at: float
@@ -289,14 +289,14 @@ class AuditLine(Value, frozen=True, kw_only=True):
     """Its place in the log, given by the store."""
 
 
-class Resumption(Noun, frozen=True, kw_only=True):
+class Resumption(StoredRecord, frozen=True, kw_only=True):
     """The payload of an internal event that resumes a run after a decision."""
 
     approval_id: str
     owner: str
 
 
-class Decision(Value, frozen=True, kw_only=True):
+class Decision(FrozenStruct, frozen=True, kw_only=True):
     """The outcome of an attempt to decide an approval."""
 
     outcome: Outcome

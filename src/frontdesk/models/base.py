@@ -25,7 +25,7 @@ def _twin(kind: Any) -> type:
     return make_dataclass(kind.__name__, kind.__struct_fields__, repr=False, eq=False, kw_only=True)
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A frozen value, compared by its fields.
 
     It cannot contain itself, so the garbage collector need not track it. With thousands of sessions in memory, this
@@ -46,8 +46,8 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         replace = msgspec.Struct.__replace__
 
 
-class Noun(
-    Value,
+class StoredRecord(
+    FrozenStruct,
     frozen=True,
     kw_only=True,
     gc=False,

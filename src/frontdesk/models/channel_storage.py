@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 
 
-class ValuePlace(Value, frozen=True, kw_only=True):
+class ValuePlace(FrozenStruct, frozen=True, kw_only=True):
     """The location of a value: a storage of a channel, and a key."""
 
     channel: str
@@ -13,7 +13,7 @@ class ValuePlace(Value, frozen=True, kw_only=True):
     key: str
 
 
-class SealedValue(Value, frozen=True, kw_only=True):
+class SealedValue(FrozenStruct, frozen=True, kw_only=True):
     """A value in its stored form."""
 
     version: str
@@ -27,7 +27,7 @@ class SealedValue(Value, frozen=True, kw_only=True):
         return f"SealedValue(version={self.version!r}, key_id={self.key_id!r})"
 
 
-class StoredValue(Value, frozen=True, kw_only=True):
+class StoredValue(FrozenStruct, frozen=True, kw_only=True):
     """A value in the form that its channel uses."""
 
     value: Any
@@ -38,7 +38,7 @@ class StoredValue(Value, frozen=True, kw_only=True):
         return f"StoredValue(version={self.version!r})"
 
 
-class Leadership(Value, frozen=True, kw_only=True):
+class Leadership(FrozenStruct, frozen=True, kw_only=True):
     """A held leadership. The next holder has a higher fence."""
 
     channel: str
@@ -48,7 +48,7 @@ class Leadership(Value, frozen=True, kw_only=True):
     fence: int
 
 
-class SealedToken(Noun, frozen=True, kw_only=True):
+class SealedToken(StoredRecord, frozen=True, kw_only=True):
     """An encrypted interaction token or reply URL. Only its channel decrypts it, until it expires."""
 
     event_id: str

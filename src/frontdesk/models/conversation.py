@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 
 
-class Conversation(Noun, frozen=True, kw_only=True):
+class Conversation(StoredRecord, frozen=True, kw_only=True):
     """A conversation created by a caller."""
 
     conversation_id: str
@@ -17,7 +17,7 @@ class Conversation(Noun, frozen=True, kw_only=True):
     """The session in which its turns run."""
 
 
-class ConversationItem(Noun, frozen=True, kw_only=True):
+class ConversationItem(StoredRecord, frozen=True, kw_only=True):
     """One item of a conversation, in the channel's own format."""
 
     item_id: str
@@ -28,7 +28,7 @@ class ConversationItem(Noun, frozen=True, kw_only=True):
     """The order within the conversation, given by the store."""
 
 
-class ConversationAlias(Value, frozen=True, kw_only=True):
+class ConversationAlias(FrozenStruct, frozen=True, kw_only=True):
     name: str
     first_name: str
     """The name by which the host knows the conversation: its sessions, events and deliveries."""
@@ -38,7 +38,7 @@ class ConversationAlias(Value, frozen=True, kw_only=True):
     """The name that followed this one; none, if it is the current one."""
 
 
-class AliasMerge(Value, frozen=True, kw_only=True):
+class AliasMerge(FrozenStruct, frozen=True, kw_only=True):
     """The change that an alias makes: all names of two conversations become names of one."""
 
     old: str
@@ -68,7 +68,7 @@ def merge_aliases(
     return AliasMerge(old=old, new=new, first_name=first, current_name=current, merged_first_name=merged)
 
 
-class HistoryPage(Value, frozen=True, kw_only=True):
+class HistoryPage(FrozenStruct, frozen=True, kw_only=True):
     """Consecutive messages of a session, in their stored form."""
 
     messages: Sequence[Any] = ()
@@ -89,7 +89,7 @@ def page_of(messages: Sequence[Any], before: int | None, limit: int) -> HistoryP
     return HistoryPage(messages=messages[start:end], before=start or None)
 
 
-class TranscriptMessage(Value, frozen=True, kw_only=True):
+class TranscriptMessage(FrozenStruct, frozen=True, kw_only=True):
     """A message of a session, with the host's metadata."""
 
     message: Any
@@ -102,7 +102,7 @@ class TranscriptMessage(Value, frozen=True, kw_only=True):
     """The channels on which it was said, or to which it was sent."""
 
 
-class TranscriptPage(Value, frozen=True, kw_only=True):
+class TranscriptPage(FrozenStruct, frozen=True, kw_only=True):
     """An ordered part of a transcript."""
 
     messages: tuple[TranscriptMessage, ...] = ()

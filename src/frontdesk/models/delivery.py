@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.models.approval import ApprovalPlace
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.channel_storage import SealedToken
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.reply import Address
@@ -21,7 +21,7 @@ DeliveryAction = Literal["send", "settle", "retract"]
 that it brings, if it brings one. `retract` removes one."""
 
 
-class InboxItem(Noun, frozen=True, kw_only=True):
+class InboxItem(StoredRecord, frozen=True, kw_only=True):
     """A platform event, stored before it is acknowledged. Unique by channel and event id."""
 
     channel: str
@@ -87,7 +87,7 @@ class InboxItem(Noun, frozen=True, kw_only=True):
         return (self, *self.bundle)
 
     @property
-    def as_sent(self) -> tuple["InboxItem", ...]:
+    def ordered_members(self) -> tuple["InboxItem", ...]:
         """Return its members in arrival order, but with each album together, in album order."""
         begins: dict[str, int] = {}
         places: list[tuple[int, int]] = []
@@ -101,9 +101,9 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     def heard(self) -> tuple["InboxItem", ...]:
         """Return its members that are answered, in sent order: those addressed to the host, and their albums."""
         if all(member.addressed for member in self.members):
-            return self.as_sent
+            return self.ordered_members
         albums = {member.album_id for member in self.members if member.addressed and member.album_id is not None}
-        return tuple(member for member in self.as_sent if member.addressed or member.album_id in albums)
+        return tuple(member for member in self.ordered_members if member.addressed or member.album_id in albums)
 
     @property
     def protocol_request(self) -> Any:
@@ -131,7 +131,7 @@ class WaitingEvent(NamedTuple):
     number: int
 
 
-class Cancelled(Value, frozen=True, kw_only=True):
+class Cancelled(FrozenStruct, frozen=True, kw_only=True):
     """The number of cancelled turns of a conversation."""
 
     running: int = 0
@@ -146,7 +146,7 @@ ANEW = "tried again"
 """The code of the entry with which a part starts again, because an operator asked for it."""
 
 
-class Attempt(Noun, frozen=True, kw_only=True):
+class Attempt(StoredRecord, frozen=True, kw_only=True):
     """An attempt to send a part, or another event in its history, with the outcome."""
 
     at: float
@@ -155,7 +155,7 @@ class Attempt(Noun, frozen=True, kw_only=True):
     """The seconds that the part had waited by then, at least, as measured by the processes that tried it."""
 
 
-class Delivery(Noun, frozen=True, kw_only=True):
+class Delivery(StoredRecord, frozen=True, kw_only=True):
     """One part of an answer for one destination."""
 
     delivery_id: str
@@ -258,7 +258,7 @@ class Delivery(Noun, frozen=True, kw_only=True):
         return (self.channel, self.place)
 
 
-class EditDelivery(Noun, frozen=True, kw_only=True):
+class EditDelivery(StoredRecord, frozen=True, kw_only=True):
     """Stored form of a delivery that edits a message. Hosts of earlier versions cannot read it and ignore it.
 
     Otherwise they would send it as a new message.
@@ -273,7 +273,7 @@ Destination = tuple[str, str]
 """A channel, and a place on it."""
 
 
-class Skipped(Noun, frozen=True, kw_only=True):
+class Skipped(StoredRecord, frozen=True, kw_only=True):
     """A skipped destination, and the reason."""
 
     address: Address
@@ -282,7 +282,7 @@ class Skipped(Noun, frozen=True, kw_only=True):
     """The reason for programs, one of the codes of `delivery.routing`; earlier versions wrote none."""
 
 
-class Route(Noun, frozen=True, kw_only=True):
+class Route(StoredRecord, frozen=True, kw_only=True):
     originating: bool
     destinations: tuple[Address, ...] = ()
     skipped: tuple[Skipped, ...] = ()

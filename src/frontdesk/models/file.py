@@ -4,13 +4,13 @@ import hashlib
 from typing import Self
 
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 
 SCHEME = "frontdesk-file:"
 """The beginning of a reference to a file in a stored record."""
 
 
-class StoredFile(Value, frozen=True, kw_only=True):
+class StoredFile(FrozenStruct, frozen=True, kw_only=True):
     """The metadata of a stored file, without its bytes."""
 
     file_id: str
@@ -19,7 +19,7 @@ class StoredFile(Value, frozen=True, kw_only=True):
     size: int
 
 
-class FileLimits(Value, frozen=True, kw_only=True):
+class FileLimits(FrozenStruct, frozen=True, kw_only=True):
     """The limits of files, in bytes."""
 
     max_file_bytes: int = 20 * 1024 * 1024

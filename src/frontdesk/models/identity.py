@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 
 ISOLATION_HEADER_USER = "x-agent-user-isolation-key"
 ISOLATION_HEADER_CHAT = "x-agent-chat-isolation-key"
 
 
-class IsolationKeys(Noun, frozen=True, kw_only=True):
+class IsolationKeys(StoredRecord, frozen=True, kw_only=True):
     """The keys that isolate the data of one person, and of one chat, from others."""
 
     user_key: str | None = None
@@ -21,7 +21,7 @@ class IsolationKeys(Noun, frozen=True, kw_only=True):
 ANONYMOUS = "anonymous"
 
 
-class ChannelIdentity(Noun, frozen=True):
+class ChannelIdentity(StoredRecord, frozen=True):
     """A user of one channel, never a chat or a group."""
 
     channel: str
@@ -51,7 +51,7 @@ def identity_findings(given: object) -> list[str]:
     return wrong
 
 
-class Caller(Noun, frozen=True, kw_only=True):
+class Caller(StoredRecord, frozen=True, kw_only=True):
     """The result of a channel's `verify`: the caller's identity and the proved claims."""
 
     identity: ChannelIdentity
@@ -64,7 +64,7 @@ class Caller(Noun, frozen=True, kw_only=True):
     """The isolation keys from a trusted platform."""
 
 
-class IdentityRecord(Noun, frozen=True, kw_only=True):
+class IdentityRecord(StoredRecord, frozen=True, kw_only=True):
     """The isolation key that was issued to an identity."""
 
     identity: ChannelIdentity
@@ -78,7 +78,7 @@ class IdentityRecord(Noun, frozen=True, kw_only=True):
     """The number of changes to the links of the identity, and of those that share its key."""
 
 
-class PushGroup(Noun, frozen=True, kw_only=True):
+class PushGroup(StoredRecord, frozen=True, kw_only=True):
     """A group through which a person is reached, because its members share one conversation."""
 
     conversation_id: str
@@ -86,7 +86,7 @@ class PushGroup(Noun, frozen=True, kw_only=True):
     """The channel's reference to the group; as `Reach.reference`."""
 
 
-class Reach(Value, frozen=True, kw_only=True):
+class Reach(FrozenStruct, frozen=True, kw_only=True):
     """The data by which a person is reached on a channel, as the channel supplied it."""
 
     reference: Mapping[str, Any] = {}
@@ -95,7 +95,7 @@ class Reach(Value, frozen=True, kw_only=True):
     """The group of their last admitted message, where groups share a conversation."""
 
 
-class LastSeen(Noun, frozen=True, kw_only=True):
+class LastSeen(StoredRecord, frozen=True, kw_only=True):
     """The location and time of a person's last message."""
 
     isolation_key: str

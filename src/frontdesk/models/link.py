@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.identity import ChannelIdentity
 
 
-class LinkChallenge(Noun, frozen=True, kw_only=True):
+class LinkChallenge(StoredRecord, frozen=True, kw_only=True):
     """The steps by which a person proves that two identities are theirs."""
 
     challenge_id: str
@@ -26,7 +26,7 @@ class LinkChallenge(Noun, frozen=True, kw_only=True):
         return f"LinkChallenge(identity={self.identity!r}, expires_at={self.expires_at!r})"
 
 
-class LinkProof(Noun, frozen=True, kw_only=True):
+class LinkProof(StoredRecord, frozen=True, kw_only=True):
     """A proof that a linker has accepted. The host makes a link of it."""
 
     grant_id: str | None = None
@@ -40,7 +40,7 @@ class LinkProof(Noun, frozen=True, kw_only=True):
     claims: Mapping[str, Any] = {}
 
 
-class LinkRecord(Noun, frozen=True, kw_only=True):
+class LinkRecord(StoredRecord, frozen=True, kw_only=True):
     """An identity proved to belong to a person. It has that person's isolation key from then on."""
 
     link_id: str
@@ -56,7 +56,7 @@ class LinkRecord(Noun, frozen=True, kw_only=True):
     """The link of the identity to which this one was linked; this one ends with it."""
 
 
-class Whoami(Noun, frozen=True, kw_only=True):
+class Whoami(StoredRecord, frozen=True, kw_only=True):
     """A person's account, as visible to that person."""
 
     identity: ChannelIdentity
@@ -65,7 +65,7 @@ class Whoami(Noun, frozen=True, kw_only=True):
     """The other identities that were linked with this one."""
 
 
-class LinkQuestion(Value, frozen=True, kw_only=True):
+class LinkQuestion(FrozenStruct, frozen=True, kw_only=True):
     """A question about a link that is unanswered, or waits for the other side."""
 
     challenge_id: str
@@ -76,7 +76,7 @@ class LinkQuestion(Value, frozen=True, kw_only=True):
     expires_at: float
 
 
-class LinkStatus(Value, frozen=True, kw_only=True):
+class LinkStatus(FrozenStruct, frozen=True, kw_only=True):
     """A person's account, with everything that a page shows about it."""
 
     account: Whoami
@@ -87,7 +87,7 @@ class LinkStatus(Value, frozen=True, kw_only=True):
     question: LinkQuestion | None = None
 
 
-class Grant(Noun, frozen=True, kw_only=True):
+class Grant(StoredRecord, frozen=True, kw_only=True):
     """A pending proof, with the data that its completion must match. It is used once, and expires."""
 
     grant_id: str

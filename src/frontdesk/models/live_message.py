@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 
 LiveState = Literal["opening", "open", "lost", "closed"]
 """The progress of a live answer.
@@ -13,7 +13,7 @@ LiveState = Literal["opening", "open", "lost", "closed"]
 """
 
 
-class LiveFence(Value, frozen=True, kw_only=True):
+class LiveFence(FrozenStruct, frozen=True, kw_only=True):
     """The claim under which a process shows an answer. Writes are refused once another process has it."""
 
     run_id: str
@@ -22,7 +22,7 @@ class LiveFence(Value, frozen=True, kw_only=True):
     fence: int
 
 
-class LiveAnswer(Value, frozen=True, kw_only=True):
+class LiveMessageRecord(FrozenStruct, frozen=True, kw_only=True):
     """The platform messages that show the answer of a run while it is written."""
 
     run_id: str

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.settings import count_finding, seconds_finding
 
 TaskStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
 
-class TaskRecord(Noun, frozen=True, kw_only=True):
+class TaskRecord(StoredRecord, frozen=True, kw_only=True):
     """A task with its status and the process that executes it."""
 
     task_id: str
@@ -59,7 +59,7 @@ COMMON: Mapping[LedgerKind, str] = {"runs": "completed", "inbox": "done"}
 """The status that most rows of a kind have, and that no index is worth."""
 
 
-class LedgerRow(Value, frozen=True, kw_only=True):
+class LedgerRow(FrozenStruct, frozen=True, kw_only=True):
     """A row in its stored form."""
 
     place: tuple[Any, ...]
@@ -78,7 +78,7 @@ _NOTES_PER_LIFETIME = 4
 """The least number of times that a person's presence is recorded within the lifetime of an identity."""
 
 
-class Expiry(Value, frozen=True, kw_only=True):
+class Expiry(FrozenStruct, frozen=True, kw_only=True):
     """Seconds after which a record of each kind may be dropped. `None` keeps it forever."""
 
     continuations: float | None = _DAY

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 
 OPERATOR_CHANNEL = "operator"
 """The channel of the identity with which an operator decides."""
 
 
-class PersonName(Noun, frozen=True, kw_only=True):
+class PersonName(StoredRecord, frozen=True, kw_only=True):
     """The display name of a person or a role. No decision may depend on it."""
 
     name: str = ""

@@ -6,21 +6,21 @@ from typing import Any, ClassVar, Literal, Self
 
 from msgspec import structs
 
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.identity import ChannelIdentity, identity_findings
 
 ReplyPlace = Literal["here", "direct", "only_me"]
 """The place of a reply: the conversation of its event, the sender's direct chat, or the sender's eyes alone."""
 
 
-class ReplyButton(Noun, frozen=True):
+class ReplyButton(StoredRecord, frozen=True):
     """A button under a reply. The platform sends `data` back when it is pressed."""
 
     text: str
     data: str
 
 
-class Reply(Noun, frozen=True):
+class Reply(StoredRecord, frozen=True):
     """A reply to an event, stored in the transaction that finishes the event, then sent like any answer."""
 
     text: str = ""
@@ -69,7 +69,7 @@ class ResponseTargetKind(StrEnum):
     NONE = "none"
 
 
-class Address(Noun, frozen=True, kw_only=True):
+class Address(StoredRecord, frozen=True, kw_only=True):
     """One destination: a user on a channel."""
 
     channel: str
@@ -95,7 +95,7 @@ class Address(Noun, frozen=True, kw_only=True):
         return self.replace(attributes={}) if self.attributes else self
 
 
-class ResponseTarget(Noun, frozen=True, kw_only=True):
+class ResponseTarget(StoredRecord, frozen=True, kw_only=True):
     """The destination of an answer. Hashable. Use one of the values below or a factory method."""
 
     originating: ClassVar["ResponseTarget"]

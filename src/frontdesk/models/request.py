@@ -7,7 +7,7 @@ import msgspec
 from msgspec import structs
 
 from frontdesk.models.approval import ApprovalAnswer
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.identity import Caller, ChannelIdentity, IsolationKeys
 from frontdesk.models.reply import ResponseTarget
 
@@ -28,7 +28,7 @@ class _SessionNames(msgspec.StructMeta):
         return super().__call__(*args, **fields)
 
 
-class ChannelSession(Noun, frozen=True, kw_only=True, metaclass=_SessionNames):
+class ChannelSession(StoredRecord, frozen=True, kw_only=True, metaclass=_SessionNames):
     """The session of a request, named by the caller's own key or by its conversation."""
 
     key: str | None = None
@@ -47,7 +47,7 @@ class ChannelSession(Noun, frozen=True, kw_only=True, metaclass=_SessionNames):
         return self.conversation_id
 
 
-class ClientTool(Noun, frozen=True, kw_only=True):
+class ClientTool(StoredRecord, frozen=True, kw_only=True):
     """A function that the client offers and executes itself."""
 
     name: str
@@ -56,7 +56,7 @@ class ClientTool(Noun, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
-class ClientOutput(Noun, frozen=True, kw_only=True):
+class ClientOutput(StoredRecord, frozen=True, kw_only=True):
     """The output of a client function."""
 
     call_id: str
@@ -65,7 +65,7 @@ class ClientOutput(Noun, frozen=True, kw_only=True):
     """The number of messages of the input that come before it."""
 
 
-class ChannelRequest(Noun, frozen=True, kw_only=True):
+class ChannelRequest(StoredRecord, frozen=True, kw_only=True):
     """A request as received. It has no effect until the gate has admitted it."""
 
     channel: str
@@ -127,7 +127,7 @@ _BEHIND_THE_GATE = frozenset(
 """Fields of an admitted request that steps behind the gate may change."""
 
 
-class AdmittedRequest(Noun, frozen=True, kw_only=True):
+class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
     """A request that may run, created by `access/gate.py` only. Sessions, targets and delivery require it."""
 
     request: ChannelRequest

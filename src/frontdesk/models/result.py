@@ -5,13 +5,13 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from frontdesk.models.approval import PendingApproval
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.run import RunRecord
 
 T = TypeVar("T")
 
 
-class HostedRunResult(Noun, Generic[T], frozen=True, kw_only=True):
+class HostedRunResult(StoredRecord, Generic[T], frozen=True, kw_only=True):
     """The target's unchanged output (`AgentResponse` or `WorkflowRunResult`), with the record of its run."""
 
     result: T

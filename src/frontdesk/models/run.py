@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from frontdesk.models.base import Noun
+from frontdesk.models.base import StoredRecord
 from frontdesk.models.request import AdmittedRequest, OnInterrupt
 from frontdesk.models.session import CheckpointRef, ClientCall
 
@@ -13,7 +13,7 @@ INTERRUPTED = "interrupted"
 """The code of a run that ended because its process did."""
 
 
-class RunFailure(Noun, frozen=True, kw_only=True):
+class RunFailure(StoredRecord, frozen=True, kw_only=True):
     """The reason why a run did not complete, with a displayable message."""
 
     code: str
@@ -24,7 +24,7 @@ DECISIONS = "decisions"
 """The name in `RunRecord.details` under which a run says what became of its caller's votes."""
 
 
-class RunRecord(Noun, frozen=True, kw_only=True):
+class RunRecord(StoredRecord, frozen=True, kw_only=True):
     """A run in its stored form."""
 
     run_id: str
@@ -65,7 +65,7 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """The run of the host's own that went on after somebody decided a question of this one; set when it is read."""
 
 
-class RunEvent(Noun, frozen=True, kw_only=True):
+class RunEvent(StoredRecord, frozen=True, kw_only=True):
     """One update of a background stream, in its stored form. Numbered from 1 without gaps."""
 
     owner: str
@@ -74,7 +74,7 @@ class RunEvent(Noun, frozen=True, kw_only=True):
     data: bytes
 
 
-class ContinuationToken(Noun, frozen=True):
+class ContinuationToken(StoredRecord, frozen=True):
     """The token for fetching a run. Its run id is unguessable and is looked up together with its owner."""
 
     run_id: str
@@ -98,7 +98,7 @@ def id_of_token(token: ContinuationToken | str) -> str:
     raise TypeError(f"a token must be a ContinuationToken or its text, got {type(given).__name__}")
 
 
-class BackgroundRun(Noun, frozen=True, kw_only=True):
+class BackgroundRun(StoredRecord, frozen=True, kw_only=True):
     """A queued or running background run, with all data that a process needs to execute it."""
 
     admitted: AdmittedRequest

@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from frontdesk.models.base import Noun, Value
+from frontdesk.models.base import FrozenStruct, StoredRecord
 
 LONGEST_TITLE = 100
 """The most characters that the title of a session may have."""
 
 
-class SessionName(Noun, frozen=True, kw_only=True):
+class SessionName(StoredRecord, frozen=True, kw_only=True):
     """The typed name of a session. No name from a request can equal one that the host created."""
 
     owner: str
@@ -22,28 +22,28 @@ class SessionName(Noun, frozen=True, kw_only=True):
     conversation_id: str = ""
 
 
-class ForkPoint(Noun, frozen=True, kw_only=True):
+class ForkPoint(StoredRecord, frozen=True, kw_only=True):
     """The point at which a branch left its parent. They share the parent's first `messages` messages."""
 
     session_id: str
     messages: int
 
 
-class ClientCall(Noun, frozen=True, kw_only=True):
+class ClientCall(StoredRecord, frozen=True, kw_only=True):
     """A pending call of a client function."""
 
     call_id: str
     name: str
 
 
-class CheckpointRef(Noun, frozen=True, kw_only=True):
+class CheckpointRef(StoredRecord, frozen=True, kw_only=True):
     """A workflow checkpoint and the session that saved it. A branch starts from one of its parent's."""
 
     session_id: str
     checkpoint_id: str
 
 
-class SessionRecord(Noun, frozen=True, kw_only=True):
+class SessionRecord(StoredRecord, frozen=True, kw_only=True):
     """A session in its stored form."""
 
     session_id: str
@@ -72,7 +72,7 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
         return self.ignored if messages > self.ignored else 0
 
 
-class SessionSummary(Value, frozen=True, kw_only=True):
+class SessionSummary(FrozenStruct, frozen=True, kw_only=True):
     """A session in a list, as visible to its owner."""
 
     session_id: str
@@ -87,7 +87,7 @@ class SessionSummary(Value, frozen=True, kw_only=True):
     """The beginning of its first message; only of a session without a title."""
 
 
-class Lease(Noun, frozen=True, kw_only=True):
+class Lease(StoredRecord, frozen=True, kw_only=True):
     """The right to write one session, until a newer lease is granted."""
 
     session_id: str

@@ -8,7 +8,7 @@ import msgspec
 from agent_framework import AgentResponse, Content, Message, WorkflowRunResult, add_usage_details
 
 from frontdesk.framework.outputs import messages_of
-from frontdesk.framework.types import is_response, need_schema, whole_outputs
+from frontdesk.framework.types import is_response, require_schema, whole_outputs
 from frontdesk.http.bodies import refuse_body
 from frontdesk.models.request import ChannelRequest, ClientTool
 
@@ -57,7 +57,7 @@ def json_schema_format(
     name: str, schema: Mapping[str, Any], strict: bool | None, description: str | None, where: str
 ) -> dict[str, Any]:
     """Return the framework's form of a JSON schema response format."""
-    need_schema(schema, where)
+    require_schema(schema, where)
     form: dict[str, Any] = {"name": name, "schema": schema, "strict": bool(strict)}
     if description is not None:
         form["description"] = description

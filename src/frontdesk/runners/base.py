@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 from frontdesk.clock import Clock, Moment, SystemClock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.errors import FrontdeskError, StoreUnavailableError, TaskError
 from frontdesk.ids import RandomIds
 from frontdesk.interfaces.runner import ONE_GROUP, RetryPolicy, Task, TaskGroups, TaskHandle, TaskStatus, Waiting
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import tasks as log
-from frontdesk.models.base import Value
+from frontdesk.models.base import FrozenStruct
 from frontdesk.models.operations import TaskRecord
 from frontdesk.runners.wakes import Failed, Wake, Wakes
 from frontdesk.serialization.codec import encode
@@ -27,7 +27,7 @@ _MOST_WAITING = 10_000
 _DIED = "the process ended each time that it worked on it"
 
 
-class Registered(Value, frozen=True, kw_only=True):
+class Registered(FrozenStruct, frozen=True, kw_only=True):
     task: Task
     retry: RetryPolicy
     waiting: Waiting | None
@@ -250,7 +250,7 @@ class TaskRunner(ABC):
     async def drain(self, grace: float) -> None:
         self._started = False
         self.halt()
-        await stopped(self._sweeping)
+        await cancel_and_wait(self._sweeping)
         self._stored.stopping = True
         await self.end(grace)
         await self._renewal.stop()

@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError(f"ProcrastinateTaskRunner needs Procrastinate: {install_hint('postgres')}") from error
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import ChannelConfigurationError, CodecError, StoreUnavailableError
 from frontdesk.identifiers import digest
 from frontdesk.interfaces.runner import TaskStatus
@@ -167,8 +167,8 @@ class ProcrastinateTaskRunner(TaskRunner):
         self._working = []
         left = await self.wakes.drain(grace)
         await asyncio.wait([working], timeout=_PAUSE)
-        await stopped(working, within=_PAUSE)
-        await stopped(sending)
+        await cancel_and_wait(working, within=_PAUSE)
+        await cancel_and_wait(sending)
         for wake in [*self._unsent.values(), *left]:
             # So that other processes need not wait for their next sweep.
             if not await self._defer(wake):

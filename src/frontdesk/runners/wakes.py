@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import call_later_clean, spawn_clean, stopped
+from frontdesk.concurrency.tasks import call_later_clean, cancel_and_wait, spawn_clean
 from frontdesk.interfaces.runner import ONE_GROUP, TaskGroups
 from frontdesk.loggers import tasks as log
 
@@ -288,7 +288,7 @@ class Wakes:
             self._forget(entry)
             return
         entry.again = None
-        await stopped(entry.task, within=_CANCEL_TIMEOUT)
+        await cancel_and_wait(entry.task, within=_CANCEL_TIMEOUT)
 
     async def drain(self, grace: float) -> list[Wake]:
         """Stop making calls, wait `grace` seconds for the running ones, then cancel them.
@@ -302,7 +302,7 @@ class Wakes:
         if tasks and grace > 0:
             await asyncio.wait(tasks, timeout=grace)
         left += [entry.wake for entry in self._entries.values() if entry.task is not None]
-        if not await stopped(*tasks, within=_CANCEL_TIMEOUT):
+        if not await cancel_and_wait(*tasks, within=_CANCEL_TIMEOUT):
             log.warning("some tasks did not end when they were cancelled")
         for entry in list(self._entries.values()):
             self._forget(entry)

@@ -9,7 +9,7 @@ from agent_framework import MiddlewareFailure
 from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import ApprovalAnswers, answered
 from frontdesk.approvals.extraction import questions, taken
-from frontdesk.approvals.requester import Asking
+from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.concurrency.current import cancelled_run
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
@@ -69,7 +69,7 @@ class RunFinisher:
         planner: Planner,
         outbox: OutboxSender,
         routes: Routes,
-        asking: Asking,
+        asking: ApprovalRequester,
     ) -> None:
         self._target, self._gate, self._starter, self._branches = target, gate, starter, branches
         self._recorder, self._answers, self._planner, self._outbox = recorder, answers, planner, outbox
@@ -85,7 +85,7 @@ class RunFinisher:
         if turn.answering is not None and turn.answering.failure is not None:
             # The target has gone on without the tool that could not begin.
             return await self.fail(run, turn.answering.failure)
-        if turn.home is not None:
+        if turn.parent_session is not None:
             try:
                 await self._branches.rejoin(turn)
             except asyncio.CancelledError as error:
@@ -111,8 +111,8 @@ class RunFinisher:
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             return await self._fail_unwritten(run, error)
-        if turn.deliveries or turn.asked:
-            await self._outbox.wake([*turn.deliveries, *turn.asked])
+        if turn.deliveries or turn.approval_deliveries:
+            await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries])
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
@@ -132,10 +132,12 @@ class RunFinisher:
         if admitted.is_delivered():
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
-            rows = await self._planner.rows(admitted, result, ended, route, turn.messages, turn.shown, shared)
+            rows = await self._planner.rows(
+                admitted, result, ended, route, turn.messages, turn.displayed_result, shared
+            )
             turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
-            turn.asked = await self._asking.rows(new)
+            turn.approval_deliveries = await self._asking.rows(new)
             return await self._record_questions(run, result, route, new), result
         return await self._recorder.completed(turn, run.record, result, route), result
 

@@ -31,7 +31,7 @@ from frontdesk.models.approval import (
     PendingApproval,
     Resumption,
 )
-from frontdesk.models.base import UNKNOWN, Noun
+from frontdesk.models.base import UNKNOWN, StoredRecord
 from frontdesk.models.channel_storage import SealedToken
 from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.delivery import Attempt, Delivery, EditDelivery, InboxItem, Route, Skipped
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-STORED_AS: Mapping[str, type[Noun]] = {
+STORED_AS: Mapping[str, type[StoredRecord]] = {
     "Address": Address,
     "AdmittedRequest": AdmittedRequest,
     "ApprovalAnswer": ApprovalAnswer,
@@ -109,7 +109,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
 A tag that was released stays: a type that is renamed in Python gets the old one as its `tag=`, and a field the old name
 as `msgspec.field(name=...)`.
 """
-NOUNS: tuple[type[Noun], ...] = tuple(STORED_AS.values())
+NOUNS: tuple[type[StoredRecord], ...] = tuple(STORED_AS.values())
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound="BaseModel")
@@ -268,7 +268,7 @@ def _model_form(kind: "type[BaseModel]") -> Form:
     return to_fields, from_fields
 
 
-def _add_noun(tag: str, kind: type[Noun]) -> None:
+def _add_noun(tag: str, kind: type[StoredRecord]) -> None:
     if kind.__struct_config__.tag != tag:
         raise CodecError(f"{kind.__qualname__} is stored as {tag!r}; give it tag={tag!r}")
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
@@ -284,13 +284,13 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
 
-    def check(fields: Any, *, from_attributes: bool = False) -> Noun:
+    def check(fields: Any, *, from_attributes: bool = False) -> StoredRecord:
         try:
             return msgspec.convert(fields, kind, builtin_types=builtin_types, from_attributes=from_attributes)
         except msgspec.ValidationError as error:
             raise CodecError(f"a {tag} is malformed: {error}") from error
 
-    def write_noun(noun: Noun, depth: int) -> Noun | Tree:
+    def write_noun(noun: StoredRecord, depth: int) -> StoredRecord | Tree:
         if noun.unknown_fields is not None:
             return _with_unknown(
                 write_noun(msgspec.structs.replace(noun, unknown_fields=None), depth), noun.unknown_fields
@@ -309,7 +309,7 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
         changes = fields.forms(values, depth)
         return msgspec.structs.replace(noun, **changes) if changes else noun
 
-    def read_noun(tree: Tree, depth: int) -> Noun:
+    def read_noun(tree: Tree, depth: int) -> StoredRecord:
         if encode_names.issuperset(tree):
             return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
         fields = {name: read(item, depth) for name, item in tree.items() if name in encode_names and name != TAG}
@@ -319,7 +319,7 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
     add(kind, tag, write_noun, read_noun)
 
 
-def _with_unknown(form: "Noun | Tree", unknown: str) -> Tree:
+def _with_unknown(form: "StoredRecord | Tree", unknown: str) -> Tree:
     """Return a record's form with the fields that a newer version added."""
     return {**_decoder.decode(unknown), **msgspec.to_builtins(form)}
 
@@ -354,7 +354,7 @@ class _Fields:
         return changes
 
 
-def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
+def _twin(kind: type[StoredRecord]) -> type[msgspec.Struct]:
     """Create another type with the same fields, because msgspec does not validate instances of the right type."""
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
     fields = [(info.name, _COUNTS.get(info.type, info.type), None) for info in infos]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
-from frontdesk.concurrency.tasks import present_task
+from frontdesk.concurrency.tasks import current_task
 from frontdesk.errors import RunExistsError
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.run import RunRecord
@@ -64,7 +64,7 @@ class ActiveRuns:
         key = (record.owner, record.run_id)
         if key in self._runs or key in self._reserved:
             raise RunExistsError
-        run = self._runs[key] = ActiveRun(turn, record, present_task())
+        run = self._runs[key] = ActiveRun(turn, record, current_task())
         return run
 
     def end(self, run: ActiveRun) -> None:

@@ -73,12 +73,12 @@ class Branches:
         )
         turn = Turn(self._store, admitted, record, None, memory=self._turns.memory)
         # It holds no lock and no lease to release.
-        turn.home, turn.closed = home, True
+        turn.parent_session, turn.closed = home, True
         if turn.unrestored:
             turn.session = await off_loop(restore, record)
         return turn
 
     async def rejoin(self, turn: Turn) -> None:
         """Take the current state of the session that a branch has left. Wait for it without a limit."""
-        if turn.home is not None and turn.lease is None:
-            await self._turns.rejoin(turn, turn.home)
+        if turn.parent_session is not None and turn.lease is None:
+            await self._turns.rejoin(turn, turn.parent_session)

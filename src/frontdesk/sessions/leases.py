@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
@@ -73,7 +73,7 @@ class LeaseRenewal(Generic[H]):
 
     async def stop(self) -> None:
         """Stop renewing. Leases that are still held expire."""
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
 
 class LeaseKeeper:

@@ -114,7 +114,7 @@ class Recorder:
         else:
             messages = in_given_order(resumed, as_messages(request.input) or (), request.client_outputs)
             turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in messages]
-        session = turn.home or turn.record
+        session = turn.parent_session or turn.record
         return RunRecord(
             run_id=admitted.run_id,
             owner=admitted.owner,
@@ -165,7 +165,7 @@ class Recorder:
             changes = {
                 "status": "completed",
                 "result": result,
-                "client_calls": _still_waiting(turn) + calls if turn.home is not None else calls,
+                "client_calls": _still_waiting(turn) + calls if turn.parent_session is not None else calls,
                 "checkpoint": turn.checkpoint,
             }
             return await self._write(turn, run, kept, questions, changes)
@@ -236,7 +236,7 @@ class Recorder:
             if session is not None and session.openai_conversation_id is not None and self._items is not None:
                 items = await self._items.of(turn.admitted, run.replace(**changes), session.openai_conversation_id)
             if session is not None and turn.lease is not None:
-                blank = turn.home is None and turn.is_blank()
+                blank = turn.parent_session is None and turn.is_blank()
                 changes["state"] = NOTHING if blank else await self._state_after(turn, session, changes["status"])
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
@@ -251,11 +251,11 @@ class Recorder:
             raise
         finally:
             release(changes.get("state"), run.details)
-            turn.wrote()
+            turn.mark_written()
         return turn.recorded
 
     async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
-        if turn.home is not None:
+        if turn.parent_session is not None:
             return await rewritten(record.state)
         if turn.session is None:
             return NOTHING
@@ -281,7 +281,7 @@ class Recorder:
             return self._taken(turn, run)
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
-        turn.deliveries = turn.asked = ()
+        turn.deliveries = turn.approval_deliveries = ()
         log.warning("run %s was taken over by another process, and its result here was dropped", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
@@ -316,7 +316,7 @@ class Recorder:
             transaction.add_approval(question)
             if question.terms is not None:
                 transaction.add_audit(_asked_line(question, now))
-        for delivery in turn.asked if questions else ():
+        for delivery in turn.approval_deliveries if questions else ():
             transaction.add_delivery(delivery)
         uses_up = None if turn.answering is None else _uses_up(turn, changes)
         if uses_up is not None:
@@ -355,7 +355,7 @@ def _messages_to_keep(turn: Turn) -> Sequence[Message]:
 
 def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
     """Return the client calls that a session still waits for, because a run left it for a branch."""
-    return () if turn.home is None or turn.record is None else turn.record.client_calls
+    return () if turn.parent_session is None or turn.record is None else turn.record.client_calls
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:

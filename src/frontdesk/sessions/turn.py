@@ -92,7 +92,7 @@ class Turn:
     """The end of its run, once it is written: there is only one."""
     may_be_recorded: bool = False
     """Whether an end was written of which nobody knows whether it went through."""
-    home: SessionRecord | None = None
+    parent_session: SessionRecord | None = None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
     new: bool = False
     """Whether its session begins with it, and is not stored or announced yet."""
@@ -108,11 +108,11 @@ class Turn:
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
     """The deliveries of the result to other places, written together with it."""
-    asked: Sequence[Delivery] = ()
+    approval_deliveries: Sequence[Delivery] = ()
     """The deliveries that ask other people about its tool calls, written together with the questions."""
     live: LiveEnding | None = None
     """The writer that showed the answer while it was written, and ends together with the run."""
-    shown: Any = None
+    displayed_result: Any = None
     """The result as it was shown while it was written, if a hook has changed that."""
     requester: IdentityRecord | None = None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
@@ -191,7 +191,7 @@ class Turn:
             await self._written.wait()
         return self.recorded
 
-    def wrote(self) -> None:
+    def mark_written(self) -> None:
         """Record that writing the end of the run has finished."""
         self.writing = False
         if self._written is not None:

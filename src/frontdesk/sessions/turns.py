@@ -446,7 +446,7 @@ class Turns:
         turn.closed = True
         session_id = turn.record.session_id
         # Threads of a branch do not touch the session that the branch has left.
-        if turn.home is not None or not turn.is_busy():
+        if turn.parent_session is not None or not turn.is_busy():
             self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))

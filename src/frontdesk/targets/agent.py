@@ -20,7 +20,7 @@ from agent_framework import (
 )
 
 from frontdesk.errors import FrontdeskError, InvalidRequestError
-from frontdesk.framework.contents import need_messages
+from frontdesk.framework.contents import require_messages
 from frontdesk.framework.types import schema_digest, tools_of
 from frontdesk.identifiers import is_named
 from frontdesk.interfaces.target import (
@@ -150,7 +150,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
         messages, request = turn.messages, turn.admitted.request
         if not messages:
-            need_messages(messages)
+            require_messages(messages)
         if request.options or request.client_tools:
             self.check(request)
         if self._history == "host" and turn.has_history():

@@ -56,9 +56,9 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
     """Bind context providers to the request of a turn, until the scope exits."""
     admitted = turn.admitted
     chat = None if turn.session is None else turn.session.session_id
-    if turn.home is not None:
+    if turn.parent_session is not None:
         # A branch is part of the same chat.
-        chat = turn.home.session_id
+        chat = turn.parent_session.session_id
     arguments: Mapping[str, Any] = {
         "response_id": admitted.run_id,
         "previous_response_id": admitted.request.previous_run_id or _adopted(admitted.request),

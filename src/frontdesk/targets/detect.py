@@ -22,7 +22,7 @@ from agent_framework import (
 )
 
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.framework.contents import need_messages
+from frontdesk.framework.contents import require_messages
 from frontdesk.framework.types import is_response
 from frontdesk.interfaces.target import HistoryKeeper, Target, TargetInfo, TargetStream, TargetTurn
 from frontdesk.models.request import ChannelRequest
@@ -81,7 +81,7 @@ class FunctionTarget:
         return await (await self._prepared(turn))()
 
     async def _prepared(self, turn: TargetTurn) -> Callable[[], Any]:
-        need_messages(turn.messages)
+        require_messages(turn.messages)
         self.check(turn.admitted.request)
         argument: Any = "\n".join(message.text for message in turn.messages)
         if self._takes_messages:

@@ -34,7 +34,7 @@ from frontdesk.framework.workflow_requests import (
     short_name,
     wanted_phrase,
 )
-from frontdesk.interfaces.target import GivenUp, TargetTurn
+from frontdesk.interfaces.target import AbandonedQuestions, TargetTurn
 from frontdesk.loggers import runs as log
 from frontdesk.models.approval import PendingApproval
 from frontdesk.models.request import AdmittedRequest, ChannelRequest, ClientOutput
@@ -239,7 +239,7 @@ class Resumption:
             plan.storage = ReadOnly(plan.checkpoint)
         return plan
 
-    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+    async def give_up(self, record: SessionRecord) -> AbandonedQuestions | None:
         ref = record.checkpoint
         checkpoint = None if ref is None else await self._checkpoints.find(ref)
         if checkpoint is None or checkpoint.graph_signature_hash != self._signature():
@@ -251,13 +251,13 @@ class Resumption:
         results = as_results([ClientOutput(call_id=call_id_of(call), output=_GIVEN_UP) for call in calls])
         if not left and (self._replays or self._anew):
             # The next message starts anew in any case.
-            return GivenUp(questions=len(calls), checkpoint=None, messages=results)
+            return AbandonedQuestions(questions=len(calls), checkpoint=None, messages=results)
         # The executors keep what they remember, and hear of no answer.
         without = replace(
             checkpoint, checkpoint_id=f"{checkpoint.checkpoint_id}-given-up", pending_request_info_events=left
         )
         saved = await self._checkpoints.keep(record.session_id, without)
-        return GivenUp(questions=len(calls), checkpoint=saved, messages=results)
+        return AbandonedQuestions(questions=len(calls), checkpoint=saved, messages=results)
 
     async def _checkpoint(self, turn: TargetTurn, record: SessionRecord) -> WorkflowCheckpoint | None:
         request, ref = turn.admitted.request, record.checkpoint

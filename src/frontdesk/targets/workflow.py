@@ -22,12 +22,12 @@ from agent_framework import (
 
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.framework.client_outputs import as_results
-from frontdesk.framework.contents import need_messages
+from frontdesk.framework.contents import require_messages
 from frontdesk.framework.outputs import said_in
 from frontdesk.framework.types import is_event, schema_digest, tools_of, whole_outputs
 from frontdesk.framework.workflow_requests import Request, asked, is_approval, request_content, requests_of
 from frontdesk.interfaces.target import (
-    GivenUp,
+    AbandonedQuestions,
     GivesUpQuestions,
     HistoryKeeper,
     RequiresApprovals,
@@ -92,7 +92,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
         turn.plan = await self._resumption.plan(turn)
         return as_results(turn.admitted.request.client_outputs)
 
-    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+    async def give_up(self, record: SessionRecord) -> AbandonedQuestions | None:
         return None if self._resumption is None else await self._resumption.give_up(record)
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -247,7 +247,7 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
         turn.plan = await self._resumption.plan(turn)
         return as_results(turn.admitted.request.client_outputs)
 
-    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+    async def give_up(self, record: SessionRecord) -> AbandonedQuestions | None:
         return None if self._resumption is None else await self._resumption.give_up(record)
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -302,7 +302,7 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
                 "checkpoint_id": plan.checkpoint_id,
                 "messages": [Message("user", answers)],
             }
-        need_messages(turn.messages)
+        require_messages(turn.messages)
         self.check(turn.admitted.request)
         return agent, {**arguments, "messages": turn.messages}
 

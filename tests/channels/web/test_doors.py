@@ -13,7 +13,7 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
-from frontdesk.http.limits import Limits
+from frontdesk.http.limits import HttpLimits
 from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting, web_host
@@ -233,7 +233,7 @@ async def test_who_may_not_come_in_hears_nothing_either() -> None:
 
 
 async def test_streams_that_stay_open_take_no_room_from_other_visitors() -> None:
-    limits, feed = Limits(max_running=2, max_running_per_caller=2), FeedLimits(max_open_per_caller=3)
+    limits, feed = HttpLimits(max_running=2, max_running_per_caller=2), FeedLimits(max_open_per_caller=3)
     async with (
         web_host(EchoAgent(), limits=limits, feed=feed) as url,
         visiting(url) as mallory,

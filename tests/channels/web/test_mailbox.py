@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from frontdesk.channel_storage.values import LONGEST_VALUE
 from frontdesk.channels.web.channel import handle_of, read_handle, replacing, showing
-from frontdesk.channels.web.mailbox import LONGEST_TITLE, MOST_CHANGES, MOST_KEYS, PIECE, Chat, Head, Mailbox, Spot
+from frontdesk.channels.web.mailbox import (
+    LONGEST_TITLE,
+    MOST_CHANGES,
+    MOST_KEYS,
+    PIECE,
+    Chat,
+    Head,
+    Mailbox,
+    MessageRef,
+)
 from frontdesk.channels.web.stream import Feed
 from frontdesk.channels.web.wire import MAIN, StoredMessage
 from frontdesk.errors import NotFoundError, PushNotEditableError
@@ -21,7 +30,7 @@ from frontdesk.models.live_message import LiveFence
 from frontdesk.serialization.codec import encode
 from tests.examples import examples
 
-SPOT = Spot("vis_1", MAIN)
+SPOT = MessageRef("vis_1", MAIN)
 
 
 class Storage:
@@ -111,7 +120,7 @@ async def test_what_a_dead_writer_has_begun_is_completed_by_the_next(writes: int
 
 async def test_a_conversation_that_is_gone_takes_no_message() -> None:
     with pytest.raises(NotFoundError):
-        await mailbox(Storage()).add(Spot("vis_1", "cnv_gone"), message("x", "k"))
+        await mailbox(Storage()).add(MessageRef("vis_1", "cnv_gone"), message("x", "k"))
 
 
 async def test_pages_go_back_to_the_beginning() -> None:
@@ -236,7 +245,7 @@ def test_the_largest_head_fits_into_a_stored_value() -> None:
 
 
 def test_a_handle_names_its_message() -> None:
-    place = Spot("vis_0192", "cnv_abc", 12)
+    place = MessageRef("vis_0192", "cnv_abc", 12)
     assert read_handle(handle_of(place)) == place
 
 
@@ -272,7 +281,7 @@ async def test_nothing_stays_of_a_conversation_whose_answers_were_begun_anew() -
     storage = Storage()
     box = mailbox(storage)
     await box.change("vis_1", lambda head: head.with_chat(Chat(id="cnv_1")))
-    spot = Spot("vis_1", "cnv_1")
+    spot = MessageRef("vis_1", "cnv_1")
     number = await box.add(spot, message("first " * PIECE, "key", state="live"))
     await box.edit(spot._replace(number=number), showing(LiveView(text="other " * PIECE, new_from=0)))
     await box.drop(spot)

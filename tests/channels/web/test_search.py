@@ -7,7 +7,7 @@ from agent_framework import Agent
 
 from frontdesk.channels.web import conversations as search_module
 from frontdesk.channels.web.conversations import MOST_HITS, MOST_READ, Hit, search
-from frontdesk.channels.web.mailbox import Chat, Mailbox, Spot
+from frontdesk.channels.web.mailbox import Chat, Mailbox, MessageRef
 from frontdesk.channels.web.wire import Message
 from frontdesk.errors import InvalidRequestError
 from frontdesk.scripted import ScriptedChatClient
@@ -31,12 +31,12 @@ async def everything(box: Mailbox, words: str) -> list[tuple[str, int]]:
 async def test_each_message_is_found_once_however_many_pages_that_takes() -> None:
     box = mailbox(Storage())
     await box.change(SPOT.visitor, lambda head: head.with_chat(Chat(id="cnv_1", born=1.0)))
-    other = Spot(SPOT.visitor, "cnv_1")
+    other = MessageRef(SPOT.visitor, "cnv_1")
     for number in range(2 * MOST_HITS + 5):
         await box.add(other if number % 2 else SPOT, message(f"The Word {number}", f"k{number}"))
     branch = Chat(id="cnv_2", born=2.0, base="cnv_1", shared=3, last=3)
     await box.change(SPOT.visitor, lambda head: head.with_chat(branch))
-    await box.add(Spot(SPOT.visitor, "cnv_2"), message("a word apart", "apart"))
+    await box.add(MessageRef(SPOT.visitor, "cnv_2"), message("a word apart", "apart"))
     hits = await everything(box, "  WORD ")
     assert len(hits) == len(set(hits)) == 2 * MOST_HITS + 6
     assert hits[0] == ("main", MOST_HITS + 3)

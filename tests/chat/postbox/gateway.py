@@ -10,14 +10,14 @@ import msgspec
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from frontdesk.chat.abilities import KeepsConnection
+from frontdesk.chat.abilities import UsesGateway
 from frontdesk.outbound.platform_socket import PlatformSocket
 from frontdesk_testing import ChatPerson
 from tests.chat.postbox.channel import Made, PostboxChannel
 from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
 
 
-class ConnectedChannel(PostboxChannel, KeepsConnection):
+class ConnectedChannel(PostboxChannel, UsesGateway):
     """Listens to Postbox."""
 
     def __init__(self, *, gateway: str, **settings: Any) -> None:

@@ -37,8 +37,8 @@ from frontdesk.concurrency import timeouts
 from frontdesk.delivery import destination_drain
 from frontdesk.delivery.destination_drain import DestinationDrain
 from frontdesk.inbox import awaited, quarantine
-from frontdesk.inbox.batching import Gathering
-from frontdesk.inbox.claimed import HeldEvents
+from frontdesk.inbox.batching import MessageBatcher
+from frontdesk.inbox.claimed import ClaimedEvents
 from frontdesk.interfaces.chat import LiveTerms, PushTerms
 from frontdesk.models.delivery import InboxItem
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
@@ -157,7 +157,7 @@ def _to_background(request: ChannelRequest, *, target: Any, protocol_request: An
 
 def _hold_claims(count: int, seen: Path) -> None:
     """Claim nothing before so many events were stored once, however long that takes on a busy machine."""
-    plain = Gathering.claim
+    plain = MessageBatcher.claim
 
     async def claim(gathering: Any, *given: Any, **more: Any) -> Any:
         if not os.path.exists(seen):  # noqa: ASYNC240
@@ -166,7 +166,7 @@ def _hold_claims(count: int, seen: Path) -> None:
             open(seen, "w").close()  # noqa: ASYNC230
         return await plain(gathering, *given, **more)
 
-    setattr(Gathering, "claim", claim)  # noqa: B010
+    setattr(MessageBatcher, "claim", claim)  # noqa: B010
 
 
 def _stop_once(where: str, ledger: Path) -> None:
@@ -176,9 +176,9 @@ def _stop_once(where: str, ledger: Path) -> None:
     """
     if ledger.with_name("stopped").exists():
         return
-    setattr(HeldEvents, "start", lambda held: setattr(held, "stopping", False))  # noqa: B010
+    setattr(ClaimedEvents, "start", lambda held: setattr(held, "stopping", False))  # noqa: B010
     kind, name = {
-        "claim": (Gathering, "claim"),
+        "claim": (MessageBatcher, "claim"),
         "session": (Turns, "open"),
         "delivery": (DestinationDrain, "_commit"),
     }[where]

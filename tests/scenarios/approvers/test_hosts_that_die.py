@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk import ApprovalOptions, SqliteStateStore
 from frontdesk.approvals.decisions import Decisions
-from frontdesk.approvals.records import NoPlaces, Voter
+from frontdesk.approvals.records import NoApprovalMessages, Voter
 from frontdesk.clock import SystemClock
 from frontdesk.inbox import retry
 from frontdesk.models.approval import ApprovalAnswer
@@ -35,7 +35,7 @@ async def _approve_and_die(state: Path, team: Team, clock: FakeClock, deaths: in
     await store.open()
     try:
         (question,) = await store.approvals.expired(9e12)
-        decisions = Decisions(store, clock, None, NoPlaces(), sees_tools=False)
+        decisions = Decisions(store, clock, None, NoApprovalMessages(), sees_tools=False)
         events: list[InboxItem] = []
 
         async def keep(event: InboxItem) -> None:

@@ -23,7 +23,7 @@ class ParcelChat(Channel, PushesParts):
     """Keeps what it was given to push; it has no `push` but only `push_part`."""
 
     session_family = "host_tracked"
-    takes_http = False
+    requires_auth_when_public = False
 
     def __init__(self, name: str = "chat", *, scope: ConversationScope = "per_user", run_hook: Any = None) -> None:
         self.name, self.path = name, f"/{name}"

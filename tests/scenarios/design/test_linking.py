@@ -41,7 +41,7 @@ class Teams(Channel):
 
     name = "teams"
     path = "/teams"
-    takes_http = False
+    requires_auth_when_public = False
     emits_verified_claims = True
     session_family = "host_tracked"
 

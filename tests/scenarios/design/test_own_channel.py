@@ -27,7 +27,7 @@ class MyChannel(Channel):
 
     name = "mine"
     path = "/mine"
-    takes_http = False
+    requires_auth_when_public = False
 
     def __init__(self, run_hook: Any = None) -> None:
         self.results: list[HostedRunResult[Any]] = []

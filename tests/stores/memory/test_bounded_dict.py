@@ -5,16 +5,16 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 
 LIMIT = 6
 
 
-def shelf() -> SharedShelf[str, str]:
-    return SharedShelf(LIMIT, lambda key, owner: owner)
+def shelf() -> FairBoundedDict[str, str]:
+    return FairBoundedDict(LIMIT, lambda key, owner: owner)
 
 
-def owners(found: SharedShelf[str, str]) -> Counter[str]:
+def owners(found: FairBoundedDict[str, str]) -> Counter[str]:
     return Counter(owner for _, owner in found.items())
 
 
@@ -41,7 +41,7 @@ def test_of_owners_with_as_many_the_one_goes_that_was_not_touched() -> None:
 
 def test_an_entry_whose_owner_is_known_later_counts_for_them() -> None:
     known: dict[str, str] = {}
-    kept: SharedShelf[str, str] = SharedShelf(2, lambda key, _: known.get(key, key))
+    kept: FairBoundedDict[str, str] = FairBoundedDict(2, lambda key, _: known.get(key, key))
     for key in ("a", "m1", "m2"):
         kept.put(key, "")
     for key in ("m1", "m2"):
@@ -55,7 +55,7 @@ def test_an_entry_whose_owner_is_known_later_counts_for_them() -> None:
 @given(st.lists(st.tuples(st.sampled_from("ptxo"), st.integers(0, 15), st.integers(0, 3))))
 def test_it_keeps_its_bound_and_whoever_has_little_loses_nothing(steps: list[tuple[str, int, int]]) -> None:
     dropped: list[tuple[str, str]] = []
-    kept: SharedShelf[str, str] = SharedShelf(
+    kept: FairBoundedDict[str, str] = FairBoundedDict(
         LIMIT, lambda key, owner: owner, lambda key, owner: dropped.append((key, owner))
     )
     model: dict[str, str] = {}

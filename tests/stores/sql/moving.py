@@ -17,7 +17,7 @@ from frontdesk.models.operations import TaskRecord
 from frontdesk.models.session import ForkPoint, SessionName
 from frontdesk.serialization.codec import encode
 from frontdesk.stores.sql.migrations.schema import VERSION
-from frontdesk.stores.sql.move.endpoints import End, SqliteEnd, shapes_of
+from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, shapes_of
 from frontdesk.stores.sql.move.postgres import PostgresEnd
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
@@ -74,7 +74,7 @@ class Place:
             SqliteStateStore(self.where, clock=clock) if self._sqlite else PostgresStateStore(self.where, clock=clock)
         )
 
-    def end(self) -> End:
+    def end(self) -> MoveEndpoint:
         return SqliteEnd(Path(self.where)) if self._sqlite else PostgresEnd(self.where)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:

@@ -5,14 +5,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.sessions.active import ActiveRun
 
 
-def parts_of(host: Any) -> Parts:
+def parts_of(host: Any) -> Components:
     """Return the parts of a host, or of the context that it gave to a channel; for tests that break one of them."""
-    return cast("Parts", host._parts)
+    return cast("Components", host._parts)
 
 
 def store_of(host: Any) -> HostStateStore:

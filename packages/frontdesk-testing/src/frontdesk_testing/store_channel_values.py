@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.errors import LostEventError
 from frontdesk.interfaces.store import HostStateStore
-from frontdesk.models.live_message import LiveAnswer, LiveFence
+from frontdesk.models.live_message import LiveFence, LiveMessageRecord
 from frontdesk_testing.store_samples import NOW, ODD_KEYS, VALUE_PLACE, sealed
 
 
@@ -52,7 +52,9 @@ class ChannelValues:
     async def test_a_value_is_set_under_a_fence_only_by_the_owner_of_the_live_answer(
         self, store: HostStateStore
     ) -> None:
-        live = LiveAnswer(run_id="run_1", channel="web", place="p", state="opening", fence=2, expires_at=NOW + 60)
+        live = LiveMessageRecord(
+            run_id="run_1", channel="web", place="p", state="opening", fence=2, expires_at=NOW + 60
+        )
         fence = LiveFence(run_id="run_1", channel="web", place="p", fence=2)
         values, version = store.channel_values, 0
 
@@ -77,7 +79,7 @@ class ChannelValues:
             assert await sets() == may
 
     async def test_a_closed_live_answer_refuses_values_of_its_own_claim(self, store: HostStateStore) -> None:
-        live = LiveAnswer(run_id="run_1", channel="web", place="p", state="closed", fence=2, expires_at=NOW + 60)
+        live = LiveMessageRecord(run_id="run_1", channel="web", place="p", state="closed", fence=2, expires_at=NOW + 60)
         async with store.transaction() as transaction:
             transaction.save_live(live)
         fence = LiveFence(run_id="run_1", channel="web", place="p", fence=2)

@@ -7,11 +7,11 @@ import pytest
 from frontdesk.errors import LostEventError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import Delivery
-from frontdesk.models.live_message import LiveAnswer
+from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk_testing.store_samples import ODD_KEYS, delivery, live_answer
 
 
-async def save(store: HostStateStore, *answers: LiveAnswer, deliveries: Sequence[Delivery] = ()) -> None:
+async def save(store: HostStateStore, *answers: LiveMessageRecord, deliveries: Sequence[Delivery] = ()) -> None:
     """Store live answers and deliveries, all in one transaction."""
     async with store.transaction() as transaction:
         for row in deliveries:
@@ -20,7 +20,7 @@ async def save(store: HostStateStore, *answers: LiveAnswer, deliveries: Sequence
             transaction.save_live(answer)
 
 
-async def known(store: HostStateStore, answer: LiveAnswer) -> LiveAnswer | None:
+async def known(store: HostStateStore, answer: LiveMessageRecord) -> LiveMessageRecord | None:
     """Return what the store has of a live answer."""
     return await store.live.get(answer.run_id, answer.channel, answer.place)
 

@@ -14,7 +14,7 @@ from frontdesk.models.conversation import Conversation, ConversationItem, merge_
 from frontdesk.models.delivery import Delivery, EventKind, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.models.link import Grant, LinkRecord
-from frontdesk.models.live_message import LiveAnswer
+from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import SessionName, SessionRecord
@@ -227,9 +227,11 @@ def inbox_item(
     )
 
 
-def live_answer(run_id: str = "run_1", **fields: Any) -> LiveAnswer:
+def live_answer(run_id: str = "run_1", **fields: Any) -> LiveMessageRecord:
     """Make a live answer whose first message is being sent."""
-    live = LiveAnswer(run_id=run_id, channel="telegram", place="1", state="opening", fence=1, expires_at=NOW + 60)
+    live = LiveMessageRecord(
+        run_id=run_id, channel="telegram", place="1", state="opening", fence=1, expires_at=NOW + 60
+    )
     return live.replace(**fields)
 
 

@@ -24,9 +24,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from frontdesk.models.base import UNKNOWN, Noun
+from frontdesk.models.base import UNKNOWN, StoredRecord
 
-NounT = TypeVar("NounT", bound=Noun)
+NounT = TypeVar("NounT", bound=StoredRecord)
 ValueT = TypeVar("ValueT")
 
 _SCALARS: dict[Any, SearchStrategy[Any]] = {
@@ -178,7 +178,7 @@ def _field(annotation: Any, anything: SearchStrategy[Any]) -> SearchStrategy[Any
         return _lists(_field(arguments[0], anything)).map(tuple)
     if origin is Mapping:
         return _dicts(_field(arguments[0], anything), _field(arguments[1], anything))
-    if isinstance(annotation, type) and issubclass(annotation, Noun):
+    if isinstance(annotation, type) and issubclass(annotation, StoredRecord):
         return nouns(annotation, anything)
     raise TypeError(f"there is no strategy for a field of type {annotation}")
 

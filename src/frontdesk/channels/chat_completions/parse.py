@@ -19,7 +19,7 @@ from frontdesk.channels.chat_completions.schema import (
 )
 from frontdesk.errors import InvalidRequestError
 from frontdesk.framework.contents import refusal
-from frontdesk.framework.types import need_schema
+from frontdesk.framework.types import require_schema
 from frontdesk.http.bodies import MAX_VALUES, decode_as
 from frontdesk.identifiers import is_named
 from frontdesk.interfaces.target import TargetInfo
@@ -393,7 +393,7 @@ def _tool(body: dict[str, Any], where: str) -> ClientTool:
         raise InvalidRequestError(f"Tools of type {kind!r} are not served.", param=f"{where}.type", code="unsupported")
     function = convert(body, FunctionTool, where).function
     parameters = function.parameters or {}
-    need_schema(parameters, f"{where}.function.parameters")
+    require_schema(parameters, f"{where}.function.parameters")
     return ClientTool(
         name=function.name, description=function.description or "", parameters=parameters, strict=function.strict
     )

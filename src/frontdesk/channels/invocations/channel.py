@@ -197,10 +197,10 @@ class InvocationsChannel(HttpChannel):
         detached = request.idempotency_key is not None and not request.background
         if not request.stream:
             work = self.context.run(request, call.caller, protocol_request=protocol_request)
-            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
+            hosted = await (self._detached.run(work, call.detach()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self.context.stream(request, call.caller, protocol_request=protocol_request)
-        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
+        async with await (self._detached.stream(opened, call.detach()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.streams)

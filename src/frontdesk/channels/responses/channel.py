@@ -50,7 +50,7 @@ T = TypeVar("T")
 class ResponsesChannel(HttpChannel, ShowsItems):
     """Serves the OpenAI Responses API, under `/responses` and `/v1/responses`."""
 
-    tells_sessions = False
+    announces_sessions = False
     run_prefix = "resp"
     shares_path = True
     client_path = "/v1"
@@ -102,12 +102,12 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         detached = lasts and request.store and not request.background
         if not request.stream:
             work = self.context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
-            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
+            hosted = await (self._detached.run(work, call.detach()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         # A quiet stream would keep what its request was read from.
         del raw, body
         opened = self.context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
-        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
+        async with await (self._detached.stream(opened, call.detach()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.queued(stream.run)
             await answer.stream(stream, self._config.streams)

@@ -16,7 +16,7 @@ from frontdesk.channels.responses.schema import (
     TextFormat,
 )
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.types import need_schema
+from frontdesk.framework.types import require_schema
 from frontdesk.http.bodies import MAX_VALUES, decode_as
 from frontdesk.identifiers import plain_id
 from frontdesk.interfaces.target import TargetInfo
@@ -315,7 +315,7 @@ def _client_tool(given: GivenTool) -> ClientTool:
         message = f"Tools of type {kind!r} are not served."
         raise InvalidRequestError(message, param=f"{given.where}.type")
     function = convert(given.body, FunctionToolIn, given.where)
-    need_schema(function.parameters or {}, f"{given.where}.parameters")
+    require_schema(function.parameters or {}, f"{given.where}.parameters")
     return ClientTool(
         name=function_name(function.name, given.namespace),
         description=_about(given, function.description),

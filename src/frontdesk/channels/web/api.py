@@ -24,7 +24,7 @@ from frontdesk.channels.web.conversations import (
 )
 from frontdesk.channels.web.files import as_shown_file, file_headers, need_fewer, need_smaller, read_files
 from frontdesk.channels.web.forms import note_answer, read_answer
-from frontdesk.channels.web.mailbox import NO_CHAT, Chat, Mailbox, Spot
+from frontdesk.channels.web.mailbox import NO_CHAT, Chat, Mailbox, MessageRef
 from frontdesk.channels.web.pages import DATA_HEADERS, OpenVerifier, Site
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
 from frontdesk.channels.web.render import error_body, person_shown, storable
@@ -150,7 +150,7 @@ class Api:
         await self._let_in(call.caller)
         opened = query_of(call.scope).get("open")
         head, config, now = await self._mailbox.head(visitor_of(call)), self._config, self._context.now()
-        spot = None if opened is None else Spot(visitor_of(call), plain_id(opened, "conversation"))
+        spot = None if opened is None else MessageRef(visitor_of(call), plain_id(opened, "conversation"))
         # A page can name a conversation that is gone meanwhile; it shows another one then.
         known = spot is not None and head.chat(spot.chat) is not None
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
@@ -178,7 +178,7 @@ class Api:
         before = number_in(query_of(call.scope), "before")
         await answer(call, await self._opened(call, spot_of(call), before))
 
-    async def _opened(self, call: HttpCall, spot: Spot, before: int | None = None) -> dict[str, Any]:
+    async def _opened(self, call: HttpCall, spot: MessageRef, before: int | None = None) -> dict[str, Any]:
         # Read first: what changes meanwhile comes behind this cursor.
         cursor = (await self._mailbox.head(spot.visitor)).change
         shown: dict[str, Any] = {"messages": await self._mailbox.page(spot, before, PAGE), "cursor": cursor}
@@ -199,12 +199,12 @@ class Api:
         chat, now, visitor = await self._known_chat(call), self._context.now(), visitor_of(call)
         again: list[tuple[ShownFile, SentFile]] = []
         if body.instead_of:
-            spot, branch_id = Spot(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
+            spot, branch_id = MessageRef(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
             again = await self._kept_again(call, spot, body, sum(len(data) for _, data in kept))
             chat = await begin_branch(self._mailbox, spot, branch_id, now, self._config.max_conversations)
         question = ""
         if body.form is not None:
-            question, text = await read_answer(self._mailbox, Spot(visitor, chat.id), body.form)
+            question, text = await read_answer(self._mailbox, MessageRef(visitor, chat.id), body.form)
         item = to_item(
             msgspec.structs.replace(body, client_id=given, files=(*(sent for _, sent in again), *body.files)),
             text,
@@ -224,7 +224,7 @@ class Api:
             item = item.replace(kind="control")
         # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
         if not await self._context.events.accept(item):
-            await drop_empty(self._mailbox, Spot(visitor, chat.id))
+            await drop_empty(self._mailbox, MessageRef(visitor, chat.id))
             # The page keeps it, and can send it again.
             raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
@@ -232,7 +232,7 @@ class Api:
         await answer(call, {"number": number, "conversation": chat.id})
 
     async def _kept_again(
-        self, call: HttpCall, spot: Spot, body: SendBody, size: int
+        self, call: HttpCall, spot: MessageRef, body: SendBody, size: int
     ) -> list[tuple[ShownFile, SentFile]]:
         """Return the files that a message keeps from an earlier one. `size` is the size of its new files."""
         need_fewer(len(body.keep) + len(body.files), self._config.max_files)

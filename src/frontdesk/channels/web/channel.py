@@ -12,7 +12,7 @@ from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.config import LIVE_TERMS, FeedLimits, WebChatConfig, WebLook
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
-from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, Spot
+from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, MessageRef
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import (
     asking,
@@ -40,7 +40,7 @@ from frontdesk.errors import (
     RequestError,
     UnsupportedError,
 )
-from frontdesk.http.limits import DEFAULT_LIMITS, Limits
+from frontdesk.http.limits import DEFAULT_LIMITS, HttpLimits
 from frontdesk.interfaces.access import Allowlist, Inherit
 from frontdesk.interfaces.argument_types import checks_types
 from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
@@ -62,7 +62,7 @@ from frontdesk.interfaces.chat import (
 )
 from frontdesk.interfaces.context import AnswersEvents, RendersReplies
 from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.interfaces.linker import HearsLinks
+from frontdesk.interfaces.linker import ObservesLinks
 from frontdesk.models.approval import PendingApproval, QuestionView
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
@@ -75,18 +75,18 @@ from frontdesk.models.result import HostedRunResult
 _NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
 
 
-def handle_of(place: Spot) -> str:
+def handle_of(place: MessageRef) -> str:
     return f"{place.visitor}/{place.chat}/{place.number}"
 
 
-def read_handle(handle: str) -> Spot:
+def read_handle(handle: str) -> MessageRef:
     visitor, _, rest = handle.partition("/")
     chat, _, number = rest.partition("/")
-    return Spot(visitor, chat, int(number))
+    return MessageRef(visitor, chat, int(number))
 
 
-def place_of(place: LivePlace) -> Spot:
-    return Spot(place.identity.native_id, chat_of(place.conversation_id))
+def place_of(place: LivePlace) -> MessageRef:
+    return MessageRef(place.identity.native_id, chat_of(place.conversation_id))
 
 
 def showing(view: LiveView) -> Edit:
@@ -165,13 +165,13 @@ class WebChatChannel(
     SupportsLiveLookup,
     ShowsNotes,
     ShowsTyping,
-    HearsLinks,
+    ObservesLinks,
 ):
     """Serves a page at `/chat` and displays answers there while they are written."""
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
-    tells_callers_apart: ClassVar[bool] = True
-    one_place_per_person: ClassVar[bool] = True
+    identifies_anonymous_callers: ClassVar[bool] = True
+    shares_inbox_per_person: ClassVar[bool] = True
     push_edits = True
     # A message that is complete takes no update, in the transaction that writes it.
     edits_may_be_late = False
@@ -209,7 +209,7 @@ class WebChatChannel(
         max_files: int = WebChatConfig.max_files,
         max_file_bytes: int = WebChatConfig.max_file_bytes,
         body_timeout: float = WebChatConfig.body_timeout,
-        limits: Limits | None = DEFAULT_LIMITS,
+        limits: HttpLimits | None = DEFAULT_LIMITS,
         feed: FeedLimits | None = None,
     ) -> None:
         self.name, self.path, self.allowlist, self.confidentiality_tier = name, path, allowlist, confidentiality_tier
@@ -342,7 +342,12 @@ class WebChatChannel(
         return [msgspec.to_builtins(asking(view))]
 
     async def _add(
-        self, spot: Spot, content: Content, key: str, state: Literal["done", "live"], fence: LiveFence | None = None
+        self,
+        spot: MessageRef,
+        content: Content,
+        key: str,
+        state: Literal["done", "live"],
+        fence: LiveFence | None = None,
     ) -> str:
         context = self._need_context()
         message = msgspec.structs.replace(stored(content, key, context.now()), state=state)
@@ -354,7 +359,7 @@ class WebChatChannel(
             raise PushRefusedError("The visitor has deleted the conversation.", code="no_conversation") from error
         return handle_of(spot._replace(number=number))
 
-    async def _change(self, part: PushPart, place: Spot) -> str:
+    async def _change(self, part: PushPart, place: MessageRef) -> str:
         content = None if part.content is None else await self._kept(part.identity, part.content)
         edited = await self._need_mailbox().edit(place, replacing(part, content))
         if edited is None:
@@ -377,18 +382,18 @@ class WebChatChannel(
             return ShownFile(id="", media_type=file.media_type, name=file.name)
         return as_shown_file(kept)
 
-    async def _spot(self, identity: ChannelIdentity, conversation_id: str | None) -> Spot:
+    async def _spot(self, identity: ChannelIdentity, conversation_id: str | None) -> MessageRef:
         """Return the conversation of a message: the one that asked, or the person's main one."""
         if conversation_id is not None:
-            return Spot(identity.native_id, chat_of(conversation_id))
+            return MessageRef(identity.native_id, chat_of(conversation_id))
         home = await self._need_context().links.home(Caller(identity=identity))
-        return Spot(home.native_id, MAIN)
+        return MessageRef(home.native_id, MAIN)
 
     async def _find(self, visitor: str, key: str) -> str | None:
         place = await self._need_mailbox().find(visitor, key)
         return None if place is None else handle_of(place)
 
-    async def _set_busy(self, spot: Spot, seconds: float) -> None:
+    async def _set_busy(self, spot: MessageRef, seconds: float) -> None:
         until = self._need_context().now() + seconds if seconds else 0.0
         await self._need_mailbox().set_busy(spot, until)
 
@@ -403,5 +408,5 @@ class WebChatChannel(
         return self._mailbox
 
 
-def _spot_of(item: InboxItem) -> Spot:
-    return Spot(item.caller.identity.native_id, chat_of(item.conversation_id))
+def _spot_of(item: InboxItem) -> MessageRef:
+    return MessageRef(item.caller.identity.native_id, chat_of(item.conversation_id))

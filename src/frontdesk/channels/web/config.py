@@ -5,7 +5,7 @@ from typing import get_args
 
 from frontdesk.auth.verifier import origin_findings
 from frontdesk.channels.web.theme import WebTheme
-from frontdesk.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.http.limits import DEFAULT_LIMITS, HttpLimits, limit_findings
 from frontdesk.http.sse import DEFAULT_TIMES, StreamTimes
 from frontdesk.interfaces.chat import LiveTerms, ToolDetail
 
@@ -66,7 +66,7 @@ class WebChatConfig:
     max_file_bytes: int = 10 * 1024 * 1024
     """The bytes of all files of a message together."""
     body_timeout: float = 30.0
-    limits: Limits | None = DEFAULT_LIMITS
+    limits: HttpLimits | None = DEFAULT_LIMITS
     streams: StreamTimes = DEFAULT_TIMES
     feed: FeedLimits = FeedLimits()
     tools: ToolDetail = "names"

@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk.asgi.messages import send_json
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.mailbox import LONGEST_TITLE, NO_CHAT, Chat, Head, Mailbox, Spot
+from frontdesk.channels.web.mailbox import LONGEST_TITLE, NO_CHAT, Chat, Head, Mailbox, MessageRef
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, session_key
 from frontdesk.channels.web.render import storable
@@ -57,7 +57,7 @@ async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Foun
     for read, (chat, number) in enumerate(_places(head, after)):
         if read >= MOST_READ or len(hits) >= MOST_HITS:
             return Found(hits, f"{chat}:{number}")
-        message = await mailbox.message(Spot(visitor, chat, number))
+        message = await mailbox.message(MessageRef(visitor, chat, number))
         if message is None or message.state == "removed":
             continue
         # Each time that it has become much, it goes on in the turn of its caller, and others come in between.
@@ -109,7 +109,7 @@ def need_room(head: Head, most: int) -> None:
         raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
 
 
-async def begin_branch(mailbox: Mailbox, spot: Spot, chat_id: str, now: float, most: int) -> Chat:
+async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: float, most: int) -> Chat:
     """Create the branch on which a message replaces an earlier one. Idempotent for each id."""
     visitor, number = spot.visitor, spot.number
     head = await mailbox.head(visitor)
@@ -143,7 +143,7 @@ async def begin_branch(mailbox: Mailbox, spot: Spot, chat_id: str, now: float, m
 
 
 async def kept_files(
-    context: ChannelContext, mailbox: Mailbox, caller: Caller, spot: Spot, ids: Sequence[str]
+    context: ChannelContext, mailbox: Mailbox, caller: Caller, spot: MessageRef, ids: Sequence[str]
 ) -> list[tuple[ShownFile, SentFile]]:
     """Return files of an earlier message, as displayed and as sent again."""
     said = await mailbox.peek(await mailbox.held(spot)) if ids else None
@@ -161,18 +161,18 @@ async def kept_files(
     return kept
 
 
-async def drop_empty(mailbox: Mailbox, spot: Spot) -> None:
+async def drop_empty(mailbox: Mailbox, spot: MessageRef) -> None:
     """Remove an empty branch whose message was rejected."""
     chat = (await mailbox.head(spot.visitor)).chat(spot.chat)
     if chat is not None and chat.base and chat.last == chat.shared:
         await mailbox.drop(spot)
 
 
-async def _run_before(mailbox: Mailbox, head: Head, spot: Spot) -> str:
+async def _run_before(mailbox: Mailbox, head: Head, spot: MessageRef) -> str:
     """Return the last run that answered before a message. Empty if there was none."""
     first = max(1, spot.number - _MOST_LOOKED_AT)
     for number in range(spot.number - 1, first - 1, -1):
-        message = await mailbox.peek(Spot(spot.visitor, head.holder(spot.chat, number), number))
+        message = await mailbox.peek(MessageRef(spot.visitor, head.holder(spot.chat, number), number))
         if message is not None and message.run:
             return message.run
     if first > 1:
@@ -277,8 +277,8 @@ def visitor_of(call: HttpCall) -> str:
     return call.caller.identity.native_id
 
 
-def spot_of(call: HttpCall) -> Spot:
-    return Spot(visitor_of(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
+def spot_of(call: HttpCall) -> MessageRef:
+    return MessageRef(visitor_of(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
 
 
 async def answer(call: HttpCall, body: Any) -> None:

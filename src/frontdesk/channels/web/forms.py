@@ -2,7 +2,7 @@
 
 import msgspec
 
-from frontdesk.channels.web.mailbox import Mailbox, Spot
+from frontdesk.channels.web.mailbox import Mailbox, MessageRef
 from frontdesk.channels.web.parse import FORM_NUMBER, chat_of
 from frontdesk.channels.web.render import storable
 from frontdesk.channels.web.wire import Form, FormAnswer, StoredMessage
@@ -13,7 +13,7 @@ from frontdesk.models.delivery import InboxItem
 _MOST_SENTENCES = 5
 
 
-async def read_answer(mailbox: Mailbox, spot: Spot, answer: FormAnswer) -> tuple[str, str]:
+async def read_answer(mailbox: Mailbox, spot: MessageRef, answer: FormAnswer) -> tuple[str, str]:
     """Return the question that a form answers, and its values as text. Reject invalid values."""
     message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
     if message is None or message.form is None:
@@ -37,5 +37,5 @@ async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> N
             return before, None
         return msgspec.structs.replace(before, form=Form(id=form.id, fields=form.fields, answered=answered)), None
 
-    place = Spot(item.caller.identity.native_id, chat_of(item.conversation_id), number)
+    place = MessageRef(item.caller.identity.native_id, chat_of(item.conversation_id), number)
     await mailbox.edit(await mailbox.held(place), change)

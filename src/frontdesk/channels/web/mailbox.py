@@ -159,7 +159,7 @@ Edit = Callable[[StoredMessage], "tuple[StoredMessage, str | None]"]
 """Returns a message as it is to be, and its whole text if that is another one."""
 
 
-class Spot(NamedTuple):
+class MessageRef(NamedTuple):
     """A message reference: the visitor, the conversation and the message number."""
 
     visitor: str
@@ -195,7 +195,7 @@ class Mailbox:
 
     async def add(
         self,
-        spot: Spot,
+        spot: MessageRef,
         message: StoredMessage,
         *,
         title: str = "",
@@ -232,7 +232,7 @@ class Mailbox:
             )
             await self._save_head(spot.visitor, counted, version)
 
-    async def _claim(self, place: Spot, message: StoredMessage, fence: LiveFence | None) -> StoredMessage:
+    async def _claim(self, place: MessageRef, message: StoredMessage, fence: LiveFence | None) -> StoredMessage:
         """Write a message under a number, and return the message that won it."""
         begun = msgspec.structs.replace(message, number=place.number, text=message.text[:PIECE])
         while True:
@@ -242,7 +242,7 @@ class Mailbox:
             if other is not None:
                 return other[0]
 
-    async def find(self, visitor: str, key: str, *, chat: str = "") -> Spot | None:
+    async def find(self, visitor: str, key: str, *, chat: str = "") -> MessageRef | None:
         """Return the reference of the message that was sent under a key.
 
         In a `chat` it is found even if its writer died before the head was updated.
@@ -250,11 +250,11 @@ class Mailbox:
         head, short = await self.head(visitor), digest(key)[:_KEY]
         sent = await self._sent(visitor, head, short)
         if sent is not None:
-            return Spot(visitor, sent.chat, sent.message)
+            return MessageRef(visitor, sent.chat, sent.message)
         known = head.chat(chat) if chat else None
         if known is None:
             return None
-        place = Spot(visitor, chat, known.last + 1)
+        place = MessageRef(visitor, chat, known.last + 1)
         uncounted = await self._read(place)
         return place if uncounted is not None and uncounted[0].key == short else None
 
@@ -270,7 +270,7 @@ class Mailbox:
         until = self._now() + self._keep_seconds
         await self._storage.set(f"sent/{visitor}/{sent.key}", list(sent), expires_at=until)
 
-    async def edit(self, place: Spot, change: Edit, *, quiet: bool = False) -> StoredMessage | None:
+    async def edit(self, place: MessageRef, change: Edit, *, quiet: bool = False) -> StoredMessage | None:
         """Edit a message and return it, or None if it does not exist.
 
         `quiet` does not update the head. It is for live messages, which pages read at each poll.
@@ -300,7 +300,7 @@ class Mailbox:
         """Make the pages of a visitor reload everything, also in other processes."""
         await self.change(visitor, Head.with_all_changed)
 
-    async def set_busy(self, spot: Spot, until: float) -> None:
+    async def set_busy(self, spot: MessageRef, until: float) -> None:
         """Set the time until which a conversation has an answer in progress, or 0."""
 
         def change(head: Head) -> Head | None:
@@ -311,7 +311,7 @@ class Mailbox:
 
         await self.change(spot.visitor, change)
 
-    async def message(self, place: Spot) -> Message | None:
+    async def message(self, place: MessageRef) -> Message | None:
         known = await self._read(place)
         if known is None:
             return None
@@ -319,15 +319,15 @@ class Mailbox:
         text = stored.text if stored.length <= PIECE else await self.text(place, stored, 0)
         return as_shown(stored, text)
 
-    async def held(self, spot: Spot) -> Spot:
+    async def held(self, spot: MessageRef) -> MessageRef:
         """Return the storage reference of a message in a conversation, which may be a branch."""
         return spot._replace(chat=(await self.head(spot.visitor)).holder(spot.chat, spot.number))
 
-    async def peek(self, place: Spot) -> StoredMessage | None:
+    async def peek(self, place: MessageRef) -> StoredMessage | None:
         known = await self._read(place)
         return None if known is None else known[0]
 
-    async def text(self, place: Spot, stored: StoredMessage, start: int) -> str:
+    async def text(self, place: MessageRef, stored: StoredMessage, start: int) -> str:
         pieces: list[str] = []
         for number in range(start // PIECE, -(-stored.length // PIECE)):
             if number == 0:
@@ -337,7 +337,7 @@ class Mailbox:
             pieces.append("" if value is None else str(value.value))
         return "".join(pieces)[start - start // PIECE * PIECE :][: stored.length - start]
 
-    async def page(self, spot: Spot, before: int | None, limit: int) -> Sequence[Message]:
+    async def page(self, spot: MessageRef, before: int | None, limit: int) -> Sequence[Message]:
         """Return messages of a conversation in order: those before a number, or the last ones."""
         head = await self.head(spot.visitor)
         chat = head.chat(spot.chat)
@@ -345,12 +345,12 @@ class Mailbox:
             raise NotFoundError(NO_CHAT, param="conversation")
         end = chat.last + 1 if before is None else min(before, chat.last + 1)
         places = [
-            Spot(spot.visitor, head.holder(chat.id, number), number) for number in range(max(1, end - limit), end)
+            MessageRef(spot.visitor, head.holder(chat.id, number), number) for number in range(max(1, end - limit), end)
         ]
         messages = [await self.message(place) for place in places]
         return [message for message in messages if message is not None and message.state != "removed"]
 
-    async def drop(self, spot: Spot) -> None:
+    async def drop(self, spot: MessageRef) -> None:
         """Remove a conversation with its branches and their messages."""
         dropped: list[Chat] = []
 
@@ -363,15 +363,15 @@ class Mailbox:
         await self.change(spot.visitor, without)
         for chat in dropped:
             for number in range(chat.shared + 1, chat.last + 1):
-                await self._remove(Spot(spot.visitor, chat.id, number))
+                await self._remove(MessageRef(spot.visitor, chat.id, number))
 
-    async def _remove(self, place: Spot) -> None:
+    async def _remove(self, place: MessageRef) -> None:
         known = await self._read(place)
         if known is not None:
             await self._remove_pieces(place, known[0])
         await self._storage.delete(place.path)
 
-    async def _remove_pieces(self, place: Spot, stored: StoredMessage) -> None:
+    async def _remove_pieces(self, place: MessageRef, stored: StoredMessage) -> None:
         for number in range(1, -(-stored.length // PIECE)):
             await self._storage.delete(_piece(place, stored, number))
 
@@ -402,7 +402,7 @@ class Mailbox:
         self._notify(visitor)
         return True
 
-    async def _read(self, place: Spot) -> tuple[StoredMessage, str] | None:
+    async def _read(self, place: MessageRef) -> tuple[StoredMessage, str] | None:
         value = await self._storage.get(place.path)
         return None if value is None else (msgspec.convert(value.value, StoredMessage), value.version)
 
@@ -413,7 +413,7 @@ class Mailbox:
         data = msgspec.to_builtins(value)
         return await self._storage.compare_and_set(path, version, data, expires_at=until, fence=fence)
 
-    async def _save_pieces(self, place: Spot, stored: StoredMessage, text: str, first: int) -> None:
+    async def _save_pieces(self, place: MessageRef, stored: StoredMessage, text: str, first: int) -> None:
         for number in range(max(first, 1), -(-len(text) // PIECE)):
             piece = text[number * PIECE : (number + 1) * PIECE]
             until = self._now() + self._keep_seconds
@@ -426,7 +426,7 @@ def as_shown(stored: StoredMessage, text: str) -> Message:
     return msgspec.structs.replace(Message(**fields), text=text)
 
 
-def _piece(place: Spot, stored: StoredMessage, number: int) -> str:
+def _piece(place: MessageRef, stored: StoredMessage, number: int) -> str:
     # Not by the number of the message: of two writers that want the same one, one gets another.
     return f"piece/{place.visitor}/{stored.key}/{stored.epoch}/{number}"
 

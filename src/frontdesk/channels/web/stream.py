@@ -12,15 +12,15 @@ from starlette.types import Scope
 from frontdesk.asgi.messages import send_json
 from frontdesk.auth.verifier import Allow, HttpVerifier
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.mailbox import Chat, Head, Mailbox, Spot, as_shown, wait_for
+from frontdesk.channels.web.mailbox import Chat, Head, Mailbox, MessageRef, as_shown, wait_for
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import number_in
 from frontdesk.channels.web.wire import StoredMessage
-from frontdesk.concurrency.tasks import spawn_within, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_within
 from frontdesk.errors import ConflictError, RequestError
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.lasting import keep_open
-from frontdesk.http.limits import Counter, Limits
+from frontdesk.http.limits import Counter, HttpLimits
 from frontdesk.http.server import ServerStop, server_stop
 from frontdesk.http.sockets import POLICY, Socket
 from frontdesk.http.sse import EventStream, encode_event
@@ -85,15 +85,15 @@ class Feed:
             self.cursor, self._live = head.change, {}
             return Frame(head.change, [{"type": "reset"}], self.box)
         events = [chat_event(head, change.chat, self._now()) for change in changes if not change.message]
-        changed = {Spot(self._visitor, change.chat, change.message) for change in changes if change.message}
-        live = [Spot(self._visitor, *place) for place in head.live]
+        changed = {MessageRef(self._visitor, change.chat, change.message) for change in changes if change.message}
+        live = [MessageRef(self._visitor, *place) for place in head.live]
         for place in sorted({*changed, *live}):
             events += await self._message_events(place, changed=place in changed)
         is_new = bool(events) or head.change != self.cursor
         self.cursor = head.change
         return Frame(head.change, events, self.box) if is_new else None
 
-    async def _message_events(self, place: Spot, *, changed: bool) -> list[dict[str, Any]]:
+    async def _message_events(self, place: MessageRef, *, changed: bool) -> list[dict[str, Any]]:
         stored = await self._mailbox.peek(place)
         if stored is None:
             return []
@@ -116,7 +116,7 @@ class Feed:
             events.append({"type": "notes", **where, "tools": tools, "citations": citations})
         return events
 
-    async def _whole(self, place: Spot, stored: StoredMessage) -> dict[str, Any]:
+    async def _whole(self, place: MessageRef, stored: StoredMessage) -> dict[str, Any]:
         message = as_shown(stored, await self._mailbox.text(place, stored, 0))
         return {"type": "message", "chat": place.chat, "message": msgspec.to_builtins(message)}
 
@@ -146,14 +146,14 @@ class Feed:
                 await wait_for(event, min(look_seconds, deadline - clock()))
 
 
-def _parse_shown(visitor: str, text: str) -> dict[Spot, _Shown]:
+def _parse_shown(visitor: str, text: str) -> dict[MessageRef, _Shown]:
     """Parse the live messages named by a poll. Unreadable entries are ignored, and their messages are sent whole."""
-    shown: dict[Spot, _Shown] = {}
+    shown: dict[MessageRef, _Shown] = {}
     for entry in text.split(",", _MAX_SHOWN)[:_MAX_SHOWN]:
         chat, *fields = entry.split(".")
         if len(fields) == 4 and all(_NUMBER.fullmatch(field) for field in fields[:3]):
             number, epoch, length = map(int, fields[:3])
-            shown[Spot(visitor, chat, number)] = _Shown(epoch, length, fields[3])
+            shown[MessageRef(visitor, chat, number)] = _Shown(epoch, length, fields[3])
     return shown
 
 
@@ -194,14 +194,14 @@ class FeedServer:
         self._verifier = verifier
         self._mailbox, self._config, self._now = mailbox, config, now
         self._allow = allow
-        limits = Limits(max_running=config.feed.max_open, max_running_per_caller=config.feed.max_open_per_caller)
+        limits = HttpLimits(max_running=config.feed.max_open, max_running_per_caller=config.feed.max_open_per_caller)
         self._open = Counter(limits, "Too many connections are open")
 
     async def _enter(self, call: HttpCall) -> None:
         """Allow a visitor with a long-lived request. It is counted separately, so that other requests find room."""
         await self._allow(call.caller)
         self._open.begin(call.caller.identity.key)
-        release, call.counter = call.hand_on(), self._open
+        release, call.counter = call.detach(), self._open
         if release is not None:
             release()
 
@@ -222,8 +222,8 @@ class FeedServer:
                 if task.done():
                     task.result()
         finally:
-            await stopped(sending)
-            await stopped(leaving)
+            await cancel_and_wait(sending)
+            await cancel_and_wait(leaving)
 
     async def _send_all(self, feed: Feed, socket: Socket) -> None:
         clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive

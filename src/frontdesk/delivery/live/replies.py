@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.delivery.live.claims import LiveClaim, event_claim, run_claim
 from frontdesk.delivery.live.writer import LiveWork, LiveWriter, end_live, repeat_late
 from frontdesk.delivery.outbox import OutboxSender
@@ -22,7 +22,7 @@ from frontdesk.interfaces.chat import LivePlace, ShowsNotes, ShowsTyping, Stream
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import deliveries as log
 from frontdesk.models.delivery import Delivery, InboxItem
-from frontdesk.models.live_message import LiveAnswer, LiveFence
+from frontdesk.models.live_message import LiveFence, LiveMessageRecord
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.run import BackgroundRun, RunStatus
 
@@ -47,7 +47,7 @@ class Typing:
         if self._task is None:
             return
         task, self._task = self._task, None
-        await stopped(task)
+        await cancel_and_wait(task)
         await self._tell(lambda: self._channel.end_typing(self._place))
 
     async def _renew(self) -> None:
@@ -65,7 +65,7 @@ class Typing:
             log.info("typing could not be shown on %s: %s", self._name, error.code)
 
 
-class LiveReply:
+class LiveRun:
     """The streamed answer of one run: its text, its messages and the typing indicator before them."""
 
     def __init__(
@@ -190,7 +190,7 @@ class LiveReplies:
         self._typing = {name: channel for name, channel in channels.items() if isinstance(channel, ShowsTyping)}
         self._channels = channels
 
-    async def of(self, admitted: AdmittedRequest, event: InboxItem) -> LiveReply | None:
+    async def of(self, admitted: AdmittedRequest, event: InboxItem) -> LiveRun | None:
         """Return the live reply to an event, or None if the answer is only shown when complete."""
         name = admitted.request.channel
         if (name not in self._streaming and name not in self._typing) or event.reply_by is not None:
@@ -207,9 +207,9 @@ class LiveReplies:
         writer = self._writer(blank, claim, place, left) if streams or left is not None else None
         if writer is None and typing is None:
             return None
-        return LiveReply(channel, blank, self._ids, self._clock, writer, typing, streams)
+        return LiveRun(channel, blank, self._ids, self._clock, writer, typing, streams)
 
-    async def of_run(self, admitted: AdmittedRequest, run: BackgroundRun) -> LiveReply | None:
+    async def of_run(self, admitted: AdmittedRequest, run: BackgroundRun) -> LiveRun | None:
         """Return the live reply of a background run, or None if the answer is only shown when complete.
 
         There is no typing indicator, because users do not expect an immediate answer of a background run.
@@ -224,9 +224,9 @@ class LiveReplies:
         if not streams and left is None:
             return None
         writer = self._writer(blank, claim, await self._place(request, blank), left)
-        return None if writer is None else LiveReply(channel, blank, self._ids, self._clock, writer, None, streams)
+        return None if writer is None else LiveRun(channel, blank, self._ids, self._clock, writer, None, streams)
 
-    async def left_by(self, run: BackgroundRun) -> LiveReply | None:
+    async def left_by(self, run: BackgroundRun) -> LiveRun | None:
         """Return the shown part of the answer of a background run that is not answered any more."""
         admitted = run.admitted
         if admitted.request.channel not in self._streaming or not admitted.pushes:
@@ -237,7 +237,7 @@ class LiveReplies:
     async def wake(self, rows: Sequence[Delivery]) -> None:
         await self._outbox.wake(rows)
 
-    async def left(self, event: InboxItem, owner: str = "") -> LiveReply | None:
+    async def left(self, event: InboxItem, owner: str = "") -> LiveRun | None:
         """Return the shown part of an earlier attempt to answer an event that is not answered any more."""
         name, request = event.channel, event.request
         if name not in self._streaming or event.run_id is None:
@@ -245,12 +245,12 @@ class LiveReplies:
         blank = self._planner.origin(request, event.caller.identity, owner, event.run_id)
         return await self._left(request, blank, event_claim(self._store, event))
 
-    async def _left(self, request: ChannelRequest, blank: Delivery, claim: LiveClaim) -> LiveReply | None:
+    async def _left(self, request: ChannelRequest, blank: Delivery, claim: LiveClaim) -> LiveRun | None:
         known = await self._take_over(blank, claim)
         if known is None:
             return None
         writer = self._writer(blank, claim, await self._place(request, blank), known)
-        return LiveReply(self._channels[blank.channel], blank, self._ids, self._clock, writer, None, False)
+        return LiveRun(self._channels[blank.channel], blank, self._ids, self._clock, writer, None, False)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
         """Return True if the answer goes back to its origin, as far as known before the run ends."""
@@ -263,7 +263,7 @@ class LiveReplies:
         terms = streams.live_terms
         return terms.direct if blank.kind == "direct" else terms.group
 
-    async def _take_over(self, blank: Delivery, claim: LiveClaim) -> LiveAnswer | None:
+    async def _take_over(self, blank: Delivery, claim: LiveClaim) -> LiveMessageRecord | None:
         """Return the state left by an earlier attempt, after it has lost the ability to write."""
         known = await self._store.live.get(blank.run_id, blank.channel, blank.place)
         if known is None or known.state == "closed":
@@ -284,7 +284,7 @@ class LiveReplies:
         )
 
     def _writer(
-        self, blank: Delivery, claim: LiveClaim, place: LivePlace, known: LiveAnswer | None
+        self, blank: Delivery, claim: LiveClaim, place: LivePlace, known: LiveMessageRecord | None
     ) -> LiveWriter | None:
         streams, outlet = self._streaming.get(blank.channel), self._outbox.outlet(blank.channel)
         if streams is None or outlet is None:

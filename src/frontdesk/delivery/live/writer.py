@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.destination_drain import ChannelOutlet
 from frontdesk.delivery.live.claims import LiveClaim
@@ -23,7 +23,7 @@ from frontdesk.interfaces.chat import LivePlace, LiveTerms, LiveView, StreamsRep
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
 from frontdesk.models.delivery import Delivery, DeliveryAction
-from frontdesk.models.live_message import LiveAnswer, LiveState
+from frontdesk.models.live_message import LiveMessageRecord, LiveState
 from frontdesk.models.run import RunStatus
 
 REPEAT = "repeat:"
@@ -152,7 +152,7 @@ class LiveWork(NamedTuple):
 class LiveWriter:
     """Opens a message for the first text and updates it, in one task that ends with the run."""
 
-    def __init__(self, work: LiveWork, known: LiveAnswer | None) -> None:
+    def __init__(self, work: LiveWork, known: LiveMessageRecord | None) -> None:
         """Start from the state that an earlier attempt of the same run has left, if any."""
         self._work = work
         self.known = known
@@ -211,7 +211,7 @@ class LiveWriter:
         if not task.done():
             await asyncio.wait({task}, timeout=self._work.terms.timeout + _MARGIN)
         if not task.done():
-            await stopped(task, within=_MARGIN)
+            await cancel_and_wait(task, within=_MARGIN)
             return await self._lose("stopped")
         self._task = None
         is_open = self.known is not None and self.known.state == "open" and not self._gave_up
@@ -440,9 +440,9 @@ class LiveWriter:
             transaction.save_live(live)
         self.known, self._is_saved = live, True
 
-    def answer(self, state: LiveState, handles: tuple[str, ...]) -> LiveAnswer:
+    def answer(self, state: LiveState, handles: tuple[str, ...]) -> LiveMessageRecord:
         blank = self._work.blank
-        return LiveAnswer(
+        return LiveMessageRecord(
             run_id=blank.run_id,
             channel=blank.channel,
             place=blank.place,

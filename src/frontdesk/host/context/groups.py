@@ -14,7 +14,7 @@ from frontdesk.errors import ConflictError, ForbiddenError, NotFoundError, Unsup
 from frontdesk.errors.requests import NO_RUN
 from frontdesk.hooks import show_result
 from frontdesk.host.context.scope import ScopedCalls
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.interfaces.context import AwaitedReply, ChannelStorage
 from frontdesk.interfaces.linker import IdentityLinker, SupportsLinkQuestions, SupportsLinkReturn, SupportsLinkRoutes
 from frontdesk.interfaces.target import GivesUpQuestions
@@ -198,7 +198,7 @@ _NO_LINKER = "This host has nothing to link accounts with."
 class HostLinks(ScopedCalls):
     """The `LinksContext` of one channel."""
 
-    def __init__(self, channel: str, parts: Parts) -> None:
+    def __init__(self, channel: str, parts: Components) -> None:
         super().__init__(channel, parts)
         self.principal_channel = parts.principals.home_of_channel
 
@@ -307,7 +307,7 @@ MAX_WAIT_SECONDS = 120.0
 class HostEvents(ScopedCalls):
     """The `EventsContext` of one channel."""
 
-    def __init__(self, channel: str, parts: Parts, sessions: HostSessions) -> None:
+    def __init__(self, channel: str, parts: Components, sessions: HostSessions) -> None:
         super().__init__(channel, parts)
         self._sessions = sessions
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from frontdesk.approvals.http_votes import WireVote
+from frontdesk.approvals.http_votes import HttpVote
 from frontdesk.channel_storage.values import HostCommandState
 from frontdesk.chat.commands import locale_of, names_of, offered, out_of_scope, scope_of
 from frontdesk.errors import KeyReusedError, RunExistsError
@@ -13,7 +13,7 @@ from frontdesk.hooks import call_command
 from frontdesk.host.context.groups import HostApprovals, HostEvents, HostLinks, HostRuns, HostSessions, HostStorage
 from frontdesk.host.context.scope import ScopedCalls
 from frontdesk.host.conversations.context import HostConversations
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.http.idempotency import HEADER
 from frontdesk.interfaces.channel import (
     AllowsOrigin,
@@ -38,7 +38,7 @@ POLL_INTERVAL_SECONDS = 0.01
 class HostCommands(ScopedCalls):
     """The commands of one channel, those of linking included."""
 
-    def __init__(self, channel: str, parts: Parts, sessions: HostSessions) -> None:
+    def __init__(self, channel: str, parts: Components, sessions: HostSessions) -> None:
         super().__init__(channel, parts)
         self._sessions = sessions
         self._commands: dict[str, ChannelCommand] = {}
@@ -97,7 +97,7 @@ class HostContext(ChannelContext):
         self,
         channel: str,
         target: TargetInfo,
-        parts: Parts,
+        parts: Components,
         *,
         anonymous_allowed: bool,
         adopts_ids: bool = False,
@@ -145,7 +145,7 @@ class HostContext(ChannelContext):
             return await self._run_once(request, caller, protocol_request, settle)
         return await self._parts.pipeline.run(request, caller, protocol_request, settle)
 
-    async def _voted(self, vote: WireVote, caller: Caller) -> HostedRunResult[Any]:
+    async def _voted(self, vote: HttpVote, caller: Caller) -> HostedRunResult[Any]:
         if vote.admitted.request.idempotency_key is None:
             return await self._parts.votes.record(vote)
         outcome = await self._once(vote.admitted, lambda _: self._parts.votes.record(vote))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from frontdesk.errors import NotFoundError, UnauthenticatedError
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.interfaces.access import Allowed
 from frontdesk.models.identity import Caller, IdentityRecord
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class ScopedCalls:
     """The calls of one channel. Each is made for a caller and limited to the caller's own data."""
 
-    def __init__(self, channel: str, parts: Parts) -> None:
+    def __init__(self, channel: str, parts: Components) -> None:
         self.channel = channel
         self._parts = parts
         self._store = parts.store

@@ -17,10 +17,10 @@ from frontdesk.errors import (
     TargetError,
     UnsupportedError,
 )
-from frontdesk.framework.contents import as_messages, need_messages, transcript
+from frontdesk.framework.contents import as_messages, require_messages, transcript
 from frontdesk.host.context.scope import ScopedCalls
 from frontdesk.host.conversations.editor import ConversationEditor, check_first
-from frontdesk.host.wiring import Parts
+from frontdesk.host.wiring import Components
 from frontdesk.http.idempotency import HEADER
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.interfaces.store_sessions import Charge
@@ -46,7 +46,7 @@ _TASK = (
 
 
 async def compact(
-    parts: Parts, request: ChannelRequest, caller: Caller, by: Any, protocol_request: Any = None
+    parts: Components, request: ChannelRequest, caller: Caller, by: Any, protocol_request: Any = None
 ) -> RunRecord:
     """Return the record of a compaction. Its input is the user's messages, its details have the summary."""
     await parts.gate.authorize(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
@@ -56,7 +56,7 @@ async def compact(
         return earlier
     async with parts.turns.memory.charging(admitted.owner) as charge:
         messages = [*await _history(parts.store, admitted, charge), *(as_messages(admitted.request.input) or ())]
-        need_messages(messages)
+        require_messages(messages)
         text, usage = await _summary(summarise, messages, admitted)
     record = RunRecord(
         run_id=admitted.run_id,
@@ -150,7 +150,7 @@ def _prompt(messages: Sequence[Message], instructions: str | None) -> list[Messa
 
 
 class HostConversations(ScopedCalls):
-    def __init__(self, channel: str, parts: Parts) -> None:
+    def __init__(self, channel: str, parts: Components) -> None:
         super().__init__(channel, parts)
         self._editor = ConversationEditor(parts.store, parts.turns, parts.ids, parts.clock)
 

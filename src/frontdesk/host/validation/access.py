@@ -86,7 +86,12 @@ class Access:
     def _rule_findings(self, channel: Channel, rule: AccessRule) -> Iterator[str]:
         if rule.require_link and self.linker is None:
             yield "a link is required, and the host has no linker="
-        elif rule.require_link and channel.takes_http and channel.auth is None and not channel.tells_callers_apart:
+        elif (
+            rule.require_link
+            and channel.requires_auth_when_public
+            and channel.auth is None
+            and not channel.identifies_anonymous_callers
+        ):
             yield "a link is required, and without auth= every caller is anonymous and has nothing to link"
         if getattr(self.linker, "gives_claims", False) or _proves_claims(channel):
             return

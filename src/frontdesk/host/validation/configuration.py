@@ -156,13 +156,13 @@ def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig)
         f"channel {channel.name!r}: {address} can be reached by other machines, and {_unguarded(channel)}"
         "bind to 127.0.0.1, or set allow_anonymous=True on the host"
         for channel in channels
-        if channel.takes_http and channel.auth is None
+        if channel.requires_auth_when_public and channel.auth is None
     ]
 
 
 def _unguarded(channel: Channel) -> str:
     """Return the reason why a channel is unauthenticated, and the alternatives."""
-    return "lets in every visitor; " if channel.tells_callers_apart else "the channel has no auth=; add it, "
+    return "lets in every visitor; " if channel.identifies_anonymous_callers else "the channel has no auth=; add it, "
 
 
 P = ParamSpec("P")
@@ -399,7 +399,11 @@ def origin_warnings(middleware: Sequence[Middleware], channels: Sequence[Channel
     cors = _made(middleware)
     if cors is None or not cors.allow_all_origins:
         return []
-    return [_ANY_PAGE.format(channel.name) for channel in channels if channel.takes_http and channel.auth is None]
+    return [
+        _ANY_PAGE.format(channel.name)
+        for channel in channels
+        if channel.requires_auth_when_public and channel.auth is None
+    ]
 
 
 def _made(middleware: Sequence[Middleware]) -> CORSMiddleware | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import present_task, spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, current_task, spawn_clean
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.proactive import DirectNotifier
 from frontdesk.errors import (
@@ -191,12 +191,12 @@ class BackgroundDispatcher:
 
     def beginning(self, turn: Turn, record: RunRecord) -> RunBeginning:
         """Return the start record of a run, to be written once the run acts on its request's answers."""
-        task = present_task()
+        task = current_task()
         return RunBeginning(self._store, self._holder, turn, record, lambda job: self._hold(job, task))
 
     def _hold(self, job: BackgroundRun, task: "asyncio.Task[Any] | None" = None) -> None:
         run_task = self._held[job.key] = RunTask(job)
-        run_task.task = task or present_task()
+        run_task.task = task or current_task()
         run_task.begin()
 
     async def revoke(self, turn: Turn) -> None:
@@ -389,7 +389,7 @@ class BackgroundDispatcher:
     async def drain(self) -> None:
         """Let runs end for a limited time. Leave the others to the next process."""
         self._stopping = True
-        await stopped(self._dispatching)
+        await cancel_and_wait(self._dispatching)
         if self._queueing:
             await asyncio.wait(self._queueing, timeout=self._shutdown_grace + self._cancel_grace)
         await self._ended(self._shutdown_grace)

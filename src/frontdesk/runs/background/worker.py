@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import Pauses, until_available
-from frontdesk.delivery.live.replies import LiveReplies, LiveReply
+from frontdesk.delivery.live.replies import LiveReplies, LiveRun
 from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
@@ -57,14 +57,14 @@ class RunPipeline(Protocol):
 
     live: LiveReplies
 
-    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveReply | None: ...
+    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None: ...
 
     async def run_admitted(
-        self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveReply | None
+        self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveRun | None
     ) -> HostedRunResult[Any]: ...
 
     async def stream_admitted(
-        self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveReply | None
+        self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveRun | None
     ) -> HostedStreamResult[Any]:
         """Do the same as `run_admitted`, and stream the target's updates."""
         ...
@@ -190,7 +190,7 @@ class RunWorker:
                 await self.give_up(run, requeue=True)
             raise
 
-    async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog, live: LiveReply | None) -> None:
+    async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog, live: LiveRun | None) -> None:
         self._followers.logs[job.run.key] = log
         try:
             async with await self.pipeline.stream_admitted(admitted, waits=True, job=job, live=live) as stream:

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
 from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
-from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.pages import bound_page
 from frontdesk.stores.memory.sessions import owner_in_key
 
@@ -16,7 +16,9 @@ class MemoryApprovals:
     """Approvals by owner and id. Ids of earlier versions come from the target, which has no concept of owners."""
 
     def __init__(self, limit: int) -> None:
-        self.records: SharedShelf[tuple[str, str], PendingApproval] = SharedShelf(limit, owner_in_key, self._forget)
+        self.records: FairBoundedDict[tuple[str, str], PendingApproval] = FairBoundedDict(
+            limit, owner_in_key, self._forget
+        )
         self.owned: dict[str, dict[str, None]] = {}
         self.shared: dict[str, dict[tuple[str, str], None]] = {}
         """The questions that others than their requester decide, by id."""

@@ -8,7 +8,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Shelf(Generic[K, V]):
+class BoundedDict(Generic[K, V]):
     """A bounded dictionary with second-chance eviction: entries not touched since insertion go first.
 
     The oldest entry is checked first. If it was touched, it moves to the end of the queue instead. This approximates
@@ -80,7 +80,7 @@ class _Share(Generic[K]):
         """The keys of its entries, the oldest first; some may have been removed meanwhile."""
 
 
-class SharedShelf(Shelf[K, V]):
+class FairBoundedDict(BoundedDict[K, V]):
     """A bounded dictionary shared by owners. When it is full, the owner with the most entries loses one.
 
     Owners are counted only once it is full for the first time. Until then there is no additional cost.

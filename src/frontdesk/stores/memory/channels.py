@@ -12,7 +12,7 @@ from frontdesk.models.channel_storage import Leadership, SealedValue, ValuePlace
 from frontdesk.models.conversation import AliasMerge, ConversationAlias
 from frontdesk.models.file import FileLimits, StoredFile, file_id_of
 from frontdesk.models.live_message import LiveFence
-from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.delivery import MemoryLiveAnswers
 from frontdesk.stores.memory.sessions import owner_in_key
 
@@ -51,7 +51,7 @@ class MemoryChannelValues:
 
     def __init__(self, limit: int, live: MemoryLiveAnswers) -> None:
         self._live = live
-        self.kept: SharedShelf[ValuePlace, SealedValue] = SharedShelf(limit, _owner_of)
+        self.kept: FairBoundedDict[ValuePlace, SealedValue] = FairBoundedDict(limit, _owner_of)
 
     async def get(self, place: ValuePlace, *, now: float) -> SealedValue | None:
         return self._living(place, now)
@@ -125,7 +125,7 @@ class MemoryFiles:
     """
 
     def __init__(self, limit: int, limits: FileLimits, clock: Clock) -> None:
-        self.kept: SharedShelf[tuple[str, str], tuple[StoredFile, bytes, float, bool]] = SharedShelf(
+        self.kept: FairBoundedDict[tuple[str, str], tuple[StoredFile, bytes, float, bool]] = FairBoundedDict(
             limit, owner_in_key
         )
         self._limits = limits

@@ -17,20 +17,20 @@ from frontdesk.models.delivery import (
     KnownEvent,
     WaitingEvent,
 )
-from frontdesk.models.live_message import LiveAnswer, LiveFence
-from frontdesk.stores.memory.bounded_dict import SharedShelf, Shelf
+from frontdesk.models.live_message import LiveFence, LiveMessageRecord
+from frontdesk.stores.memory.bounded_dict import BoundedDict, FairBoundedDict
 
 
 class MemoryInbox:
     def __init__(self, limit: int) -> None:
-        self.known: SharedShelf[tuple[str, str], tuple[str, str | None]] = SharedShelf(
+        self.known: FairBoundedDict[tuple[str, str], tuple[str, str | None]] = FairBoundedDict(
             limit, lambda key, event: (key[0], event[0])
         )
         """The conversation and the run of each event, finished or not."""
         self.queues: dict[tuple[str, str], dict[str, InboxItem]] = {}
         self.holders: dict[tuple[str, str], str] = {}
         self.isolated: set[tuple[str, str]] = set()
-        self.errors: Shelf[int, tuple[InboxItem, str]] = Shelf(limit, self._forget)
+        self.errors: BoundedDict[int, tuple[InboxItem, str]] = BoundedDict(limit, self._forget)
         self.order: dict[int, None] = {}
         self.count = 0
 
@@ -261,7 +261,9 @@ class MemoryOutbox:
     def __init__(self, limit: int) -> None:
         self.queues: dict[Destination, dict[str, Delivery]] = {}
         self.places: dict[str, Destination] = {}
-        self.ended: SharedShelf[str, Delivery] = SharedShelf(limit, lambda _, delivery: delivery.owner, self._forget)
+        self.ended: FairBoundedDict[str, Delivery] = FairBoundedDict(
+            limit, lambda _, delivery: delivery.owner, self._forget
+        )
         self.in_order: dict[str, None] = {}
         self.count = 0
 
@@ -372,16 +374,16 @@ class MemoryLiveAnswers:
     """Live messages by run, channel and place."""
 
     def __init__(self, limit: int) -> None:
-        self.kept: Shelf[tuple[str, str, str], LiveAnswer] = Shelf(limit)
+        self.kept: BoundedDict[tuple[str, str, str], LiveMessageRecord] = BoundedDict(limit)
 
-    async def get(self, run_id: str, channel: str, place: str) -> LiveAnswer | None:
+    async def get(self, run_id: str, channel: str, place: str) -> LiveMessageRecord | None:
         return self.kept.get((run_id, channel, place))
 
-    async def lost(self, *, limit: int = 100) -> Sequence[LiveAnswer]:
+    async def lost(self, *, limit: int = 100) -> Sequence[LiveMessageRecord]:
         answers = sorted((live for _, live in self.kept.items() if live.state == "lost"), key=lambda live: live.run_id)
         return answers[:limit]
 
-    def check(self, live: LiveAnswer) -> None:
+    def check(self, live: LiveMessageRecord) -> None:
         """Reject a write if a later claim has written, or the answer is closed."""
         current = self.kept.get((live.run_id, live.channel, live.place))
         if current is not None and (current.fence > live.fence or current.state == "closed"):
@@ -393,7 +395,7 @@ class MemoryLiveAnswers:
         if current is None or current.fence != fence.fence or current.state == "closed":
             raise LostEventError
 
-    def save(self, live: LiveAnswer) -> None:
+    def save(self, live: LiveMessageRecord) -> None:
         self.kept.put((live.run_id, live.channel, live.place), live)
 
     def drop_expired(self, now: float) -> None:

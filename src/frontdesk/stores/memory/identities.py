@@ -8,24 +8,24 @@ from frontdesk.errors import IdentityChangedError, StoreError
 from frontdesk.models.approval import claim_keys
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.models.link import Grant, LinkRecord
-from frontdesk.stores.memory.bounded_dict import SharedShelf, Shelf
+from frontdesk.stores.memory.bounded_dict import BoundedDict, FairBoundedDict
 
 Key = tuple[str, str]
 
 
 class MemoryIdentities:
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._drop_record)
+        self.records: BoundedDict[Key, IdentityRecord] = BoundedDict(limit, self._drop_record)
         self._reach: dict[Key, Reach] = {}
-        self.seen: Shelf[str, LastSeen] = Shelf(limit)
+        self.seen: BoundedDict[str, LastSeen] = BoundedDict(limit)
         self.owned: dict[str, dict[Key, ChannelIdentity]] = {}
-        self.linked: Shelf[Key, LinkRecord] = Shelf(limit, self._forget_link)
+        self.linked: BoundedDict[Key, LinkRecord] = BoundedDict(limit, self._forget_link)
         self.in_order: list[Key] = []
         """The identities that have a link, sorted for the operator's pages."""
         self.of_key: dict[str, dict[Key, None]] = {}
         self.of_subject: dict[str, dict[Key, None]] = {}
         self.of_claim: dict[str, dict[Key, None]] = {}
-        self.grants: SharedShelf[str, Grant] = SharedShelf(limit, lambda _, grant: grant.identity.key)
+        self.grants: FairBoundedDict[str, Grant] = FairBoundedDict(limit, lambda _, grant: grant.identity.key)
         self.secrets: dict[str, bytes] = {}
         self._used: set[Key] = set()
         """The identities that were looked up since the last call of `drop_idle`."""

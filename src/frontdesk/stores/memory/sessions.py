@@ -16,7 +16,7 @@ from frontdesk.json_size import estimate_parts
 from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, page_of
 from frontdesk.models.run import RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
-from frontdesk.stores.memory.bounded_dict import SharedShelf
+from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.pages import bound_page
 
 _body = attrgetter("body")
@@ -79,9 +79,9 @@ def _owner_of_name(name: SessionName, _: Any) -> Hashable:
 
 class MemorySessions:
     def __init__(self, limit: int) -> None:
-        self.kept: SharedShelf[str, _Session] = SharedShelf(limit, _owner_of_session, self._forget)
-        self.names: SharedShelf[SessionName, str] = SharedShelf(4 * limit, _owner_of_name)
-        self._past: SharedShelf[SessionName, tuple[str, ...]] = SharedShelf(limit, _owner_of_name)
+        self.kept: FairBoundedDict[str, _Session] = FairBoundedDict(limit, _owner_of_session, self._forget)
+        self.names: FairBoundedDict[SessionName, str] = FairBoundedDict(4 * limit, _owner_of_name)
+        self._past: FairBoundedDict[SessionName, tuple[str, ...]] = FairBoundedDict(limit, _owner_of_name)
         self._count = 0
 
     def _forget(self, session_id: str, kept: _Session) -> None:
@@ -249,7 +249,7 @@ class MemorySessions:
 
 class MemoryRuns:
     def __init__(self, limit: int) -> None:
-        self.records: SharedShelf[tuple[str, str], RunRecord] = SharedShelf(limit, owner_in_key, self._forget)
+        self.records: FairBoundedDict[tuple[str, str], RunRecord] = FairBoundedDict(limit, owner_in_key, self._forget)
         self.log: dict[tuple[str, str], list[RunEvent]] = {}
 
     def _forget(self, key: tuple[str, str], record: RunRecord) -> None:
@@ -282,7 +282,7 @@ _number = attrgetter("number")
 
 class MemoryConversations:
     def __init__(self, limit: int, clock: Clock) -> None:
-        self.records: SharedShelf[str, Conversation] = SharedShelf(
+        self.records: FairBoundedDict[str, Conversation] = FairBoundedDict(
             limit, lambda _, conversation: conversation.owner, self._forget
         )
         self.contents: dict[str, list[ConversationItem]] = {}
@@ -372,7 +372,9 @@ class MemoryConversations:
 
 class MemoryCheckpoints:
     def __init__(self, limit: int, owner_of_session: Callable[[str], Hashable]) -> None:
-        self.kept: SharedShelf[tuple[str, str], bytes] = SharedShelf(limit, lambda key, _: owner_of_session(key[0]))
+        self.kept: FairBoundedDict[tuple[str, str], bytes] = FairBoundedDict(
+            limit, lambda key, _: owner_of_session(key[0])
+        )
 
     async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
         return self.kept.get((session_id, checkpoint_id))

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from frontdesk.auth.nonces import ProcessNonces
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import ApprovalExistsError, LostRunError, RunExistsError, TooManyRequestsError
 from frontdesk.interfaces.store import OnChange
 from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
@@ -20,7 +20,7 @@ from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.file import FileLimits, checked_limits
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.models.link import Grant, LinkRecord
-from frontdesk.models.live_message import LiveAnswer
+from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.operations import YEAR, Expiry
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
@@ -116,7 +116,7 @@ class MemorySweep:
         self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
     async def _go_on(self) -> None:
         while True:
@@ -415,7 +415,7 @@ class MemoryTransaction:
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._writes.append((self._store.outbox.end_rest, (delivery, error, at)))
 
-    def save_live(self, live: LiveAnswer) -> None:
+    def save_live(self, live: LiveMessageRecord) -> None:
         self._checks.append((self._store.live.check, (live,)))
         self._writes.append((self._store.live.save, (live,)))
 

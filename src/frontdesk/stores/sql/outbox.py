@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, LostEventError, UnreadableRecordError
 from frontdesk.models.delivery import Delivery, DeliveryStatus, Destination, EditDelivery
-from frontdesk.models.live_message import LiveAnswer, LiveFence, LiveState
+from frontdesk.models.live_message import LiveFence, LiveMessageRecord, LiveState
 from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.records import Records
@@ -201,24 +201,24 @@ class SqlLiveAnswers:
         self._engine = engine
         self._records = records
 
-    async def get(self, run_id: str, channel: str, place: str) -> LiveAnswer | None:
+    async def get(self, run_id: str, channel: str, place: str) -> LiveMessageRecord | None:
         where = " AND ".join(f"{column} = ?" for column in _KEY)
         rows = await self._engine.read(f"{_SELECT} WHERE {where}", (key(run_id), key(channel), key(place)))
         if not rows:
             return None
         return self._live(rows[0]).replace(run_id=run_id, channel=channel, place=place)
 
-    async def lost(self, *, limit: int = 100) -> Sequence[LiveAnswer]:
+    async def lost(self, *, limit: int = 100) -> Sequence[LiveMessageRecord]:
         rows = await self._engine.read(f"{_SELECT} WHERE state = 'lost' ORDER BY run_id LIMIT ?", (limit,))
         return [self._live(row) for row in rows]
 
-    def _live(self, row: Sequence[Any]) -> LiveAnswer:
+    def _live(self, row: Sequence[Any]) -> LiveMessageRecord:
         *name, state, handles, fence, expires_at = row
         place = ("live", _KEY, name)
         self._records.require_known(place, state, _STATES)
         known: list[str] | None = self._records.read_column(place, None if handles is None else bytes(handles))
         run_id, channel, destination = name
-        return LiveAnswer(
+        return LiveMessageRecord(
             run_id=run_id,
             channel=channel,
             place=destination,
@@ -229,7 +229,7 @@ class SqlLiveAnswers:
         )
 
 
-def saved(live: LiveAnswer) -> Do:
+def saved(live: LiveMessageRecord) -> Do:
     """Save a live message, unless a later claim has it or it is closed."""
     names = (key(live.run_id), key(live.channel), key(live.place))
     handles = encode(list(live.handles)) if live.handles else None

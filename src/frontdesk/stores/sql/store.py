@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.interfaces.context import ReportsWriteFailures
 from frontdesk.interfaces.store import OnChange
@@ -20,7 +20,7 @@ from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.file import FileLimits, checked_limits
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.models.link import Grant, LinkRecord
-from frontdesk.models.live_message import LiveAnswer
+from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.operations import Expiry
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
@@ -322,7 +322,7 @@ class SqlTransaction:
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._ops.append(outbox.rest_ended(delivery, error, at))
 
-    def save_live(self, live: LiveAnswer) -> None:
+    def save_live(self, live: LiveMessageRecord) -> None:
         self._ops.append(saved(live))
 
     def save_conversation(self, conversation: Conversation) -> None:
@@ -411,7 +411,7 @@ class Upkeep:
         self._task = spawn_clean(self._run())
 
     async def stop(self) -> None:
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
     async def _run(self) -> None:
         open_backfills = backfills()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.models.operations import Expiry
 from frontdesk.stores.sql.tables import key
@@ -245,7 +245,7 @@ class Sweep:
         self._task = spawn_clean(self._run())
 
     async def stop(self) -> None:
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
 
     async def _run(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import FrontdeskError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.loggers import store as log
@@ -187,7 +187,7 @@ class WriteHealth:
             log.error("the state store is damaged, and new turns are refused: %s", reason)
 
     async def stop(self) -> None:
-        await stopped(self._probing)
+        await cancel_and_wait(self._probing)
 
     async def _probe_until_good(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -12,8 +12,8 @@ from frontdesk.chat.abilities import (
     PublishesMenus,
     RegistersWebhooks,
     RemovesButtons,
-    RepliesInResponses,
-    Whispers,
+    RepliesSynchronously,
+    SendsEphemeral,
 )
 from frontdesk.chat.commands import Menu
 from frontdesk.chat.config import Transport
@@ -33,11 +33,11 @@ class MessageChannel(
     LiveAnswers,
     RemovesButtons,
     AnswersClicks,
-    Whispers,
+    SendsEphemeral,
     PublishesMenus,
     RegistersWebhooks,
     PollsEvents,
-    RepliesInResponses,
+    RepliesSynchronously,
 ):
     """Answers people on the platform: in direct chats and groups, to messages, commands and buttons."""
 

@@ -68,7 +68,7 @@ def _shape(connection: sqlite3.Connection, name: str) -> Shape:
     return Shape(name, tuple(column for column, _ in columns), tuple(kind.lower() for _, kind in columns))
 
 
-class End(ABC):
+class MoveEndpoint(ABC):
     """A database in one transaction that no other process sees."""
 
     name: str
@@ -163,7 +163,7 @@ OnProgress = Callable[[str, int, int], None]
 """A function of the name of a table, how many of its rows are moved, and how many it has."""
 
 
-def move(source: End, target: End, on_progress: OnProgress) -> int:
+def move(source: MoveEndpoint, target: MoveEndpoint, on_progress: OnProgress) -> int:
     """Copy all tables. Return the number of rows."""
     with source, target:
         source.hold()
@@ -181,7 +181,7 @@ def move(source: End, target: End, on_progress: OnProgress) -> int:
         return moved
 
 
-def _copy(source: End, target: End, shape: Shape, on_progress: OnProgress) -> int:
+def _copy(source: MoveEndpoint, target: MoveEndpoint, shape: Shape, on_progress: OnProgress) -> int:
     total = source.count(shape.name)
     target.put(shape, _counted(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
     arrived = target.count(shape.name)
@@ -198,7 +198,7 @@ def _counted(rows: Iterable[Row], on_progress: Callable[[int], None]) -> Iterato
         yield row
 
 
-class SqliteEnd(End):
+class SqliteEnd(MoveEndpoint):
     """A file that no other process has open."""
 
     words = SQLITE

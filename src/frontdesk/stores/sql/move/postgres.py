@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.stores.sql.migrations.schema import POSTGRES
-from frontdesk.stores.sql.move.endpoints import End, MoveError, Shape, shapes_of
+from frontdesk.stores.sql.move.endpoints import MoveEndpoint, MoveError, Shape, shapes_of
 from frontdesk.stores.sql.postgres.connections import APPLICATION, HOSTS, MIGRATIONS, statement
 from frontdesk.stores.sql.writes import Row
 
@@ -20,7 +20,7 @@ _PAUSE = 0.1
 """The seconds between two looks for hosts that are connected."""
 
 
-class PostgresEnd(End):
+class PostgresEnd(MoveEndpoint):
     """A database without connected hosts."""
 
     words = POSTGRES

@@ -16,7 +16,7 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 
-from frontdesk.concurrency.tasks import call_later_clean, spawn_clean, stopped
+from frontdesk.concurrency.tasks import call_later_clean, cancel_and_wait, spawn_clean
 from frontdesk.errors import ChannelConfigurationError, StoreError
 from frontdesk.ids import RandomIds
 from frontdesk.interfaces.store import ChangeKind, OnChange
@@ -243,7 +243,7 @@ class Listener:
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        await stopped(task)
+        await cancel_and_wait(task)
 
     async def _run(self) -> None:
         while True:

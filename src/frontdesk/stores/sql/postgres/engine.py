@@ -15,7 +15,7 @@ except ImportError as error:
     raise ImportError(f"PostgresStateStore needs psycopg: {install_hint('postgres')}") from error
 
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import (
     ChannelConfigurationError,
     FrontdeskError,
@@ -93,7 +93,7 @@ class StalledTransactions:
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        await stopped(task)
+        await cancel_and_wait(task)
 
     async def _run(self) -> None:
         while True:

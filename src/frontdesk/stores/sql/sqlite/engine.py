@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.concurrency.tasks import spawn_clean, stopped
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.loggers import store as log
 from frontdesk.models.file import FileLimits
@@ -445,7 +445,7 @@ class Checker:
         """End the check, complete or not."""
         self._connection.interrupt()
         await self._thread.stop()
-        await stopped(self._task)
+        await cancel_and_wait(self._task)
         self._connection.close()
 
 
