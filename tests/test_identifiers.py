@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.identifiers import LONGEST_ID, is_named, is_plain_id, plain_id
+from frontdesk.identifiers import MAX_ID_LENGTH, is_named, is_plain_id, plain_id
 from tests.architecture import sources
 
 ROOT = Path(__file__).parents[1]
 SAFE = string.ascii_letters + string.digits + "_:-."
 
 
-@given(st.text(alphabet=SAFE, min_size=1, max_size=LONGEST_ID).filter(lambda value: not value.startswith(".")))
+@given(st.text(alphabet=SAFE, min_size=1, max_size=MAX_ID_LENGTH).filter(lambda value: not value.startswith(".")))
 def test_plain_ids_are_taken_as_they_are(value: str) -> None:
     assert is_plain_id(value)
     assert plain_id(value, "id") == value
@@ -25,7 +25,7 @@ def test_plain_ids_are_taken_as_they_are(value: str) -> None:
 @given(st.text())
 def test_what_is_taken_is_safe_everywhere(value: str) -> None:
     if is_plain_id(value):
-        assert 0 < len(value.encode()) <= LONGEST_ID
+        assert 0 < len(value.encode()) <= MAX_ID_LENGTH
         assert set(value) <= set(SAFE)
         assert value not in (".", "..")
 
@@ -55,7 +55,7 @@ def test_one_bad_character_is_enough(before: str, after: str, bad: str) -> None:
         "caf\u00e9",
         "\uff41",
         "\u0661",
-        "x" * (LONGEST_ID + 1),
+        "x" * (MAX_ID_LENGTH + 1),
         "x" * 1_000_000,
     ],
     ids=lambda value: repr(value)[:20],
@@ -69,7 +69,7 @@ def test_odd_ids_are_refused_by_name(value: str) -> None:
 
 
 def test_the_longest_id_is_taken() -> None:
-    assert is_plain_id("x" * LONGEST_ID)
+    assert is_plain_id("x" * MAX_ID_LENGTH)
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 from frontdesk.errors import InvalidRequestError
 
-LONGEST_ID = 256
+MAX_ID_LENGTH = 256
 _ID = re.compile(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*")
 
 
 def is_plain_id(value: str) -> bool:
     """Return True if an external id is safe in a header, a log line and a path."""
-    return len(value) <= LONGEST_ID and _ID.fullmatch(value) is not None
+    return len(value) <= MAX_ID_LENGTH and _ID.fullmatch(value) is not None
 
 
 def plain_id(value: str, param: str) -> str:
     if not is_plain_id(value):
         raise InvalidRequestError(
-            f"{param} must be 1 to {LONGEST_ID} letters, digits or any of . _ : -, and not begin with a dot.",
+            f"{param} must be 1 to {MAX_ID_LENGTH} letters, digits or any of . _ : -, and not begin with a dot.",
             param=param,
         )
     return value

@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn, cast
 from weakref import WeakValueDictionary
 
 REDACTED: Final = "[redacted]"
-SHORTEST_SHOWN: Final = 8
+MIN_DISPLAYED_LENGTH: Final = 8
 """The length from which on a secret is looked for in texts: a shorter one would be found in ordinary words."""
 
 # By identity, because two secrets may have the same value, and each is removed when it is freed.
@@ -154,4 +154,4 @@ def _values() -> list[str]:
     # The references at once, because another thread may make a secret meanwhile.
     secrets = [secret.reveal() for reference in _known.valuerefs() if (secret := reference()) is not None]
     # The longest first: one may be the beginning of another.
-    return sorted((value for value in secrets if len(value) >= SHORTEST_SHOWN), key=len, reverse=True)
+    return sorted((value for value in secrets if len(value) >= MIN_DISPLAYED_LENGTH), key=len, reverse=True)

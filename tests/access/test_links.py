@@ -289,7 +289,7 @@ async def test_every_change_is_audited_without_claims(store: HostStateStore, cap
 async def test_a_person_has_a_bounded_number_of_identities(
     store: HostStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_LINKED", 3)
+    monkeypatch.setattr(module, "MAX_LINKED", 3)
     links = desk(store)
     await join(links, "b", "a")
     await join(links, "c", "a")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk.admin import queries
-from frontdesk.admin.queries import FILTERS, MOST_SCANNED, AdminQueries
+from frontdesk.admin.queries import FILTERS, MAX_SCANNED, AdminQueries
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.channel_storage import SealedToken
@@ -43,7 +43,7 @@ async def pages(asked: AdminQueries, kind: str, filters: dict[str, str], limit: 
     while True:
         page = await asked.page(kind, filters, after=after, limit=limit)
         assert len(page.items) <= limit
-        assert page.scanned <= MOST_SCANNED
+        assert page.scanned <= MAX_SCANNED
         items += page.items
         after = page.next
         if after is None:
@@ -86,7 +86,7 @@ async def test_filters_are_combined(store: HostStateStore) -> None:
 async def test_what_few_rows_match_is_looked_for_a_bounded_number_at_a_time(
     store: HostStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "MOST_SCANNED", 4)
+    monkeypatch.setattr(queries, "MAX_SCANNED", 4)
     monkeypatch.setattr(queries, "_CHUNK", 3)
     await fill(store, 9)
     asked = AdminQueries(store)

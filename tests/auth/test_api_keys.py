@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.auth.api_keys import SHORTEST_KEY, ApiKeyAuth
+from frontdesk.auth.api_keys import MIN_KEY_LENGTH, ApiKeyAuth
 from frontdesk.auth.verifier import HttpVerifier
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.interfaces.auth import Principal
@@ -88,7 +88,7 @@ class TestApiKeys:
             ({"alice": []}, "at least one key"),
             ({"alice": ""}, "shorter than"),
             ({"alice": [KEY, ""]}, "shorter than"),
-            ({"alice": "x" * (SHORTEST_KEY - 1)}, "shorter than"),
+            ({"alice": "x" * (MIN_KEY_LENGTH - 1)}, "shorter than"),
             ({"alice": "sha256:"}, "hexadecimal"),
             ({"alice": "sha256:abcd"}, "hexadecimal"),
             ({"alice": "sha256:" + "z" * 64}, "hexadecimal"),
@@ -115,7 +115,7 @@ class TestApiKeys:
         ApiKeyAuth({"alice": [KEY, KEY, ApiKeyAuth.hash(KEY)]})
 
     def test_the_shortest_key_is_taken(self) -> None:
-        ApiKeyAuth({"alice": "x" * SHORTEST_KEY})
+        ApiKeyAuth({"alice": "x" * MIN_KEY_LENGTH})
 
     def test_no_key_is_shown_or_kept(self) -> None:
         auth = ApiKeyAuth({"alice": KEY})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from joserfc.jwk import ECKey, OctKey, RSAKey, generate_key
 
 from frontdesk.asgi.messages import error_headers
-from frontdesk.auth.bearer import LONGEST_TOKEN, BearerAuth, read
+from frontdesk.auth.bearer import MAX_TOKEN_LENGTH, BearerAuth, read
 from frontdesk.auth.oidc import ALGORITHMS
 from frontdesk.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from frontdesk_testing import FakeClock
@@ -287,7 +287,7 @@ class TestBadTokens:
         [
             "..",
             "a.b.c",
-            "x" * LONGEST_TOKEN + ".b.c",
+            "x" * MAX_TOKEN_LENGTH + ".b.c",
             f"{packed('x')}.{packed([])}.c",
             f"{packed({'alg': []})}.{packed({})}.c",
             f"{packed({'alg': 'RS256', 'kid': {}})}.{packed({})}.c",

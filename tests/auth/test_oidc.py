@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk.auth.oidc import (
     CACHE_SECONDS,
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     RETRY_SECONDS,
     Issuer,
     Known,
@@ -77,7 +77,7 @@ class TestCalls:
             answer(b"\xff\xfe"),
             answer(b'{"a":' * 5000),
             answer(b"{}", "content-encoding: gzip"),
-            answer(b'{"a": "' + b"x" * LARGEST_ANSWER + b'"}'),
+            answer(b'{"a": "' + b"x" * MAX_ANSWER_BYTES + b'"}'),
             b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}",
             b"nonsense\r\n\r\n",
             moved("https://evil.example/"),

@@ -146,7 +146,7 @@ async def test_a_store_that_does_not_renew_costs_the_leadership(
 
 async def test_a_store_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     store, claim, asked = Shared(), MemoryLeaderships.claim, list[str]()
-    monkeypatch.setattr(leadership, "_LOOK_EVERY", 0.001)
+    monkeypatch.setattr(leadership, "_CHECK_INTERVAL_SECONDS", 0.001)
 
     async def away_at_first(self: MemoryLeaderships, channel: str, name: str, holder: str) -> object:
         asked.append(holder)
@@ -171,7 +171,7 @@ async def test_a_hold_is_entered_once() -> None:
 async def test_over_many_stores_of_a_database_there_are_never_two_leaders(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leadership, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(leadership, "_CHECK_INTERVAL_SECONDS", 0.01)
     stores = [PostgresStateStore(postgres) for _ in range(3)]
     for store in stores:
         await store.open()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from frontdesk import AgentFrameworkHost, Channel, ChannelConfigurationError, ChannelContribution, Secret
-from frontdesk.channel_storage.values import LONGEST_VALUE
+from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
 from frontdesk.errors import SealError
 from frontdesk.host.config import seal_keys
 from frontdesk.interfaces.channel import ChannelContext
@@ -105,7 +105,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
         assert len(rows(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("value", [object(), {"a": object()}, HIDDEN * LONGEST_VALUE])
+@pytest.mark.parametrize("value", [object(), {"a": object()}, HIDDEN * MAX_VALUE_LENGTH])
 async def test_what_cannot_be_kept_is_refused_without_being_told(tmp_path: Path, value: Any) -> None:
     chat = Keeper()
     async with living(tmp_path, chat):

@@ -112,7 +112,7 @@ async def test_an_event_that_cannot_be_read_keeps_back_no_other() -> None:
 
 
 async def test_one_of_two_hosts_listens_and_the_other_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(leadership, "_CHECK_INTERVAL_SECONDS", 0.01)
     store = Shared()
     async with gateway_postbox() as platform:
         ada = await platform.person("Ada")

@@ -9,12 +9,12 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.render import CAPTION_LIMIT, TEXT_LIMIT, TOAST_LIMIT
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
-from frontdesk.channels.web.mailbox import LONGEST_TITLE
-from frontdesk.channels.web.theme import MOST_LOGO, WebTheme
+from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH
+from frontdesk.channels.web.theme import MAX_LOGO_BYTES, WebTheme
 from frontdesk.chat.config import ChatConfig
 from frontdesk.chat.media import MediaLimits
-from frontdesk.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
-from frontdesk.framework.request_forms import MOST_CHOICES, MOST_FIELDS
+from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS
+from frontdesk.framework.request_forms import MAX_CHOICES, MAX_FIELDS
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import signature, spans
 
@@ -84,15 +84,15 @@ def test_the_limits_of_the_web_chat_are_those_of_the_code() -> None:
         "a message": f"{given['max_text']} characters",
         "files of a message": f"{given['max_files']}, and {given['max_file_bytes'] // MIB} MiB together",
         "conversations of a visitor, and their branches": f"{given['max_conversations']}",
-        "a title": f"{LONGEST_TITLE} characters",
+        "a title": f"{MAX_TITLE_LENGTH} characters",
         "tools of an answer": (
-            f"the last {MOST_TOOLS}, with {LONGEST_DETAIL} characters of arguments and of a result each"
+            f"the last {MAX_TOOLS}, with {MAX_DETAIL_LENGTH} characters of arguments and of a result each"
         ),
-        "sources of an answer": f"the first {MOST_CITATIONS}",
-        "a form": f"{MOST_FIELDS} fields, and {MOST_CHOICES} choices of each",
+        "sources of an answer": f"the first {MAX_CITATIONS}",
+        "a form": f"{MAX_FIELDS} fields, and {MAX_CHOICES} choices of each",
         "open pages": f"{FeedLimits().max_open}, and {FeedLimits().max_open_per_caller} of a visitor",
         "the time for the body": f"{given['body_timeout']:g} s",
-        "the logo": f"{MOST_LOGO // 1024} KiB",
+        "the logo": f"{MAX_LOGO_BYTES // 1024} KiB",
         "how long a message is kept": f"{given['keep_days']:g} days after it was last changed",
     }
 

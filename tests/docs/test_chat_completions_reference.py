@@ -92,8 +92,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     channel = signature(ChatCompletionsChannel)
     assert rows["messages"] == f"{channel['max_messages'].default}"
     assert rows["tools"] == f"{MAX_TOOLS}"
-    assert rows["a name of an author"] == f"{parse._LONGEST_AUTHOR} characters"
-    assert rows["the id of a call"] == f"{parse._LONGEST_CALL_ID} characters"
+    assert rows["a name of an author"] == f"{parse._MAX_AUTHOR_LENGTH} characters"
+    assert rows["the id of a call"] == f"{parse._MAX_CALL_ID_LENGTH} characters"
     assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
     assert rows["values in the body"] == f"{channel['max_body_values'].default}"
     assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"

@@ -3,7 +3,7 @@
 import re
 
 from frontdesk import OneTimeCodeIdentityLinker
-from frontdesk.access.links import MOST_LINKED
+from frontdesk.access.links import MAX_LINKED
 from frontdesk.errors import LinkRefusedError
 from frontdesk.host.links.names import WORDS
 from frontdesk.interfaces import linker
@@ -36,4 +36,4 @@ def test_every_refusal_is_documented() -> None:
     )
     raised = set(re.findall(r"LinkRefusedError\([^)]*code=\"(\w+)\"", source))
     assert set(rows) == raised | {LinkRefusedError.code}
-    assert str(MOST_LINKED) in rows["too_many_links"]
+    assert str(MAX_LINKED) in rows["too_many_links"]

@@ -10,9 +10,9 @@ import pytest
 from starlette.routing import Route
 
 from frontdesk import BearerAuth, Entra, GitHub, Google, OAuthIdentityLinker, Oidc, ProviderHttp
-from frontdesk.auth.bearer import LONGEST_TOKEN
-from frontdesk.auth.oidc import LARGEST_ANSWER
-from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS
+from frontdesk.auth.bearer import MAX_TOKEN_LENGTH
+from frontdesk.auth.oidc import MAX_ANSWER_BYTES
+from frontdesk.linkers.oauth.provider import MAX_CLAIMS_BYTES
 from frontdesk_testing import serving, serving_app
 from frontdesk_testing.issuer import PORT, Issuer
 from tests.channels.web.visiting import Visitor, visiting
@@ -45,9 +45,9 @@ def test_every_route_is_documented() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert f"At most {LONGEST_TOKEN} bytes" in TOKENS.read_text("utf-8")
-    assert f"at most {LARGEST_CLAIMS} bytes" in LINKS.read_text("utf-8")
-    assert f"at most {LARGEST_ANSWER} bytes" in REFERENCE.read_text("utf-8")
+    assert f"At most {MAX_TOKEN_LENGTH} bytes" in TOKENS.read_text("utf-8")
+    assert f"at most {MAX_CLAIMS_BYTES} bytes" in LINKS.read_text("utf-8")
+    assert f"at most {MAX_ANSWER_BYTES} bytes" in REFERENCE.read_text("utf-8")
 
 
 async def test_the_example_takes_tokens_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:

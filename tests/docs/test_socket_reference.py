@@ -28,9 +28,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert rows["WebSockets"] == f"{limits.max_open}, and {limits.max_open_per_caller} for one caller"
     assert rows["a message on one"] == f"{limits.max_message_bytes // 2**20} MiB"
     assert rows["messages on one"] == f"{limits.messages_per_minute} a minute"
-    assert rows["lanes of one"].split()[0] == f"{message_queues.MOST_LANES}"
-    assert rows["messages that wait on one"].split(",")[0] == f"{message_queues.MOST_WAITING}"
-    assert rows["responses that only a connection remembers"].split(",")[0] == f"{socket.MOST_KEPT}"
+    assert rows["lanes of one"].split()[0] == f"{message_queues.MAX_LANES}"
+    assert rows["messages that wait on one"].split(",")[0] == f"{message_queues.MAX_WAITING}"
+    assert rows["responses that only a connection remembers"].split(",")[0] == f"{socket.MAX_STORED}"
 
 
 def test_every_message_and_every_close_code_is_documented() -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from frontdesk.concurrency.tasks import cancel_and_wait
-from frontdesk.inbox.retry import MOST_TRIES
+from frontdesk.inbox.retry import MAX_ATTEMPTS
 from frontdesk_testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import Desks
@@ -67,8 +67,8 @@ async def test_a_message_that_ends_its_process_had_all_others_rejected(tmp_path:
                 await assert_all_answered(platform, people)
                 assert await heard(platform, eve, 1) == [REFUSED]
                 # The first time does not count: it was one of many.
-                assert codes == [3] * MOST_TRIES
-        assert desks.asked().count("exit now") == 1 + MOST_TRIES
+                assert codes == [3] * MAX_ATTEMPTS
+        assert desks.asked().count("exit now") == 1 + MAX_ATTEMPTS
         assert desks.asked().count(HELD) == 2 * len(people)
 
 
@@ -151,7 +151,7 @@ async def test_a_message_that_ends_its_process_had_the_others_of_two_hosts_rejec
         await assert_all_answered(platform, people)
         assert set(first + second) == {3}
         # Beside those that were held at first, perhaps once more beside the rest, and then alone.
-        assert MOST_TRIES < desks.asked().count("exit now") <= MOST_TRIES + 4
+        assert MAX_ATTEMPTS < desks.asked().count("exit now") <= MAX_ATTEMPTS + 4
 
 
 async def test_a_command_waited_for_the_quarantined_turn_that_it_cancels(tmp_path: Path) -> None:

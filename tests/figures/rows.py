@@ -12,7 +12,7 @@ from typing import Any
 from frontdesk import HttpLimits, ServerLimits
 from frontdesk.asgi import messages
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.web.conversations import MOST_READ
+from frontdesk.channels.web.conversations import MAX_READ
 from frontdesk.chat.growing import FREE_CHARACTERS
 from frontdesk.concurrency import timeouts
 from frontdesk.concurrency.offload import MAX_RENDERED_HERE
@@ -20,7 +20,7 @@ from frontdesk.http.bodies import MAX_DEPTH
 from frontdesk.http.server_limits import SPARE_FILES
 from frontdesk.inbox.groups import UNLINKED
 from frontdesk.inbox.quarantine import MAX_FIRST_SECONDS, MAX_HELD_SECONDS
-from frontdesk.inbox.worker import MOST_AT_ONCE, MOST_OF_SENDER
+from frontdesk.inbox.worker import MAX_CONCURRENT, MAX_PER_SENDER
 from frontdesk.interfaces.storage.pages import MAX_PAGE_BYTES
 from frontdesk.json_size import VALUE_BYTES
 from frontdesk.models.file import FileLimits
@@ -115,9 +115,9 @@ _COUNTS = {
     "frames_rate": _frames.requests,
     "quarantined_once": int(MAX_FIRST_SECONDS),
     "quarantined": int(MAX_HELD_SECONDS),
-    "turns_of_sender": MOST_OF_SENDER,
-    "turns": MOST_AT_ONCE,
-    "searched": MOST_READ,
+    "turns_of_sender": MAX_PER_SENDER,
+    "turns": MAX_CONCURRENT,
+    "searched": MAX_READ,
     "rendered_here": MAX_RENDERED_HERE,
     "rendered_freely": FREE_CHARACTERS,
     "waiting_unlinked": DEFAULT_EVENT_LIMITS.max_waiting_for_unlinked or 0,
@@ -145,7 +145,7 @@ _SECONDS = {
     "linger_seconds": http_protocol._LINGER_SECONDS,
     "hold_seconds": HOLD_SECONDS,
 }
-_SLOTS, _GROUPS = MOST_AT_ONCE, ("web", UNLINKED)
+_SLOTS, _GROUPS = MAX_CONCURRENT, ("web", UNLINKED)
 _SHARES = {
     "lasting_share": ConnectionGate(_server, _server.max_connections).lasting.most / _server.max_connections,
     "reserved_share": 1 - Shares(_SLOTS, _GROUPS)._shared / _SLOTS,

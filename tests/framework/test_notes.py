@@ -6,7 +6,7 @@ import pytest
 from agent_framework import AgentResponseUpdate, Content, Message, WorkflowEvent
 
 from frontdesk import Citation, ToolUse
-from frontdesk.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS, LiveNotes, notes_of
+from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS, LiveNotes, notes_of
 from frontdesk.interfaces.chat import ToolDetail
 
 SECRET = "hunter2"
@@ -79,13 +79,13 @@ def test_a_call_that_failed_says_so() -> None:
 
 
 def test_notes_are_bounded() -> None:
-    calls = [call(f"tool {number} " + "x" * 500, str(number), "y" * 9_999) for number in range(2 * MOST_TOOLS)]
+    calls = [call(f"tool {number} " + "x" * 500, str(number), "y" * 9_999) for number in range(2 * MAX_TOOLS)]
     sources = [{"type": "citation", "title": "t" * 999, "url": f"https://a.example/{n}"} for n in range(99)]
     notes = notes_of([Message("assistant", [*calls, cited(*sources)])], "full")
-    assert len(notes.tools) == MOST_TOOLS
-    assert notes.tools[-1].name.startswith(f"tool {2 * MOST_TOOLS - 1} x")
-    assert {len(tool.arguments) for tool in notes.tools} == {LONGEST_DETAIL + 1}
-    assert len(notes.citations) == MOST_CITATIONS
+    assert len(notes.tools) == MAX_TOOLS
+    assert notes.tools[-1].name.startswith(f"tool {2 * MAX_TOOLS - 1} x")
+    assert {len(tool.arguments) for tool in notes.tools} == {MAX_DETAIL_LENGTH + 1}
+    assert len(notes.citations) == MAX_CITATIONS
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from frontdesk.framework.request_forms import MOST_FIELDS, FormField, check, fields_of, form_of, in_words
+from frontdesk.framework.request_forms import MAX_FIELDS, FormField, check, fields_of, form_of, in_words
 from tests.examples import examples
 
 
@@ -102,7 +102,7 @@ def test_for_what_a_form_can_not_ask_there_is_none(wanted: Any) -> None:
 
 
 def test_a_form_is_bounded() -> None:
-    properties = {f"field {number}": {"type": "string"} for number in range(MOST_FIELDS + 1)}
+    properties = {f"field {number}": {"type": "string"} for number in range(MAX_FIELDS + 1)}
     assert fields_of({"type": "object", "properties": properties}) == ()
     assert fields_of({"type": "object", "properties": {"one": {"type": "string", "title": "x" * 9_000}}}) == ()
 

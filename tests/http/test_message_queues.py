@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import TooManyRequestsError
-from frontdesk.http.sockets import MOST_LANES, MOST_WAITING, Lanes, SocketGoneError
+from frontdesk.http.sockets import MAX_LANES, MAX_WAITING, Lanes, SocketGoneError
 from tests.scenarios.desk import until
 
 
@@ -74,7 +74,7 @@ async def test_what_waits_is_bounded_in_number_and_in_size() -> None:
     lanes = bench.lanes()
     lanes.add(None, b"first")
     await asyncio.sleep(0)
-    for _ in range(MOST_WAITING):
+    for _ in range(MAX_WAITING):
         lanes.add(None, b"x")
     with pytest.raises(TooManyRequestsError):
         lanes.add(None, b"x")
@@ -95,7 +95,7 @@ async def test_what_waits_is_bounded_in_number_and_in_size() -> None:
 async def test_lanes_are_bounded_in_number_and_free_again_when_they_end() -> None:
     bench = Bench(held=True)
     lanes = bench.lanes()
-    for lane in range(MOST_LANES):
+    for lane in range(MAX_LANES):
         lanes.add(str(lane), b"x")
     with pytest.raises(TooManyRequestsError):
         lanes.add("one more", b"x")
@@ -103,7 +103,7 @@ async def test_lanes_are_bounded_in_number_and_free_again_when_they_end() -> Non
     await _idle(lanes)
     lanes.add("one more", b"x")
     await _idle(lanes)
-    assert len(bench.done) == MOST_LANES + 1
+    assert len(bench.done) == MAX_LANES + 1
 
 
 async def test_what_nobody_foresaw_is_told_and_the_lane_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -93,7 +93,7 @@ async def test_a_backlog_of_visitors_hid_the_events_of_another_channel_from_a_ne
 
 async def test_a_conversation_with_a_backlog_kept_its_slot(monkeypatch: Any) -> None:
     """Others that wait come first after a few turns."""
-    monkeypatch.setattr(worker, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(worker, "MAX_CONCURRENT", 1)
     agent, store = EchoAgent(), InMemoryStateStore()
     async with store.transaction() as transaction:
         for number in range(6):

@@ -165,8 +165,8 @@ class TestPlaces:
     async def test_one_person_in_many_groups_took_all_the_places(
         self, platform: MessagePlatform, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(worker, "MOST_AT_ONCE", 4)
-        monkeypatch.setattr(worker, "MOST_OF_SENDER", 2)
+        monkeypatch.setattr(worker, "MAX_CONCURRENT", 4)
+        monkeypatch.setattr(worker, "MAX_PER_SENDER", 2)
         agent, store = _SlowFor("Ann"), InMemoryStateStore()
         async with answering(agent, platform, store=store):
             ann, bob = await platform.user("Ann"), await platform.user("Bob")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import TooManyRequestsError
-from frontdesk.outbound.client import MOST_WAITING, Slots
+from frontdesk.outbound.client import MAX_WAITING, Slots
 from tests.scenarios.desk import until
 
 
@@ -46,7 +46,7 @@ async def test_one_caller_leaves_room_for_another() -> None:
 
 async def test_too_much_that_waits_is_refused_at_once() -> None:
     work, go_on = Work(Slots(4, most_each=1)), asyncio.Event()
-    tasks = [asyncio.create_task(work.do("mallory", go_on)) for _ in range(1 + MOST_WAITING)]
+    tasks = [asyncio.create_task(work.do("mallory", go_on)) for _ in range(1 + MAX_WAITING)]
     await _steps(5)
     with pytest.raises(TooManyRequestsError) as caught:
         await work.do("mallory", go_on)

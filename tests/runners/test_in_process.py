@@ -55,7 +55,7 @@ async def test_a_task_that_nobody_knows_here_waits_for_who_does() -> None:
 
 
 async def test_more_than_can_be_known_is_found_when_there_is_room(monkeypatch: Any) -> None:
-    monkeypatch.setattr(base, "MOST_KNOWN", 8)
+    monkeypatch.setattr(base, "MAX_KNOWN", 8)
     store, notes = InMemoryStateStore(), Notes()
     notes.gate = asyncio.Event()
     runner = InProcessTaskRunner(store)

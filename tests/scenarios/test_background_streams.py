@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.sessions.job import MOST_PENDING, RECENT
+from frontdesk.sessions.job import MAX_PENDING, RECENT
 from tests.scenarios.cast import spell, two_voices
 from tests.scenarios.desk import InvocationsHost, open_desk, parse_events, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -61,7 +61,7 @@ async def test_a_reader_that_leaves_cancels_nothing() -> None:
 
 
 async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
-    count = 4 * (RECENT + MOST_PENDING)
+    count = 4 * (RECENT + MAX_PENDING)
 
     async def chatter(text: str) -> AsyncIterator[str]:
         for number in range(count):

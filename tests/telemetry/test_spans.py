@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.errors import NotFoundError, PushLimitedError
 from frontdesk.interfaces.telemetry import SpanKind
-from frontdesk.telemetry.spans import LONGEST_CARRIED, NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import MAX_CARRIED_LENGTH, NO_SPANS, Spans, outcome_of
 from frontdesk_testing import RecordingTelemetry
 
 
@@ -57,7 +57,7 @@ def test_what_is_too_long_to_be_stored_is_not_carried() -> None:
     telemetry = RecordingTelemetry()
     spans = Spans(telemetry, ["a"])
     span = spans.begin("run", "a", "trace/parent")
-    telemetry.spans[0].span_id = "x" * LONGEST_CARRIED
+    telemetry.spans[0].span_id = "x" * MAX_CARRIED_LENGTH
     assert span.carry() == "trace/parent"
     assert spans.begin("run", "a", "trace/parent").carry() == telemetry.spans[1].carry()
 

@@ -12,13 +12,13 @@ from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord, P
 from frontdesk.models.request import ChannelRequest
 from frontdesk.serialization.codec import encode_within
 
-LONGEST_REFERENCE = 4096
+MAX_REFERENCE_LENGTH = 4096
 """The number of bytes that a reference may have as JSON."""
 
 
 def check_reference(reference: Mapping[str, Any]) -> None:
     """Raise `ValueError` if a reference cannot be stored. The message does not contain its content."""
-    encode_within(dict(reference), LONGEST_REFERENCE, "a reference")
+    encode_within(dict(reference), MAX_REFERENCE_LENGTH, "a reference")
 
 
 class Contacts:

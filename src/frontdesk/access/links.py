@@ -28,12 +28,12 @@ from frontdesk.models.delivery import Delivery
 from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.models.link import Grant, LinkProof, LinkRecord, Whoami
 
-MOST_LINKED = 20
+MAX_LINKED = 20
 """The number of identities that one person can have."""
 _NAMES = ("name", "preferred_username", "email", "login")
 """The claims that name a person, the first that is there counts."""
 _TRIES = 8
-_A_MOMENT = 5.0
+_GRACE_SECONDS = 5.0
 _LINKED, _UNLINKED = ENGLISH["reason.linked"], ENGLISH["reason.unlinked"]
 _OVER = "This proof has been used, or has ended. Begin again."
 _TAKEN = "This account is linked with another one already. Unlink it first."
@@ -197,7 +197,7 @@ class Links:
         link = other.links.get(proof.identity.key)
         if link is not None and link.subject is not None and proof.subject not in (None, link.subject):
             raise LinkRefusedError(_TAKEN, code="already_linked")
-        if there.key != other.key and len(there.records) + len(other.records) > MOST_LINKED:
+        if there.key != other.key and len(there.records) + len(other.records) > MAX_LINKED:
             raise LinkRefusedError(_TOO_MANY, code="too_many_links")
 
     async def _check_policy(self, there: Family, other: Family) -> None:
@@ -368,7 +368,7 @@ class Links:
                 transaction.use_grant(grant_id)
             if first is not None:
                 # Of two at once only one can add the grant; the other finds the link when it tries again.
-                transaction.add_grant(_first_grant(first, change, now + _A_MOMENT), free_at=now)
+                transaction.add_grant(_first_grant(first, change, now + _GRACE_SECONDS), free_at=now)
             for subject in {link.subject for link in change.gone if link.subject is not None}:
                 transaction.add_grant(_first_grant(subject, change, now))
             # Always in the same order, so that two changes can't deadlock.

@@ -42,7 +42,7 @@ ACTIONS: Mapping[LedgerKind, tuple[str, ...]] = {
 }
 OPERATOR = "operator:"
 """The beginning of the names of operators in the audit log."""
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 _CHANGED = "It has changed since it was looked at; look at it again."
 
 
@@ -98,7 +98,7 @@ class AdminParts:
 
 
 def operator_name(by: str) -> str:
-    if not 0 < len(by) <= _LONGEST_NAME or not by.isprintable():
+    if not 0 < len(by) <= _MAX_NAME_LENGTH or not by.isprintable():
         raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
     return by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
 

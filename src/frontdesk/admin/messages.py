@@ -16,7 +16,7 @@ from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.run import RunRecord
 
-_LONGEST_KEY = 256
+_MAX_KEY_LENGTH = 256
 _DIGITS = 32
 
 
@@ -93,8 +93,8 @@ def _said(text: str) -> str:
 
 
 def _checked_key(key: str | None) -> str | None:
-    if key is not None and not 0 < len(key) <= _LONGEST_KEY:
-        raise InvalidRequestError(f"An idempotency key has 1 to {_LONGEST_KEY} characters.", param="idempotency_key")
+    if key is not None and not 0 < len(key) <= _MAX_KEY_LENGTH:
+        raise InvalidRequestError(f"An idempotency key has 1 to {_MAX_KEY_LENGTH} characters.", param="idempotency_key")
     return key
 
 

@@ -92,9 +92,9 @@ def _named(line: Row, found: dict[str, PersonName | None]) -> Row:
 
 MOST = 200
 """The rows of a page."""
-MOST_SCANNED = 1000
+MAX_SCANNED = 1000
 """The rows that are looked at for a page; one with fewer rows than wanted may have a `next` all the same."""
-MOST_MESSAGES = 50
+MAX_MESSAGES = 50
 """The messages of a session that are shown with its content."""
 FILTERS: Mapping[LedgerKind, tuple[str, ...]] = {
     "sessions": ("id", "person", "since"),
@@ -171,9 +171,9 @@ class AdminQueries:
         place = None if after is None else read_cursor(known, after)
         items: list[Row] = []
         scanned = 0
-        while scanned < MOST_SCANNED:
+        while scanned < MAX_SCANNED:
             size = limit + 1 - len(items) if by.keys() == wanted.keys() and since is None else _CHUNK
-            size = min(size, MOST_SCANNED - scanned)
+            size = min(size, MAX_SCANNED - scanned)
             rows = await self._store.ledger.rows(known, by=by, after=place, limit=size)
             for row in rows:
                 item = summary(known, row)
@@ -233,7 +233,7 @@ class AdminQueries:
     async def _session_content(self, owner: str, session_id: str) -> Row:
         titles = await self._store.sessions.titles(owner, [session_id])
         history = await self._store.sessions.history(owner, session_id)
-        return {"title": titles.get(session_id), "last_messages": [_message(each) for each in history[-MOST_MESSAGES:]]}
+        return {"title": titles.get(session_id), "last_messages": [_message(each) for each in history[-MAX_MESSAGES:]]}
 
     async def find(self, kind: LedgerKind, name: Mapping[str, str]) -> LedgerRow:
         """Return the named row. Raise if the name matches several rows."""

@@ -10,7 +10,7 @@ from agent_framework import AgentResponse, Content, Message
 from frontdesk.errors import ApprovalIdError
 from frontdesk.framework.approval_ids import mark_shown
 from frontdesk.framework.workflow_requests import approvals_in, requests_of
-from frontdesk.identifiers import LONGEST_ID
+from frontdesk.identifiers import MAX_ID_LENGTH
 from frontdesk.models.approval import EXPIRED, PendingApproval
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 
@@ -100,10 +100,10 @@ def _id(request: Content) -> str:
         raise ApprovalIdError(
             f"The agent asked for an approval of {_tool(request)!r} without an id.", code="approval_id_missing"
         )
-    if not isinstance(given, str) or len(given) > LONGEST_ID or not given.isprintable() or given != given.strip():
+    if not isinstance(given, str) or len(given) > MAX_ID_LENGTH or not given.isprintable() or given != given.strip():
         raise ApprovalIdError(
             f"The agent asked for an approval of {_tool(request)!r} under an id that is not a text of 1 to "
-            f"{LONGEST_ID} printable characters."
+            f"{MAX_ID_LENGTH} printable characters."
         )
     return given
 

@@ -32,7 +32,7 @@ TASK = "expire"
 """The name of the task that decides questions whose time is over."""
 ESCALATE = "escalate"
 """The name of the task that asks more people."""
-_MOST_AT_ONCE = 10
+_MAX_CONCURRENT = 10
 _PAGE = 100
 
 
@@ -194,8 +194,8 @@ class ApprovalExpiry:
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register the task handlers. Must be called once, before the runner starts."""
-        runner.register(TASK, self._expire, waiting=self._expired, most=_MOST_AT_ONCE)
-        runner.register(ESCALATE, self._escalate, waiting=self._to_escalate, most=_MOST_AT_ONCE)
+        runner.register(TASK, self._expire, waiting=self._expired, most=_MAX_CONCURRENT)
+        runner.register(ESCALATE, self._escalate, waiting=self._to_escalate, most=_MAX_CONCURRENT)
 
     async def _expired(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         for question in await self._store.approvals.expired(self._clock.now(), limit=_PAGE):

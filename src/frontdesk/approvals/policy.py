@@ -19,8 +19,8 @@ People = Sequence[ChannelIdentity]
 FindPeople = Callable[[PendingApproval], People | Awaitable[People]]
 """Returns the people of a role for a question."""
 DAY = 86_400.0
-_MOST_VOTES = 100
-_MOST_HOLDERS = 200
+_MAX_VOTES = 100
+_MAX_HOLDERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +122,8 @@ class ApproverRule:
     def _vote_findings(self) -> Iterator[str]:
         if type(self.exclude_requester) is not bool:
             yield f"exclude_requester must be True or False, got {self.exclude_requester!r}"
-        if type(self.votes) is not int or not 1 <= self.votes <= _MOST_VOTES:
-            yield f"votes is a number from 1 to {_MOST_VOTES}"
+        if type(self.votes) is not int or not 1 <= self.votes <= _MAX_VOTES:
+            yield f"votes is a number from 1 to {_MAX_VOTES}"
             return
         if self.exclude_requester and "requester" in self.approvers:
             yield '"requester" is among the approvers, and exclude_requester=True excludes them'
@@ -206,8 +206,8 @@ class ApprovalOptions:
             yield "dynamic_tools must be a list of tool names"
         if self.rule is not None and not (callable(self.rule) and takes(self.rule, 2)):
             yield "rule is not a function of the question and its requester"
-        if type(self.max_holders) is not int or not 0 <= self.max_holders <= _MOST_HOLDERS:
-            yield f"max_holders is a number from 0 to {_MOST_HOLDERS}"
+        if type(self.max_holders) is not int or not 0 <= self.max_holders <= _MAX_HOLDERS:
+            yield f"max_holders is a number from 0 to {_MAX_HOLDERS}"
         if type(self.show_arguments_in_groups) is not bool:
             yield f"show_arguments_in_groups must be True or False, got {self.show_arguments_in_groups!r}"
 

@@ -119,8 +119,8 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 CONNECTION = "frontdesk.connection"
 """The ASGI extension by which a server offers the connection of a request."""
-_LONGEST_NUMBER = 15
-_LONGEST_ENCODING = 32
+_MAX_NUMBER_LENGTH = 15
+_MAX_ENCODING_LENGTH = 32
 _SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
 JSON = (b"content-type", b"application/json")
 PLAIN = (b"content-type", b"text/plain; charset=utf-8")
@@ -195,7 +195,7 @@ def need_identity(headers: Headers) -> None:
     """Reject a compressed body. Nothing here decompresses, so the body size equals the bytes sent."""
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     if encoding not in (b"identity", b""):
-        name = encoding[:_LONGEST_ENCODING].decode("latin-1")
+        name = encoding[:_MAX_ENCODING_LENGTH].decode("latin-1")
         message = f"Content-Encoding is {name!r}, and the body must not be compressed: send it as it is."
         raise UnsupportedMediaError(message, code="unsupported_encoding")
 
@@ -252,7 +252,7 @@ def resumed_after(query: bytes) -> int | None:
     after, stream = asked.get("starting_after"), asked.get("stream", "false").lower()
     if stream not in ("true", "false"):
         raise InvalidRequestError("`stream` must be true or false.", param="stream")
-    if after is not None and not (after.isascii() and after.isdigit() and len(after) <= _LONGEST_NUMBER):
+    if after is not None and not (after.isascii() and after.isdigit() and len(after) <= _MAX_NUMBER_LENGTH):
         raise InvalidRequestError("`starting_after` must be the number of an event.", param="starting_after")
     if stream == "false":
         return None
@@ -323,8 +323,8 @@ _ALWAYS_READABLE = frozenset(
     {b"cache-control", b"content-language", b"content-length", b"content-type", b"expires", b"last-modified", b"pragma"}
 )
 _VARY = (b"vary", b"Origin")
-_LONGEST_SHOWN = 200
-_MOST_SHOWN = 5
+_MAX_DISPLAYED_LENGTH = 200
+_MAX_DISPLAYED = 5
 """The number of accepted origins in a log line."""
 RawHeader = tuple[bytes, bytes]
 
@@ -367,7 +367,7 @@ class RefusedPreflights:
 
     def warn(self, origin: bytes, path: str) -> None:
         """Log a refused preflight unless its origin is already logged."""
-        origin = origin[:_LONGEST_SHOWN]
+        origin = origin[:_MAX_DISPLAYED_LENGTH]
         if origin in self._origins or len(self._origins) >= self._max_origins:
             return
         self._origins.add(origin)
@@ -375,7 +375,7 @@ class RefusedPreflights:
             "preflight refused: origin=%r path=%r; pages of this origin may call the channel once its allowed_origins "
             "lists the origin",
             origin.decode("latin-1"),
-            path[:_LONGEST_SHOWN],
+            path[:_MAX_DISPLAYED_LENGTH],
         )
 
 
@@ -388,18 +388,18 @@ class RefusedOrigins:
 
     def warn(self, origin: bytes, accepted: Collection[bytes]) -> None:
         """Log a refused origin with the accepted ones, unless it is already logged."""
-        origin = origin[:_LONGEST_SHOWN]
+        origin = origin[:_MAX_DISPLAYED_LENGTH]
         if origin in self._origins or len(self._origins) >= self._max_origins:
             return
         self._origins.add(origin)
         listed = sorted(accepted)
-        shown = ", ".join(repr(one[:_LONGEST_SHOWN].decode("latin-1")) for one in listed[:_MOST_SHOWN])
+        shown = ", ".join(repr(one[:_MAX_DISPLAYED_LENGTH].decode("latin-1")) for one in listed[:_MAX_DISPLAYED])
         log.warning(
             "origin refused: origin=%r accepted=[%s]%s; if the page is this host's own, the proxy in front has to pass "
             "on the Host header with its port, and to connect with TLS outside",
             origin.decode("latin-1"),
             shown,
-            f" and {len(listed) - _MOST_SHOWN} more" if len(listed) > _MOST_SHOWN else "",
+            f" and {len(listed) - _MAX_DISPLAYED} more" if len(listed) > _MAX_DISPLAYED else "",
         )
 
 

@@ -151,7 +151,7 @@ def time_of(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
-SHORTEST_KEY = 16
+MIN_KEY_LENGTH = 16
 LOOK_SECONDS = 1.0
 """The seconds after which a file of keys is checked for changes again."""
 _DIRECTION = 'the names come first, as in ApiKeyAuth({"ada": "..."})'
@@ -332,8 +332,8 @@ def _digest(label: str, given: object) -> bytes:
         raise TypeError(f"ApiKeyAuth: a key of {label} must be a string, got {type(given).__name__}")
     key = revealed(given)
     if not key.startswith(HASHED):
-        if len(key) < SHORTEST_KEY:
-            raise ValueError(f"ApiKeyAuth: a key of {label} is shorter than {SHORTEST_KEY} characters; {_DIRECTION}")
+        if len(key) < MIN_KEY_LENGTH:
+            raise ValueError(f"ApiKeyAuth: a key of {label} is shorter than {MIN_KEY_LENGTH} characters; {_DIRECTION}")
         return digest_of(key)
     try:
         return read_hash(key)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from joserfc.jws import JWSRegistry
 
 
-LONGEST_TOKEN: Final = 16 * 1024
+MAX_TOKEN_LENGTH: Final = 16 * 1024
 USUAL_ALGORITHMS: Final = ("RS256", "PS256", "ES256")
 _ID_TYPES = frozenset({"jwt"})
 _ACCESS_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
@@ -62,8 +62,8 @@ class Unproved:
 
 
 def read(token: bytes) -> Unproved:
-    if len(token) > LONGEST_TOKEN:
-        raise refused(f"it has more than {LONGEST_TOKEN} bytes")
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise refused(f"it has more than {MAX_TOKEN_LENGTH} bytes")
     parts = token.split(b".")
     if len(parts) != 3 or not token.isascii():
         raise refused("it is not a signed token")
@@ -145,7 +145,7 @@ def _registry(algorithms: Collection[str]) -> "JWSRegistry":
 
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
     # The whole token is bounded already; some providers put their certificate into the header.
-    registry.max_header_length = LONGEST_TOKEN
+    registry.max_header_length = MAX_TOKEN_LENGTH
     return registry
 
 
@@ -178,7 +178,7 @@ USUAL_CLAIMS: Final = (
     *("tid", "oid", "azp", "appid", "client_id", "scope", "scp", "roles", "groups"),
     *("email", "email_verified", "name", "preferred_username"),
 )
-LONGEST_SUBJECT: Final = 512
+MAX_SUBJECT_LENGTH: Final = 512
 _IN_WORDS = ("scope", "scp")
 
 
@@ -262,7 +262,7 @@ class BearerAuth:
         subject = claims.get(self._subject_claim)
         if not isinstance(subject, str) or not subject.strip() or not subject.isprintable():
             raise refused(f"it has no {self._subject_claim}")
-        if subject == ANONYMOUS or len(subject) > LONGEST_SUBJECT:
+        if subject == ANONYMOUS or len(subject) > MAX_SUBJECT_LENGTH:
             raise refused(f"its {self._subject_claim} is not one that a principal can have")
         for claim, wanted in self._required.items():
             if not _has(claims.get(claim), wanted, in_words=claim in _IN_WORDS):

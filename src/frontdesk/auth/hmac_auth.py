@@ -34,8 +34,8 @@ from frontdesk.models.identity import ANONYMOUS
 from frontdesk.models.settings import check_settings, count_finding, seconds_finding
 from frontdesk.secret import Secret, listed_secrets, looks_secret, revealed
 
-SHORTEST_SECRET = 16
-MOST_REMEMBERED = 100_000
+MIN_SECRET_LENGTH = 16
+MAX_REMEMBERED = 100_000
 SIGNED_PREFIX = b"x-agent-"
 """The prefix of the headers that choose what a channel runs; each of them that is sent is signed."""
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -84,7 +84,7 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         max_ahead_seconds: float = 5.0,
         signed_headers: Collection[str] = (),
         headers: HmacHeaders = _USUAL,
-        max_remembered: int = MOST_REMEMBERED,
+        max_remembered: int = MAX_REMEMBERED,
         clock: Clock | None = None,
     ) -> None:
         check_settings(
@@ -268,8 +268,8 @@ def _need_name(name: object, label: str) -> None:
 def _long_enough(label: str, given: object) -> Secret:
     if not isinstance(given, (str, Secret)):
         raise TypeError(f"HmacAuth: a secret of {label} must be a string, got {type(given).__name__}")
-    if len(revealed(given)) < SHORTEST_SECRET:
-        raise ValueError(f"HmacAuth: a secret of {label} is shorter than {SHORTEST_SECRET} characters; {_DIRECTION}")
+    if len(revealed(given)) < MIN_SECRET_LENGTH:
+        raise ValueError(f"HmacAuth: a secret of {label} is shorter than {MIN_SECRET_LENGTH} characters; {_DIRECTION}")
     return given if isinstance(given, Secret) else Secret(given)
 
 

@@ -4,13 +4,13 @@ from heapq import heappop, heappush
 
 from frontdesk.errors import StoreUnavailableError
 
-MOST_NONCES = 1_000_000
+MAX_NONCES = 1_000_000
 
 
 class ProcessNonces:
     """Nonces in memory until they expire. Nothing here awaits, so a use is atomic on one event loop."""
 
-    def __init__(self, limit: int = MOST_NONCES) -> None:
+    def __init__(self, limit: int = MAX_NONCES) -> None:
         self._limit = limit
         self._used: set[tuple[str, str]] = set()
         self._by_end: list[tuple[float, tuple[str, str]]] = []

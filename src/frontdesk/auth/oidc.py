@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joserfc.jwk import Key
 
 
-LARGEST_ANSWER: Final = 512 * 1024
+MAX_ANSWER_BYTES: Final = 512 * 1024
 RETRY_SECONDS: Final = 30.0
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
@@ -109,8 +109,8 @@ async def _read(response: "httpx.Response") -> bytes:
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
-        if len(body) > LARGEST_ANSWER:
-            raise _UnusableError(f"it has more than {LARGEST_ANSWER} bytes")
+        if len(body) > MAX_ANSWER_BYTES:
+            raise _UnusableError(f"it has more than {MAX_ANSWER_BYTES} bytes")
     return bytes(body)
 
 
@@ -139,7 +139,7 @@ def provider_url(url: str, what: str) -> str:
 
 CACHE_SECONDS: Final = 3600.0
 STALE_SECONDS: Final = 24 * 3600.0
-SHORTEST_RSA: Final = 2048
+MIN_RSA_BITS: Final = 2048
 _OK = 200
 
 # What a signature needs; symmetric ones are not here, so that a public key can't be taken for a shared secret.
@@ -329,7 +329,7 @@ def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
         if "verify" not in jwk.get("key_ops", ["verify"]):
             return None
         key = kinds[kind].import_key({name: value for name, value in jwk.items() if name not in ("use", "key_ops")})
-        if isinstance(key, RSAKey) and key.public_key.key_size < SHORTEST_RSA:
+        if isinstance(key, RSAKey) and key.public_key.key_size < MIN_RSA_BITS:
             return None
     except (JoseError, ValueError, TypeError, KeyError):
         # Providers list keys of kinds that the library does not know; the others are still good.

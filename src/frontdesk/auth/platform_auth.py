@@ -19,7 +19,7 @@ from frontdesk.interfaces.auth import AsksEnvironment, Principal, ShowsSchemes
 from frontdesk.models.identity import ANONYMOUS, ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
 from frontdesk.secret import Secret, revealed
 
-SHORTEST_SECRET: Final = 16
+MIN_SECRET_LENGTH: Final = 16
 _LONGEST = 512
 _DESCRIBED = "Set by the platform that this host runs on; from anyone else it has no effect."
 _OLDER = (
@@ -78,8 +78,8 @@ class TrustedSecret:
     """Trusts requests that bring a secret of the platform's in a header."""
 
     def __init__(self, secret: str | Secret, *, header: str = "x-platform-secret") -> None:
-        if len(revealed(secret)) < SHORTEST_SECRET:
-            raise ValueError(f"TrustedSecret: the secret is shorter than {SHORTEST_SECRET} characters")
+        if len(revealed(secret)) < MIN_SECRET_LENGTH:
+            raise ValueError(f"TrustedSecret: the secret is shorter than {MIN_SECRET_LENGTH} characters")
         if not _HEADER.fullmatch(header):
             raise ValueError("TrustedSecret: the header must be a name in lower case")
         self._secret = Secret(secret)

@@ -11,7 +11,7 @@ from frontdesk.errors.base import install_hint
 from frontdesk.ids import new_nonce
 from frontdesk.secret import Secret
 
-SHORTEST_KEY = 32
+MIN_KEY_LENGTH = 32
 _NONCE = 12
 _NOT_SEALED = ""
 _UNKNOWN_KEY = "it is sealed with a key that this host was not given; add that key behind the first in seal_key="
@@ -34,8 +34,8 @@ class Sealer:
         wrong: list[str] = []
         if self._is_required and not self._keys:
             wrong.append("seal_key: it has no key; give it one, or leave it out to store data unencrypted")
-        if any(len(key.reveal()) < SHORTEST_KEY for key in self._keys.values()):
-            wrong.append(f"seal_key: a key must have at least {SHORTEST_KEY} random characters")
+        if any(len(key.reveal()) < MIN_KEY_LENGTH for key in self._keys.values()):
+            wrong.append(f"seal_key: a key must have at least {MIN_KEY_LENGTH} random characters")
         if self._keys and find_spec("cryptography") is None:
             wrong.append(f"seal_key: it needs the package cryptography: {install_hint('seal')}")
         return wrong

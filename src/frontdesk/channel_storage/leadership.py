@@ -14,7 +14,7 @@ from frontdesk.loggers import host as log
 from frontdesk.models.channel_storage import Leadership
 from frontdesk.sessions.leases import LeaseRenewal
 
-_LOOK_EVERY = 1.0
+_CHECK_INTERVAL_SECONDS = 1.0
 """The seconds between two looks whether another process has released a leadership."""
 _LOST = "leadership %s of channel %s is lost: it could not be renewed in time, or another process has taken it"
 
@@ -62,7 +62,7 @@ class Leaders:
 
     async def _wait(self, freed: asyncio.Event) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if self._store.lease_seconds is None else _LOOK_EVERY):
+            async with asyncio.timeout(None if self._store.lease_seconds is None else _CHECK_INTERVAL_SECONDS):
                 await freed.wait()
 
     async def release(self, channel: str, name: str, holder: str) -> None:

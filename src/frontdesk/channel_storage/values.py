@@ -17,7 +17,7 @@ from frontdesk.models.delivery import InboxItem
 from frontdesk.models.live_message import LiveFence
 from frontdesk.serialization.codec import decode, encode_within
 
-LONGEST_VALUE = 65_536
+MAX_VALUE_LENGTH = 65_536
 """The most bytes that a value may have as JSON."""
 _NOT_SEALED = "channel {!r}: what it keeps in its storage is not encrypted; give the host a seal_key="
 
@@ -90,7 +90,7 @@ class HostStorage:
         return ValuePlace(channel=self._channel, storage=self._name, key=key)
 
     def _sealed(self, place: ValuePlace, value: Any, expires_at: float | None) -> SealedValue:
-        data = encode_within(value, LONGEST_VALUE, "a value")
+        data = encode_within(value, MAX_VALUE_LENGTH, "a value")
         key_id, sealed = self._storages.sealer.seal(data, _bound_to(place))
         version = self._storages.ids.new("val")
         return SealedValue(version=version, key_id=key_id, data=sealed, expires_at=expires_at)

@@ -28,16 +28,16 @@ T = TypeVar("T")
 Fetch = Callable[[int], Awaitable[Sequence[tuple[int, bytes]]]]
 Take = Callable[[bytes], Awaitable[None]]
 
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 30.0
+INITIAL_DELAY_SECONDS = 0.05
+MAX_DELAY_SECONDS = 30.0
 """The seconds between two tries."""
-_MOST_TRIES = 10
+_MAX_ATTEMPTS = 10
 """The number of tries of an event that fails with an error that nobody foresaw."""
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
     """Call a function until it succeeds, with increasing pauses. Failures are logged."""
-    pause = FIRST_PAUSE
+    pause = INITIAL_DELAY_SECONDS
     while True:
         try:
             return await call()
@@ -49,7 +49,7 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
             wait = pause
             log.error("%s failed, and is tried again in %.2f s", what, wait, exc_info=error)
         await asyncio.sleep(wait)
-        pause = min(pause * 2, LONGEST_PAUSE)
+        pause = min(pause * 2, MAX_DELAY_SECONDS)
 
 
 class Poller:
@@ -81,7 +81,7 @@ class Poller:
             except FrontdeskError:
                 raise
             except Exception as error:
-                if self._count_try(number) < _MOST_TRIES:
+                if self._count_try(number) < _MAX_ATTEMPTS:
                     raise
                 log.error("event %s of %s is passed over", number, self._channel, exc_info=error)
             self.offset = max(self.offset, number + 1)
@@ -114,7 +114,7 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until cancelled. The pause doubles with each short-lived connection."""
-        loop, pause = asyncio.get_running_loop(), FIRST_PAUSE
+        loop, pause = asyncio.get_running_loop(), INITIAL_DELAY_SECONDS
         while True:
             began, asked = loop.time(), 0.0
             try:
@@ -125,9 +125,9 @@ class Listener:
                     asked = error.retry_after or 0.0
                 log.warning("the connection of %s is opened again: %s", self._channel, error)
             if loop.time() - began >= _STEADY_SECONDS:
-                pause = FIRST_PAUSE
+                pause = INITIAL_DELAY_SECONDS
             await asyncio.sleep(max(pause, asked))
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, MAX_DELAY_SECONDS)
 
     async def _pass_on(self, event: bytes) -> None:
         try:

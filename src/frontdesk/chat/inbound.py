@@ -35,7 +35,7 @@ FILES = "files"
 UNSUPPORTED = "unsupported"
 """The attribute of a request with the kind of a message that its channel can't read."""
 _COMMAND = re.compile(r"/(\w{1,32})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
-_LONGEST_QUOTE = 2_000
+_MAX_QUOTE_LENGTH = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ def _quoted(message: InboundMessage) -> str:
     """Return the quoted lines of the replied-to message, for a target that may not have received it."""
     if message.quote is None or not message.quote.text.strip():
         return ""
-    lines = message.quote.text.strip()[:_LONGEST_QUOTE].splitlines()
+    lines = message.quote.text.strip()[:_MAX_QUOTE_LENGTH].splitlines()
     return "\n".join(f"> {line}" for line in lines) + "\n\n"
 
 

@@ -18,7 +18,7 @@ _EARLIER = {"approve": APPROVE, "reject": REJECT}
 MAX_BUTTON_LENGTH = 30
 """The characters of a label that a button shows on a small screen."""
 _DIGITS = 32
-_MOST_BYTES = 61
+_MAX_BYTES = 61
 """The bytes that are left for the name of a question in a button."""
 _WORDS = {
     **dict.fromkeys(("yes", "approve", "ok", "ja"), APPROVE),
@@ -62,7 +62,7 @@ def _with_list(question: str, labels: Sequence[str]) -> str:
 def name_on_button(approval_id: str) -> str:
     """Return a name for an approval that fits on a button: its id, or a short name if the id is too long."""
     # Ids of earlier versions are the target's, and have any length.
-    fits = len(approval_id.encode(errors="surrogatepass")) <= _MOST_BYTES
+    fits = len(approval_id.encode(errors="surrogatepass")) <= _MAX_BYTES
     return approval_id if fits else digest(approval_id)[:_DIGITS]
 
 

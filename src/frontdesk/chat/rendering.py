@@ -23,7 +23,7 @@ from frontdesk.framework.contents import display_call, file_name
 from frontdesk.framework.outputs import output_json, said_in
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
-    MOST_BUTTONS,
+    MAX_BUTTONS,
     approvals_in,
     call_id_of,
     calls_in,
@@ -41,9 +41,9 @@ from frontdesk.models.reply import Reply
 from frontdesk.models.result import HostedRunResult
 
 _MOST = 20
-_MOST_READ = 200
-_LONGEST_TITLE = 120
-_LONGEST_URL = 2_000
+_MAX_READ = 200
+_MAX_TITLE_LENGTH = 120
+_MAX_URL_LENGTH = 2_000
 
 
 class Citation(NamedTuple):
@@ -61,7 +61,7 @@ def citations_of(contents: Iterable[Content]) -> list[Citation]:
     texts = [content for content in contents if content.type == "text"]
     written = "".join(content.text or "" for content in texts)
     found: dict[str, Citation] = {}
-    for annotation in islice(chain.from_iterable(content.annotations or () for content in texts), _MOST_READ):
+    for annotation in islice(chain.from_iterable(content.annotations or () for content in texts), _MAX_READ):
         citation = _citation(cast("Mapping[str, Any]", annotation))
         if citation is None or (citation.url and citation.url in written):
             continue
@@ -86,8 +86,8 @@ def _citation(annotation: Mapping[str, Any]) -> Citation | None:
     if annotation.get("type") != "citation":
         return None
     url, title = _text(annotation.get("url")), one_line(_text(annotation.get("title")))
-    url = url if len(url) <= _LONGEST_URL and not any(letter.isspace() for letter in url) else ""
-    shown = f"{title[: _LONGEST_TITLE - 1]}…" if len(title) > _LONGEST_TITLE else title
+    url = url if len(url) <= _MAX_URL_LENGTH and not any(letter.isspace() for letter in url) else ""
+    shown = f"{title[: _MAX_TITLE_LENGTH - 1]}…" if len(title) > _MAX_TITLE_LENGTH else title
     return Citation(shown or url, url) if shown or url else None
 
 
@@ -211,7 +211,7 @@ class Renderer:
 
     def _request(self, question: str, call_id: str, wanted: Any, labels: Sequence[str]) -> list[OutboundMessage]:
         """Render a workflow question. Its choices become buttons if there are few of them."""
-        if not self.has_buttons or not 0 < len(labels) <= MOST_BUTTONS:
+        if not self.has_buttons or not 0 < len(labels) <= MAX_BUTTONS:
             return self.plain(question_in_words(question, wanted, labels, self.wording))
         if wanted is bool:
             labels = [self.wording.say("question.yes"), self.wording.say("question.no")]

@@ -18,11 +18,11 @@ from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest, ChannelSession
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import RunRecord
-from frontdesk.models.session import LONGEST_TITLE, SessionSummary
+from frontdesk.models.session import MAX_TITLE_LENGTH, SessionSummary
 
 _CODE = 6
 """The number of characters of a session's id that earlier versions have shown, and that still name it."""
-_MOST_SEARCHED = 100
+_MAX_SEARCHED = 100
 """The number of sessions among which one is found that was listed before."""
 _LISTED = "sessions"
 """The key of the session ids that a person was shown last, in their order."""
@@ -85,7 +85,7 @@ class _Commands:
         listed = await self._listed(call, word)
         sessions = [
             session
-            for session in await self._sessions(call, limit=_MOST_SEARCHED)
+            for session in await self._sessions(call, limit=_MAX_SEARCHED)
             if (session.session_id == listed if listed else word in (_code(session), session.session_id))
         ]
         if len(sessions) != 1:
@@ -108,7 +108,7 @@ class _Commands:
         try:
             await self._context.sessions.rename(call.caller, session_id, given, conversation_id=place)
         except InvalidRequestError:
-            return await call.reply(self._say(call, "sessions.long_title", most=LONGEST_TITLE))
+            return await call.reply(self._say(call, "sessions.long_title", most=MAX_TITLE_LENGTH))
         if given is None:
             return await call.reply(self._say(call, "sessions.unnamed"))
         await call.reply(self._say(call, "sessions.named", title=given))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _NOTHING = b"{}"
 _RETRY_AFTER = 1.0
 _FORM = b"application/x-www-form-urlencoded"
-_MOST_FIELDS = 20
+_MAX_FIELDS = 20
 
 
 class ChatWebhook:
@@ -99,7 +99,7 @@ class ChatWebhook:
     async def greet(self, channel: AnswersHandshakes, call: HttpCall) -> None:
         """Answer the handshake by which a platform verifies the webhook URL."""
         try:
-            query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MOST_FIELDS)
+            query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MAX_FIELDS)
         except ValueError:
             raise InvalidRequestError from None
         await send_text(call.send, 200, channel.handshake(dict(query)))

@@ -22,7 +22,7 @@ from frontdesk.errors import ChannelConfigurationError
 from frontdesk.errors.base import install_hint
 from frontdesk.interfaces.channel import Channel
 
-MOST_PORTS = 20
+MAX_PORTS = 20
 _TOKEN = "700000001:a-token-that-opens-nothing-but-a-fake"  # noqa: S105
 _COMMAND = (sys.executable, "-m", "frontdesk_testing.telegram", "--with-parent", "--token", _TOKEN)
 
@@ -49,7 +49,7 @@ def _serve(arguments: Namespace, telegram_url: str = "", *channels: Channel) -> 
 def _listen(host: str, port: int | None) -> socket.socket:
     if port is not None:
         return listen(host, port)
-    for number in range(PORT, PORT + MOST_PORTS):
+    for number in range(PORT, PORT + MAX_PORTS):
         try:
             listener = listen(host, number)
         except PortTakenError:
@@ -57,7 +57,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
         if number != PORT:
             print(f"Port {PORT} is taken, so the demo is on port {number}.\n")
         return listener
-    raise CommandError(f"the ports {PORT} to {PORT + MOST_PORTS - 1} of {host} are all taken; choose one with --port")
+    raise CommandError(f"the ports {PORT} to {PORT + MAX_PORTS - 1} of {host} are all taken; choose one with --port")
 
 
 def welcome(base: str, note: str, telegram_url: str = "") -> str:

@@ -16,7 +16,7 @@ from frontdesk.ids import RandomIds, new_secret
 from frontdesk.models.identity import ANONYMOUS
 
 PREFIX = "fdk_"
-LONGEST_NAME = 256
+MAX_NAME_LENGTH = 256
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNITS = {"m": 60, "h": 3600, "d": 86400}
 _COLUMNS = ("id", "principal", "state", "created", "expires", "revoked")
@@ -37,7 +37,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _create(path: Path, principal: str, expires: str | None) -> int:
-    if not principal.strip() or principal == ANONYMOUS or len(principal) > LONGEST_NAME or not principal.isprintable():
+    if (
+        not principal.strip()
+        or principal == ANONYMOUS
+        or len(principal) > MAX_NAME_LENGTH
+        or not principal.isprintable()
+    ):
         raise CommandError(f"NAME: a principal can't be called {visible(principal)!r}")
     if path.exists():
         # A file that can't be read is not appended to.

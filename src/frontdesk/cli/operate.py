@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "audit": ("number", "at", "action", "subject", "by", "by_name", "person", "person_name"),
 }
 _PAGE = 200
-_MOST_PAGES = 50
+_MAX_PAGES = 50
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNITS = {"m": 60, "h": 3600, "d": 86400}
 _AGO = {
@@ -58,7 +58,7 @@ def _list(desk: AdminClient, arguments: Namespace) -> int:
         filters["since"] = repr(_since(filters["since"]))
     rows: list[dict[str, Any]] = []
     cursor, scanned = arguments.after, 0
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         wanted = min(_PAGE, arguments.limit - len(rows))
         asked = {"kind": kind, "filters": filters, "after": cursor, "limit": wanted}
         page = desk.call("page", asked)

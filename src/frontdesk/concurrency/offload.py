@@ -106,7 +106,7 @@ LARGE = 64 * 1024
 
 MAX_RENDERED_HERE = 2_048
 """The characters that are rendered on the loop at most. A character of Markdown takes up to ten microseconds."""
-_A_VALUE = 32
+_VALUE_OVERHEAD_BYTES = 32
 """The bytes that a value counts beside its text when its cost is estimated."""
 _TEXTS = (str, bytes)
 _SCALARS = (int, float, NoneType)
@@ -143,7 +143,7 @@ async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs:
 
 def is_heavy(value: Any, *, inside: bool = False) -> bool:
     """Return True if a value is slow to serialize because it has much text or many parts."""
-    return weight_of(value, LARGE, each=_A_VALUE, inside=inside) > LARGE
+    return weight_of(value, LARGE, each=_VALUE_OVERHEAD_BYTES, inside=inside) > LARGE
 
 
 def weight_of(value: Any, most: int, *, each: int = 1, inside: bool = False) -> int:

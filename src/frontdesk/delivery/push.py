@@ -162,11 +162,11 @@ NOTHING_TO_CHANGE = "nothing to change"
 """The code in the history of a part that changes a message which is not there to be changed any more."""
 NO_EDITS = "no edits"
 """The code in the history of a part that would have changed a message on a channel which can't."""
-LONGEST_HISTORY = 20
+MAX_HISTORY_ENTRIES = 20
 
 
 def noted(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:
-    return row.replace(history=(*row.history, Attempt(at=now, code=code, waited=waited))[-LONGEST_HISTORY:])
+    return row.replace(history=(*row.history, Attempt(at=now, code=code, waited=waited))[-MAX_HISTORY_ENTRIES:])
 
 
 def before_call(row: Delivery, *, can_edit: bool, now: float) -> Delivery | None:

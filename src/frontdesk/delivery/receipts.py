@@ -17,8 +17,8 @@ from frontdesk.secret import redact
 Settlement = Literal["delivered", "failed"]
 DELIVERED = "delivered"
 NOT_DELIVERED = "not delivered"
-_LONGEST_REASON = 200
-_MOST_NOTED = 20
+_MAX_REASON_LENGTH = 200
+_MAX_RECORDED = 20
 _SENT = ("accepted", "found", ANEW)
 """The codes of attempts after which a platform may say something new."""
 
@@ -77,7 +77,7 @@ def settle(delivery: Delivery, code: str, *, at: float | None, now: float) -> De
     if any(one.code == code and at in (None, one.at) for one in said):
         return None
     stated = Attempt(at=now if at is None else at, code=code)
-    noted = delivery.replace(history=(*delivery.history, stated)[-_MOST_NOTED:])
+    noted = delivery.replace(history=(*delivery.history, stated)[-_MAX_RECORDED:])
     if delivery.status == "cancelled" or any(one.at > stated.at for one in said):
         return noted
     if code == DELIVERED:
@@ -102,7 +102,7 @@ def _said_since_sent(delivery: Delivery) -> list[Attempt]:
 def _code(status: Settlement, reason: str | None) -> str:
     if status == "delivered":
         return DELIVERED
-    shown = "".join(letter for letter in redact(reason or "") if letter.isprintable())[:_LONGEST_REASON]
+    shown = "".join(letter for letter in redact(reason or "") if letter.isprintable())[:_MAX_REASON_LENGTH]
     return f"{NOT_DELIVERED}: {shown}" if shown else NOT_DELIVERED
 
 

@@ -129,7 +129,7 @@ SERVER_HEADER = b"x-platform-server"
 ERROR_HEADER = b"x-platform-error-source"
 _REQUEST_HEADER = b"x-request-id"
 _QUERY = "agent_session_id"
-_LONGEST_QUERY = 4_096
+_MAX_QUERY_LENGTH = 4_096
 _ids = RandomIds()
 
 
@@ -182,7 +182,7 @@ def _request_id(scope: Scope) -> bytes:
 
 def _named_session(scope: Scope) -> str | None:
     query: bytes = scope.get("query_string", b"")
-    if _QUERY.encode() not in query or len(query) > _LONGEST_QUERY:
+    if _QUERY.encode() not in query or len(query) > _MAX_QUERY_LENGTH:
         return None
     named = parse_qs(query.decode("latin-1")).get(_QUERY, [""])[-1]
     return named if is_plain_id(named) else None

@@ -11,14 +11,14 @@ from frontdesk.framework.workflow_requests import is_request
 from frontdesk.interfaces.chat import Citation, ToolDetail, ToolUse
 from frontdesk.markdown.plain_text import one_line
 
-MOST_TOOLS = 20
+MAX_TOOLS = 20
 """The number of tool calls of an answer that are kept: the last ones."""
-MOST_CITATIONS = 20
-LONGEST_DETAIL = 2_000
+MAX_CITATIONS = 20
+MAX_DETAIL_LENGTH = 2_000
 """The number of characters of arguments or of a result that are kept."""
-LONGEST_NAME = 80
-LONGEST_TITLE = 120
-LONGEST_URL = 1_000
+MAX_NAME_LENGTH = 80
+MAX_TITLE_LENGTH = 120
+MAX_URL_LENGTH = 1_000
 _CUT = "…"
 _SCHEMES = ("http://", "https://")
 
@@ -90,14 +90,14 @@ class LiveNotes:
         before = self._tools.get(call_id)
         if before is None:
             name = call.name or call.tool_name or call.type.removesuffix("_tool_call").replace("_", " ")
-            before = ToolUse(call_id=call_id, name=one_line(name[: 2 * LONGEST_NAME])[:LONGEST_NAME])
+            before = ToolUse(call_id=call_id, name=one_line(name[: 2 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH])
             if self._steady is not None:
                 self._began[call_id] = self._steady()
-        elif self._detail != "full" or len(before.arguments) > LONGEST_DETAIL:
+        elif self._detail != "full" or len(before.arguments) > MAX_DETAIL_LENGTH:
             return False
         arguments = _cut(before.arguments + call_arguments(call)) if self._detail == "full" else ""
         self._tools[call_id] = before.replace(arguments=arguments)
-        if len(self._tools) > MOST_TOOLS:
+        if len(self._tools) > MAX_TOOLS:
             earliest = next(iter(self._tools))
             del self._tools[earliest]
             self._began.pop(earliest, None)
@@ -122,7 +122,7 @@ class LiveNotes:
         found = 0
         for annotation in content.annotations or ():
             citation = _citation(annotation)
-            if citation is None or len(self._citations) >= MOST_CITATIONS:
+            if citation is None or len(self._citations) >= MAX_CITATIONS:
                 continue
             key = citation.url or citation.title
             found += key not in self._citations
@@ -146,12 +146,12 @@ def _citation(given: Any) -> Citation | None:
     if annotation.get("type") != "citation":
         return None
     url = str(annotation.get("url") or "").strip()
-    if not url.lower().startswith(_SCHEMES) or len(url) > LONGEST_URL:
+    if not url.lower().startswith(_SCHEMES) or len(url) > MAX_URL_LENGTH:
         url = ""
     named = annotation.get("title") or url or annotation.get("file_id") or annotation.get("tool_name") or ""
-    title = one_line(str(named)[: 2 * LONGEST_TITLE])[:LONGEST_TITLE]
+    title = one_line(str(named)[: 2 * MAX_TITLE_LENGTH])[:MAX_TITLE_LENGTH]
     return Citation(title=title, url=url) if title else None
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + _CUT
+    return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + _CUT

@@ -10,11 +10,11 @@ from frontdesk.display.escaping import escape_line, escape_text
 
 FORM = "form"
 """The attribute of a request that answers a question with the values of its form."""
-MOST_FIELDS = 30
-MOST_CHOICES = 50
-MOST_BYTES = 8_000
+MAX_FIELDS = 30
+MAX_CHOICES = 50
+MAX_BYTES = 8_000
 """The bytes of a form as JSON; a larger one is asked in words."""
-LONGEST_TEXT = 4_000
+MAX_TEXT_LENGTH = 4_000
 """The number of characters of a text that a field takes, unless its schema says less."""
 
 FieldKind = Literal["text", "number", "integer", "boolean", "choice", "choices", "group"]
@@ -56,7 +56,7 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     minimum: float | None = None
     maximum: float | None = None
     shortest: int = 0
-    longest: int = LONGEST_TEXT
+    longest: int = MAX_TEXT_LENGTH
     default: str | int | float | bool | None = None
     fields: tuple["FormField", ...] = ()
 
@@ -90,7 +90,7 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     """Return the form fields for a JSON schema. Empty if a form can't represent all of it."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs") or {})
     fields = _object(_resolved(schema, definitions), definitions, nested=False)
-    if not fields or _count(fields) > MOST_FIELDS or len(msgspec.json.encode(fields)) > MOST_BYTES:
+    if not fields or _count(fields) > MAX_FIELDS or len(msgspec.json.encode(fields)) > MAX_BYTES:
         return ()
     return fields
 
@@ -109,7 +109,7 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
 def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, nested: bool) -> tuple[FormField, ...] | None:
     """Return the fields of an object, or None if a form can't represent one of them."""
     properties: dict[str, Any] = schema.get("properties") or {}
-    if schema.get("type") != "object" or not properties or len(properties) > MOST_FIELDS:
+    if schema.get("type") != "object" or not properties or len(properties) > MAX_FIELDS:
         return None
     required: list[str] = schema.get("required") or []
     fields: list[FormField] = []
@@ -143,7 +143,7 @@ def _field(
         return None if fields is None else msgspec.structs.replace(field, kind="group", fields=fields)
     if schema.get("type") == "array":
         choices = _choices(_resolved(schema.get("items") or {}, definitions))
-        few = {"shortest": schema.get("minItems", 0), "longest": schema.get("maxItems", MOST_CHOICES)}
+        few = {"shortest": schema.get("minItems", 0), "longest": schema.get("maxItems", MAX_CHOICES)}
         return _with_choices(field, "choices", choices, **few)
     return _plain(field, schema)
 
@@ -163,7 +163,7 @@ def _without_null(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tup
 
 def _choices(schema: Mapping[str, Any]) -> tuple[Any, ...]:
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    plain = 0 < len(values) <= MOST_CHOICES and all(isinstance(value, _PLAIN) for value in values)
+    plain = 0 < len(values) <= MAX_CHOICES and all(isinstance(value, _PLAIN) for value in values)
     return tuple(values) if plain else ()
 
 
@@ -200,7 +200,7 @@ def _plain(field: FormField, schema: Mapping[str, Any]) -> FormField | None:
         field,
         format=form if form in _FORMATS else "",
         shortest=schema.get("minLength", 0),
-        longest=min(schema.get("maxLength", LONGEST_TEXT), LONGEST_TEXT),
+        longest=min(schema.get("maxLength", MAX_TEXT_LENGTH), MAX_TEXT_LENGTH),
     )
 
 
@@ -236,7 +236,7 @@ def _problem(field: FormField, value: Any) -> Problem | None:
 
 def _problem_of_list(field: FormField, value: Any) -> Problem | None:
     many = cast("list[Any]", value)
-    if not isinstance(value, list) or len(many) > MOST_CHOICES or not all(_is_choice(field, one) for one in many):
+    if not isinstance(value, list) or len(many) > MAX_CHOICES or not all(_is_choice(field, one) for one in many):
         return "choice"
     if field.required and not many and field.shortest:
         return "required"

@@ -15,7 +15,7 @@ from frontdesk.identifiers import digest
 
 QUESTION, CHOICE = "question", "choice"
 """The attributes of a request that presses a button: the short name of the question, and the number of the choice."""
-MOST_BUTTONS = 8
+MAX_BUTTONS = 8
 """The number of choices up to which they are buttons."""
 _SHORT = 16
 _TEXTS = ("question", "prompt", "message", "text")
@@ -110,7 +110,7 @@ def question_text(data: Any) -> str:
 REQUEST_INFO = "request_info"
 """The name under which a workflow's request is shown as a call."""
 
-LONGEST_CALL_ID = 64
+MAX_CALL_ID_LENGTH = 64
 _SCHEMA = "response_schema"
 
 Request = WorkflowEvent[Any]
@@ -141,7 +141,7 @@ def calls_in(requests: Iterable[Request]) -> list[Request]:
 def call_id_of(request: Request) -> str:
     """Return the id of a request for clients: its own id, or a shorter one if it exceeds the limit of call ids."""
     request_id = str(request.request_id)
-    if 1 <= len(request_id) <= LONGEST_CALL_ID:
+    if 1 <= len(request_id) <= MAX_CALL_ID_LENGTH:
         return request_id
     return f"req_{digest(request_id)[:40]}"
 

@@ -31,7 +31,7 @@ In Python `$` matches before a newline at the end too, and `\\Z` is no part of J
 """
 
 _MATCHING = "Expected `str` matching regex "
-_LONGEST_NAME = 64
+_MAX_NAME_LENGTH = 64
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -58,7 +58,7 @@ def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
             decoder.decode(msgspec.json.encode({name: {key: value}}))
         except msgspec.ValidationError as error:
             if place_of(error)[1] == where:
-                return f"{name}.{key[:_LONGEST_NAME]}"
+                return f"{name}.{key[:_MAX_NAME_LENGTH]}"
     return name
 
 
@@ -111,15 +111,15 @@ def _deepest(raw: bytes, most: int) -> str | None:
         if JsonShape(bytes(field), most).is_deeper(MAX_DEPTH - 1):
             for place, item in enumerate(_parts(bytes(field), _items)):
                 if JsonShape(bytes(item), most).is_deeper(MAX_DEPTH - 2):
-                    return f"{name[:_LONGEST_NAME]}[{place}]"
-            return name[:_LONGEST_NAME]
+                    return f"{name[:_MAX_NAME_LENGTH]}[{place}]"
+            return name[:_MAX_NAME_LENGTH]
     return None
 
 
 def _widest(raw: bytes, most: int) -> str | None:
     fields = _parts(raw, _fields)
     widest = max(fields, key=lambda name: JsonShape(bytes(fields[name]), most).values, default=None)
-    return None if widest is None else widest[:_LONGEST_NAME]
+    return None if widest is None else widest[:_MAX_NAME_LENGTH]
 
 
 def _parts(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:

@@ -12,7 +12,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.models.request import ChannelRequest
 
 HEADER = "Idempotency-Key"
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 
 _HEADER = HEADER.lower().encode()
 _DIGITS = 40
@@ -26,8 +26,8 @@ def keyed(request: ChannelRequest, headers: Headers, raw: bytes, *more: bytes) -
     if given is None:
         return request
     key = given.decode("latin-1")
-    if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
-        message = f"An {HEADER} has 1 to {LONGEST_KEY} printable ASCII characters."
+    if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
+        message = f"An {HEADER} has 1 to {MAX_KEY_LENGTH} printable ASCII characters."
         raise InvalidRequestError(message, param=HEADER)
     if request.run_id is not None:
         raise InvalidRequestError(_TWO_IDS, param=HEADER)

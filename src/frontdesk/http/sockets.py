@@ -302,9 +302,9 @@ class SocketEndpoint:
 Work = Callable[[str | None, bytes], Awaitable[None]]
 Broken = Callable[[str | None], Awaitable[None]]
 
-MOST_LANES = 8
+MAX_LANES = 8
 """The number of lanes of one connection that may be at work."""
-MOST_WAITING = 32
+MAX_WAITING = 32
 """The number of messages of one connection that may wait for their turn."""
 
 
@@ -330,14 +330,14 @@ class Lanes:
         """Append a message to the queue of its lane. Rejects it if too many are queued."""
         queue = self._queues.get(lane)
         if queue is None:
-            if len(self._queues) >= MOST_LANES:
-                raise TooManyRequestsError(f"A connection has {MOST_LANES} lanes at most.", retry_after=1)
+            if len(self._queues) >= MAX_LANES:
+                raise TooManyRequestsError(f"A connection has {MAX_LANES} lanes at most.", retry_after=1)
             queue = self._queues[lane] = deque()
             task = spawn_within(self._run(lane, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waiting = [queued for messages in self._queues.values() for queued in messages]
-        if len(waiting) >= MOST_WAITING or sum(map(len, waiting)) + len(message) > self._most_bytes:
+        if len(waiting) >= MAX_WAITING or sum(map(len, waiting)) + len(message) > self._most_bytes:
             raise TooManyRequestsError("Too many messages wait on this connection.", retry_after=1)
         queue.append(message)
 

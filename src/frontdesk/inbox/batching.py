@@ -11,7 +11,7 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import EventKind, InboxItem
 from frontdesk.models.request import ChannelRequest
 
-MOST_TOGETHER = 50
+MAX_BATCH_SIZE = 50
 """The most messages that are answered in one turn."""
 _LONGEST = 5
 """After how many times `gather_seconds`, or `album_seconds`, a message is answered, however many follow it."""
@@ -62,7 +62,7 @@ class MessageBatcher:
             holder,
             now=now,
             longest=longest,
-            limit=MOST_TOGETHER,
+            limit=MAX_BATCH_SIZE,
             albums_only=not gathers,
         )
         if item is not None:

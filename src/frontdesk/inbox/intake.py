@@ -29,7 +29,7 @@ from frontdesk.telemetry.spans import outcome_of
 
 NOTICE_SECONDS = 60
 """The seconds in which a person is told once that they send too much."""
-_MOST_TOLD = 10_000
+_MAX_NOTIFIED = 10_000
 _MAX_COUNTS = 10_000
 
 
@@ -114,7 +114,7 @@ class EventLimiter:
             return
         self._told[who] = minute
         self._told.move_to_end(who)
-        if len(self._told) > _MOST_TOLD:
+        if len(self._told) > _MAX_NOTIFIED:
             self._told.popitem(last=False)
         log.warning("a person on %s sends more than the limits of the channel allow", item.channel)
         # All replicas make the same name of it, so that the person gets one reply.

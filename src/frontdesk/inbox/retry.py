@@ -2,11 +2,11 @@
 
 from frontdesk.models.delivery import InboxItem
 
-MOST_TRIES = 3
+MAX_ATTEMPTS = 3
 """The number of processes that an event may end while they work on nothing else."""
-MOST_LOST = 50
+MAX_LOST = 50
 """The number of processes that may end while they work on an event, whatever else they work on."""
-MOST_RESUMED = 50
+MAX_RESUMED = 50
 _FIRST, _LONGEST = 0.5, 30.0
 
 
@@ -17,8 +17,8 @@ def is_given_up(item: InboxItem) -> bool:
     safe.
     """
     if item.kind == "resume":
-        return item.attempts > MOST_RESUMED
-    return item.alone >= MOST_TRIES or item.lost >= MOST_LOST
+        return item.attempts > MAX_RESUMED
+    return item.alone >= MAX_ATTEMPTS or item.lost >= MAX_LOST
 
 
 def own_tries(item: InboxItem) -> int:
@@ -28,7 +28,7 @@ def own_tries(item: InboxItem) -> int:
 
 def rest_before(item: InboxItem) -> float:
     """Return the delay in seconds before an attempt, because the event may be the cause of crashes."""
-    rests = max(item.alone, item.lost - MOST_TRIES) if item.kind != "resume" else item.attempts - MOST_TRIES
+    rests = max(item.alone, item.lost - MAX_ATTEMPTS) if item.kind != "resume" else item.attempts - MAX_ATTEMPTS
     if rests <= 0 or is_given_up(item):
         return 0.0
     return min(_FIRST * 2 ** (rests - 1), _LONGEST)

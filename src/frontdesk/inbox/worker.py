@@ -39,7 +39,7 @@ from frontdesk.inbox.intake import TASKS, EventIntake, EventLimiter, task_id, ta
 from frontdesk.inbox.processor import EventProcessor
 from frontdesk.inbox.quarantine import Isolation, Quarantine
 from frontdesk.inbox.replies import EventReplies
-from frontdesk.inbox.retry import MOST_TRIES, is_given_up, own_tries, rest_before
+from frontdesk.inbox.retry import MAX_ATTEMPTS, is_given_up, own_tries, rest_before
 from frontdesk.interfaces.runner import DurableTaskRunner
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import runs as log
@@ -106,11 +106,11 @@ def _sender(item: InboxItem) -> Sender:
     return item.kind, item.caller.identity.key
 
 
-MOST_AT_ONCE = 200
-MOST_CONTROL_AT_ONCE = 50
-MOST_OF_SENDER = 20
+MAX_CONCURRENT = 200
+MAX_CONCURRENT_CONTROL = 50
+MAX_PER_SENDER = 20
 """The number of turns that are answered at once for one sender, in all their conversations."""
-MOST_CONTROL_OF_SENDER = 5
+MAX_CONTROL_PER_SENDER = 5
 MAX_IN_A_ROW = 3
 """The number of events of a conversation after which it waits for a slot again."""
 _PLACE_SECONDS = 30.0
@@ -151,7 +151,7 @@ class InboxWorker:
         self._holder = ""
         self._runner: DurableTaskRunner | None = None
         self._places = SenderPlaces(
-            {"turn": MOST_OF_SENDER, "control": MOST_CONTROL_OF_SENDER, "resume": MOST_CONTROL_OF_SENDER}
+            {"turn": MAX_PER_SENDER, "control": MAX_CONTROL_PER_SENDER, "resume": MAX_CONTROL_PER_SENDER}
         )
         self._quarantine = Quarantine(store, lambda: held.stopping)
         self._isolation = Isolation(store)
@@ -164,12 +164,12 @@ class InboxWorker:
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner. Call once, before the runner starts."""
         self._runner, groups = runner, self._groups.task_groups()
-        runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MOST_AT_ONCE, groups=groups)
+        runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MAX_CONCURRENT, groups=groups)
         # With room of their own, control events never wait for the end of a turn.
         control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
-        runner.register(TASKS["control"], control, waiting=waiting, most=MOST_CONTROL_AT_ONCE, groups=groups)
+        runner.register(TASKS["control"], control, waiting=waiting, most=MAX_CONCURRENT_CONTROL, groups=groups)
         resume, waiting = partial(self._work, kind="resume"), partial(self._waiting, kind="resume")
-        runner.register(TASKS["resume"], resume, waiting=waiting, most=MOST_CONTROL_AT_ONCE, groups=groups)
+        runner.register(TASKS["resume"], resume, waiting=waiting, most=MAX_CONCURRENT_CONTROL, groups=groups)
 
     async def start(self) -> None:
         # A new one at each start, so that the events of the last start are seen to have no holder.
@@ -384,7 +384,7 @@ class InboxWorker:
         except (StoreUnavailableError, TooManyRequestsError) as error:
             return await self._later(item, error.retry_after)
         except PushError as error:
-            if not error.permanent and own_tries(item) < MOST_TRIES:
+            if not error.permanent and own_tries(item) < MAX_ATTEMPTS:
                 return await self._later(item, error.retry_after, tried=True)
             await self._answering.refuse(item, InternalError(code=error.code))
         except StaleTurnError:
@@ -394,7 +394,7 @@ class InboxWorker:
             log.warning("event %s of %s is answered by another", item.event_id, item.channel)
         except RunExistsError as error:
             # Another process may have recorded the event's run, and with it that the event is done.
-            if own_tries(item) < MOST_TRIES:
+            if own_tries(item) < MAX_ATTEMPTS:
                 return await self._later(item, None, tried=True)
             await self._answering.refuse(item, error)
         except RequestError as error:

@@ -26,7 +26,7 @@ from frontdesk.secret import Secret, revealed
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 BITS = 5
 _LOOKS_LIKE = str.maketrans("OIL", "011", " -–_.")
-_MOST_TYPED = 100
+_MAX_ATTEMPTS_TYPED = 100
 _GROUP = 4
 
 
@@ -47,7 +47,7 @@ def beginning(code: str) -> str:
 
 def read(typed: str, length: int) -> str | None:
     """Return the normalized code, in any case and with any dashes, or `None` if it is malformed."""
-    if len(typed) > _MOST_TYPED:
+    if len(typed) > _MAX_ATTEMPTS_TYPED:
         return None
     code = typed.upper().translate(_LOOKS_LIKE)
     return code if len(code) == length and not set(code) - set(ALPHABET) else None
@@ -153,7 +153,7 @@ CONFIRM, REJECT = "confirm", "reject"
 _YES, _NO = (CONFIRM, "yes"), (REJECT, "no", "cancel")
 _ENTERED, _ISSUED = "entered", "issued"
 _SHORTEST = 8
-_SHORTEST_SECRET = 16
+_MIN_SECRET_LENGTH = 16
 _WRONG = "This code does not work. Ask for a new one."
 _NOTHING = "There is nothing to confirm."
 _BUSY = "The account that issued this code has another question to answer first. Answer it there, and confirm again."
@@ -194,8 +194,8 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
             count_finding("max_attempts_per_identity", max_attempts_per_identity),
             count_finding("max_attempts_per_code", max_attempts_per_code),
         )
-        if secret is not None and len(revealed(secret)) < _SHORTEST_SECRET:
-            raise ValueError(f"secret must have at least {_SHORTEST_SECRET} characters")
+        if secret is not None and len(revealed(secret)) < _MIN_SECRET_LENGTH:
+            raise ValueError(f"secret must have at least {_MIN_SECRET_LENGTH} characters")
         self._length = code_length
         self._expires_in = expires_in
         self._each = max_attempts_per_identity

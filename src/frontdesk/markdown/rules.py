@@ -15,8 +15,8 @@ from markdown_it.token import Token
 _DEEPEST = 16
 """The depth to which quotes and lists nest; a list counts twice. What is deeper is text."""
 
-_MOST_COLUMNS = 64
-_LONGEST_URL = 2_048
+_MAX_COLUMNS = 64
+_MAX_URL_LENGTH = 2_048
 _LAST_BRACKET = -1
 """The key of the last `]` of a text in the cache of the parser, whose other keys are positions."""
 _PIPE = re.compile(r"(?<!\\)\|")
@@ -33,7 +33,7 @@ def make_parser() -> MarkdownIt:
     parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
     parser.helpers = _Helpers  # pyright: ignore[reportAttributeAccessIssue]
     allows = parser.validateLink
-    parser.validateLink = lambda url: len(url) <= _LONGEST_URL and allows(url)
+    parser.validateLink = lambda url: len(url) <= _MAX_URL_LENGTH and allows(url)
     return parser
 
 
@@ -86,7 +86,7 @@ def _bounded_list(state: StateBlock, start: int, end: int, silent: bool) -> bool
 def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     # A short row is filled with empty cells, so that many columns times many rows would be a square.
     header = state.src[state.bMarks[start] : state.eMarks[start]]
-    if header.count("|") > _MOST_COLUMNS:
+    if header.count("|") > _MAX_COLUMNS:
         return False
     before = len(state.tokens)
     if not table(state, start, end, silent):

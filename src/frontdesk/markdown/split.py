@@ -275,7 +275,7 @@ def _is_space(character: str) -> bool:
     return character.isspace() and character not in _NO_BREAK
 
 
-_LONGEST_KEY = 40
+_MAX_KEY_LENGTH = 40
 
 
 def align(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment | None], widest: int) -> list[str] | None:
@@ -292,7 +292,7 @@ def align(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment | None],
 
 def has_short_keys(header: Sequence[str], rows: int) -> bool:
     """Return True if the header can be repeated before every cell. A long one would multiply the text."""
-    return rows > 0 and all(len(key) <= _LONGEST_KEY for key in header)
+    return rows > 0 and all(len(key) <= _MAX_KEY_LENGTH for key in header)
 
 
 def _pad(cell: str, width: int, side: Alignment | None) -> str:

@@ -8,7 +8,7 @@ from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.person_name import PersonName
 
-MOST_CLAIMS = 200
+MAX_CLAIMS = 200
 """The number of claims of a person that are looked up; of more, the first count."""
 _KINDS: Mapping[type[Any], str] = {bool: "bool", int: "int", str: "str"}
 # True equals 1, and a claim that is true is not one that is 1.
@@ -40,7 +40,7 @@ def claim_key(claim: str, value: Any) -> str | None:
 
 def claim_keys(claims: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys of all claims of a person, one for each value of a list."""
-    return tuple(islice(dict.fromkeys(_keys(claims)), MOST_CLAIMS))
+    return tuple(islice(dict.fromkeys(_keys(claims)), MAX_CLAIMS))
 
 
 def _keys(claims: Mapping[str, Any]) -> Iterator[str]:

@@ -76,14 +76,14 @@ class HistoryPage(FrozenStruct, frozen=True, kw_only=True):
     """The position before which the page before this one ends; `None` if the session begins here."""
 
 
-_LONGEST_TURN = 20
+_MAX_TURN_MESSAGES = 20
 
 
 def page_of(messages: Sequence[Any], before: int | None, limit: int) -> HistoryPage:
     """Return the last turns before a position, from a complete history. Each turn begins with a question."""
     end = len(messages) if before is None else max(0, min(before, len(messages)))
     start, turns = end, 0
-    while start > 0 and turns < limit and end - start < limit * _LONGEST_TURN:
+    while start > 0 and turns < limit and end - start < limit * _MAX_TURN_MESSAGES:
         start -= 1
         turns += messages[start].role == "user"
     return HistoryPage(messages=messages[start:end], before=start or None)

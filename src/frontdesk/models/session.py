@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.models.base import FrozenStruct, StoredRecord
 
-LONGEST_TITLE = 100
+MAX_TITLE_LENGTH = 100
 """The most characters that the title of a session may have."""
 
 

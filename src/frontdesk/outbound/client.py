@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
 
-MOST_WAITING = 32
+MAX_WAITING = 32
 """The number of pieces of work of one caller that may wait for a slot."""
 
 
@@ -68,7 +68,7 @@ class Slots:
         share = self._shares.get(caller)
         if share is None:
             share = self._shares[caller] = _Share(self._most_each)
-        if share.waiting >= MOST_WAITING:
+        if share.waiting >= MAX_WAITING:
             raise TooManyRequestsError("Too much of what you asked for waits already.", retry_after=1.0)
         share.users += 1
         slot = Slot()
@@ -128,10 +128,10 @@ def bare_media_type(given: str) -> str:
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
-LONGEST_URL: Final = 8192
+MAX_URL_LENGTH: Final = 8192
 CONNECT_SECONDS: Final = 5.0
 # The name server of a stranger can return thousands; all are checked, and this many are tried.
-MOST_ADDRESSES: Final = 4
+MAX_ADDRESSES: Final = 4
 
 _USUAL_PORTS = {"https": 443, "http": 80}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -259,7 +259,7 @@ class GuardedClient:
         # A transport of its own for each request: in a shared pool, a connection that was verified for one name would
         # serve another at the same address. It sends no cookies and no credentials, follows nothing, decodes nothing.
         async with httpx.AsyncHTTPTransport(verify=self._ssl, trust_env=False) as transport:
-            response = await _send(transport, place, addresses[:MOST_ADDRESSES])
+            response = await _send(transport, place, addresses[:MAX_ADDRESSES])
             try:
                 yield response
             finally:
@@ -315,8 +315,8 @@ def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]"
     import httpx
 
     # Some parsers drop these and others don't: two of them would read such a URL differently.
-    if len(url) > LONGEST_URL or not url.isprintable() or " " in url or "\\" in url:
-        raise _refused(f"The URL has characters that no URL has, or more than {LONGEST_URL} of them.")
+    if len(url) > MAX_URL_LENGTH or not url.isprintable() or " " in url or "\\" in url:
+        raise _refused(f"The URL has characters that no URL has, or more than {MAX_URL_LENGTH} of them.")
     try:
         parsed = httpx.URL(url) if base is None else base.join(url)
         host = plain_host(parsed.raw_host.decode("ascii"))

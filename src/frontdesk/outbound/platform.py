@@ -208,7 +208,7 @@ def _encode_head(method: str, url: str, origin: Origin, headers: Mapping[str, st
     return "\r\n".join((*lines, "\r\n")).encode("latin-1")
 
 
-LONGEST_WAIT = 86_400.0
+MAX_WAIT_SECONDS = 86_400.0
 
 
 def push_error_from(
@@ -267,7 +267,7 @@ def _seconds(given: str | None, date: str | None) -> float | None:
 def _bounded(wait: Any) -> float | None:
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not math.isfinite(wait) or wait < 0:
         return None
-    return min(float(wait), LONGEST_WAIT)
+    return min(float(wait), MAX_WAIT_SECONDS)
 
 
 def _is_global(response: PlatformResponse) -> bool:

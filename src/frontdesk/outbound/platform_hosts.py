@@ -12,13 +12,13 @@ from frontdesk.outbound.network import is_address, is_public, plain_host, resolv
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
-LONGEST_URL = 8192
+MAX_URL_LENGTH = 8192
 _CACHED_URL = 256
 """The length of a URL whose server is remembered."""
-MOST_ADDRESSES = 4
+MAX_ADDRESSES = 4
 """The number of addresses of a host that are tried."""
 _KNOWN_SECONDS = 60.0
-_MOST_KNOWN = 256
+_MAX_KNOWN = 256
 _PORTS = {"https": 443, "http": 80, "wss": 443, "ws": 80}
 _SECURE = ("https", "wss")
 
@@ -95,7 +95,7 @@ class PlatformHosts:
         except OSError as error:
             raise PushError(f"The platform's host is unknown: {type(error).__name__}.", code="unreachable") from None
         addresses = self._checked(origin, found)
-        if len(self._known) >= _MOST_KNOWN:
+        if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[origin] = (now + _KNOWN_SECONDS, addresses)
         return addresses
@@ -110,7 +110,7 @@ class PlatformHosts:
             # The token would cross the internet in plain text.
             loggers.http.warning("%s has a public address and no TLS, and was not called; use https", origin.host)
             raise PushError("The platform's host has a public address and no TLS.", code="address_refused")
-        return addresses[:MOST_ADDRESSES]
+        return addresses[:MAX_ADDRESSES]
 
     def prefer(self, origin: Origin, address: str) -> None:
         """Try an address first from now on, because it accepted a connection."""
@@ -129,7 +129,7 @@ class PlatformHosts:
 def _read_origin(url: str) -> Origin | None:
     """Return the server of a URL, or None if it is invalid or parsers disagree about it."""
     # A URL may come from the platform itself; parsers differ about these characters.
-    odd = len(url) > LONGEST_URL or not url.isprintable() or " " in url or "\\" in url
+    odd = len(url) > MAX_URL_LENGTH or not url.isprintable() or " " in url or "\\" in url
     return None if odd else _origin(urlsplit(url))
 
 

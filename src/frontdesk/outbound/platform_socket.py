@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STEADY_SECONDS = 60.0
 """After how long a connection counts as good, so that the pause after it is the first one again."""
 _CLOSE_SECONDS = 1.0
-_MOST_WAITING = 16
+_MAX_WAITING = 16
 # The library logs URLs and frames; a URL may hold a ticket.
 _silent = logging.Logger("frontdesk.silent", level=logging.CRITICAL + 1)
 
@@ -164,7 +164,7 @@ class PlatformSocket:
                 ping_interval=self._ping_seconds,
                 ping_timeout=self._ping_seconds,
                 max_size=self._max_bytes,
-                max_queue=_MOST_WAITING,
+                max_queue=_MAX_WAITING,
                 logger=_silent,
                 host=address,
                 port=origin.port,

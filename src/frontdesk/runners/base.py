@@ -22,7 +22,7 @@ from frontdesk.serialization.codec import encode
 from frontdesk.sessions.leases import LeaseRenewal
 
 _PAUSE = 0.5
-_MOST_WAITING = 10_000
+_MAX_WAITING = 10_000
 """The number of tasks whose next try is known by the steady clock; any other waits for its stored time."""
 _DIED = "the process ended each time that it worked on it"
 
@@ -136,7 +136,7 @@ class StoredTasks:
 
     def _note(self, task_id: str, due_at: float, again_at: float) -> None:
         self._again[task_id] = (due_at, again_at)
-        if len(self._again) > _MOST_WAITING:
+        if len(self._again) > _MAX_WAITING:
             self._again.popitem(last=False)
 
     def due(self, task: TaskRecord) -> float:
@@ -167,7 +167,7 @@ class StoredTasks:
 
 
 MOST = 100
-MOST_KNOWN = 10_000
+MAX_KNOWN = 10_000
 _SWEEP = 2.0
 _AT_ONCE = 500
 
@@ -187,7 +187,7 @@ class TaskRunner(ABC):
         self._renewal = LeaseRenewal(store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
         self._started = False
         self._swept = asyncio.Event()
-        self.wakes = Wakes(self.call, self.clock, most=MOST_KNOWN, freed=self._swept.set)
+        self.wakes = Wakes(self.call, self.clock, most=MAX_KNOWN, freed=self._swept.set)
 
     def register(
         self,

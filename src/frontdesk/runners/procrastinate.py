@@ -32,7 +32,7 @@ from frontdesk.identifiers import digest
 from frontdesk.interfaces.runner import TaskStatus
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import tasks as log
-from frontdesk.runners.base import MOST_KNOWN, TaskRunner
+from frontdesk.runners.base import MAX_KNOWN, TaskRunner
 from frontdesk.runners.wakes import Wake
 from frontdesk.serialization.codec import decode, encode
 
@@ -182,7 +182,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         later = at is not None and at > self.clock.now()
         if later or self.wakes.running(wake.task_id):
             self.wakes.wake(wake, at)
-        elif len(self._unsent) < MOST_KNOWN:
+        elif len(self._unsent) < MAX_KNOWN:
             self._unsent[wake.task_id] = wake
             self._wakeup.set()
 

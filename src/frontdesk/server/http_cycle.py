@@ -22,7 +22,7 @@ _BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"A-Z]')
 _LENGTH = b"content-length: "
 _starts = {b"content-length": _LENGTH}
 """The beginnings of lines, by the names of their headers, which are few and always the same."""
-_MOST_STARTS = 1024
+_MAX_STARTS = 1024
 _SMALL_CHUNK = 1024
 _CHUNKS = tuple(b"%x\r\n" % size for size in range(_SMALL_CHUNK))
 """The lines before small pieces of a stream."""
@@ -218,6 +218,6 @@ def _start_of(name: bytes) -> bytes | None:
     if _BAD_NAME.search(name) or name in (b"connection", b"transfer-encoding"):
         return None
     start = name + b": "
-    if len(_starts) < _MOST_STARTS:
+    if len(_starts) < _MAX_STARTS:
         _starts[name] = start
     return start

@@ -36,8 +36,8 @@ PIECES_PER_BLOCK = 32
 _MAX_UNREAD_BLOCKS = 8
 MAX_UNREAD_PIECES = _MAX_UNREAD_BLOCKS * PIECES_PER_BLOCK
 """The number of pieces that a stream may be ahead of what the system of its client has acknowledged."""
-_FIRST_PAUSE_SECONDS = 0.001
-_LONGEST_PAUSE_SECONDS = 0.5
+_INITIAL_DELAY_SECONDS = 0.001
+_MAX_DELAY_SECONDS = 0.5
 _ACKED, _INFO_BYTES = 120, 128
 """The offset of the number of acknowledged bytes in Linux's `TCP_INFO`, and the size to ask for."""
 
@@ -88,7 +88,7 @@ class UnreadPieces:
     async def wait(self, written: int) -> None:
         """Wait for room at the end of a block of `PIECES_PER_BLOCK`, with `written` total bytes."""
         self._marks.append(written)
-        pause = _FIRST_PAUSE_SECONDS
+        pause = _INITIAL_DELAY_SECONDS
         while len(self._marks) >= _MAX_UNREAD_BLOCKS and not self._transport.is_closing():
             taken = written - unacknowledged_bytes(self._transport)
             while self._marks and self._marks[0] <= taken:
@@ -97,7 +97,7 @@ class UnreadPieces:
                 return
             # No event tells that a client has taken something.
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, _MAX_DELAY_SECONDS)
 
 
 class UnreadWatch:

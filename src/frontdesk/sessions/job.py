@@ -56,7 +56,7 @@ def _rest(names: tuple[str | None, ...]) -> bytes:
 
 GATHER = 0.016
 """The seconds for which updates are gathered; with the commit it must stay below 20 ms."""
-MOST_PENDING = 256
+MAX_PENDING = 256
 RECENT = 512
 """The number of updates kept in memory for readers that keep up; slower readers read them from the store."""
 _PAUSE = 0.5
@@ -100,7 +100,7 @@ class EventLog:
         self._pending.append((RunEvent(owner=self._owner, run_id=self._run_id, number=self._last, data=data), update))
         if self._flushing is None:
             self._begin_flush()
-        while len(self._pending) >= MOST_PENDING and self._flushing is not None and self._failure is None:
+        while len(self._pending) >= MAX_PENDING and self._flushing is not None and self._failure is None:
             await asyncio.wait([self._flushing])
 
     async def _flush(self) -> None:
@@ -108,7 +108,7 @@ class EventLog:
             await asyncio.sleep(GATHER)
             while self._pending:
                 async with self.writing:
-                    batch = self._pending[:MOST_PENDING]
+                    batch = self._pending[:MAX_PENDING]
                     async with self._store.transaction() as transaction:
                         transaction.add_events([event for event, _ in batch], self._job)
                     self._show(len(batch))

@@ -14,7 +14,7 @@ from frontdesk.sessions.turns import Turns
 
 H = TypeVar("H", bound=Hashable)
 
-_A_LEASE = 4
+_RENEWALS_PER_LEASE = 4
 """The number of renewals in the lifetime of a lease."""
 _LONG_AGO = float("-inf")
 
@@ -29,7 +29,7 @@ async def renew_leases(
 
     `renew` returns the leases known to be lost.
     """
-    pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
+    pause, now = seconds / _RENEWALS_PER_LEASE, asyncio.get_running_loop().time
     # Half a pause is left to end what is given up.
     wait, longest = pause, seconds - pause / 2
     good: dict[H, float] = {}
@@ -46,7 +46,7 @@ async def renew_leases(
             wait = pause
         except (StoreUnavailableError, TimeoutError):
             # Soon again: perhaps a single connection broke, and another is open.
-            wait = pause / _A_LEASE
+            wait = pause / _RENEWALS_PER_LEASE
         for lease, last in good.items():
             # It would expire before the next round.
             if now() + wait >= last + longest:

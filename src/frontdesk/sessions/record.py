@@ -36,7 +36,7 @@ from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewritten
 from frontdesk.sessions.turn import AnswerAttempt, Turn
 
-_LONGEST_TEXT = 10_000
+_MAX_TEXT_LENGTH = 10_000
 
 
 def salvaged(run: RunRecord) -> RunRecord:
@@ -55,7 +55,7 @@ def salvaged_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def _shortened(message: Message) -> Message:
-    text = message.text[:_LONGEST_TEXT].encode(errors="replace").decode()
+    text = message.text[:_MAX_TEXT_LENGTH].encode(errors="replace").decode()
     hosting = message.additional_properties.get("hosting")
     properties = {"hosting": hosting} if _is_storable(hosting) else {}
     return Message(

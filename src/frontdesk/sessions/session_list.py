@@ -13,12 +13,12 @@ from frontdesk.markdown.plain_text import one_line
 from frontdesk.models.approval import PendingApproval
 from frontdesk.models.conversation import TranscriptMessage, TranscriptPage
 from frontdesk.models.run import RunRecord
-from frontdesk.models.session import LONGEST_TITLE, SessionName, SessionRecord, SessionSummary
+from frontdesk.models.session import MAX_TITLE_LENGTH, SessionName, SessionRecord, SessionSummary
 
 _WORDS_SHOWN = 40
 """The characters of its first message that stand for a session without a title."""
 _NO_SESSION = "There is no such session."
-_TOO_LONG = f"A title has {LONGEST_TITLE} characters at most."
+_TOO_LONG = f"A title has {MAX_TITLE_LENGTH} characters at most."
 
 
 class PastSessions:
@@ -54,7 +54,7 @@ class PastSessions:
     async def retitle(self, name: SessionName, session_id: str, title: str | None) -> None:
         """Set or remove the title of a name's session. Raise `NotFoundError` for any other session."""
         title = one_line(title or "") or None
-        if title is not None and len(title) > LONGEST_TITLE:
+        if title is not None and len(title) > MAX_TITLE_LENGTH:
             raise InvalidRequestError(_TOO_LONG, param="title")
         await self._need(name, session_id)
         async with self._store.transaction() as transaction:
@@ -84,7 +84,7 @@ def _first_words(messages: Sequence[Any]) -> str:
     return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1].rstrip()}…"
 
 
-MOST_TURNS = 100
+MAX_TURNS = 100
 """The number of turns that one part of a transcript can have."""
 
 
@@ -99,7 +99,7 @@ class Transcripts:
         record = await self._store.sessions.find(name)
         if record is None or record.owner != name.owner:
             return TranscriptPage()
-        turns = max(1, min(limit, MOST_TURNS))
+        turns = max(1, min(limit, MAX_TURNS))
         page = await self._store.sessions.history_page(name.owner, record.session_id, before=before, limit=turns)
         return TranscriptPage(messages=tuple(as_transcript(page.messages)), before=page.before)
 

@@ -86,9 +86,9 @@ RebuildHistory = Callable[[str, str, Charge], Awaitable[tuple[Sequence[Message],
 """Reads the messages that an owner's conversation stands for, and the calls in it that wait for an output."""
 
 _NO_RUN = "There is no such run to continue."
-_FIRST_PAUSE = 0.01
-_LONGEST_PAUSE = 0.25
-_MOST_CONTINUATIONS = 100
+_INITIAL_DELAY_SECONDS = 0.01
+_MAX_DELAY_SECONDS = 0.25
+_MAX_CONTINUATIONS = 100
 
 
 class Turns:
@@ -328,7 +328,7 @@ class Turns:
 
     async def _claim(self, session_id: str, until: float | None) -> Lease:
         """Claim a session. Wait while another process holds it."""
-        pause = _FIRST_PAUSE
+        pause = _INITIAL_DELAY_SECONDS
         while True:
             try:
                 return await self._store.sessions.claim(session_id)
@@ -336,7 +336,7 @@ class Turns:
                 if until is not None and asyncio.get_running_loop().time() + pause > until:
                     raise
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _MAX_DELAY_SECONDS)
 
     async def _branch_named(self, admitted: AdmittedRequest, run_id: str, key: str, wait: float | None) -> Turn:
         """Open the session of a key. Without earlier turns it starts as a branch of a run, never as the run's own."""
@@ -375,7 +375,7 @@ class Turns:
 
     async def _latest(self, run: RunRecord) -> RunRecord:
         """Return the ended run that continued this one after others decided its approval, or this run."""
-        for _ in range(_MOST_CONTINUATIONS):
+        for _ in range(_MAX_CONTINUATIONS):
             later = await continued_by(self._store, run)
             ended = None if later is None else await self._store.runs.get(run.owner, later)
             if ended is None or ended.status != "completed":

@@ -24,7 +24,7 @@ from frontdesk.models.session import CheckpointRef
 
 _SESSION = "frontdesk_session"
 _ANSWERS = "frontdesk_answers"
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 
 Note = Callable[[WorkflowCheckpoint, CheckpointRef], None]
 Reached = Callable[[CheckpointRef], Awaitable[None]]
@@ -261,7 +261,7 @@ class _Files:
 
     async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
         # The id may come from a request, and is a file name here.
-        named = is_plain_id(ref.checkpoint_id) and len(ref.checkpoint_id) <= _LONGEST_NAME
+        named = is_plain_id(ref.checkpoint_id) and len(ref.checkpoint_id) <= _MAX_NAME_LENGTH
         if not named or not await asyncio.to_thread(self._folder(ref.session_id).is_dir):
             raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
         return await (await self._storage(ref.session_id)).load(ref.checkpoint_id)
@@ -294,7 +294,7 @@ class _InStore:
     async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
         data = await self._store.checkpoints.get(ref.session_id, ref.checkpoint_id)
         # The id may come from a request, and is a file name here.
-        if data is None or not is_plain_id(ref.checkpoint_id) or len(ref.checkpoint_id) > _LONGEST_NAME:
+        if data is None or not is_plain_id(ref.checkpoint_id) or len(ref.checkpoint_id) > _MAX_NAME_LENGTH:
             raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
         with TemporaryDirectory(prefix="frontdesk-") as folder:
             await asyncio.to_thread((Path(folder) / f"{ref.checkpoint_id}.json").write_bytes, data)

@@ -9,7 +9,7 @@ from frontdesk.errors import PushError, RequestError
 from frontdesk.interfaces.telemetry import Span, SpanKind, Telemetry
 from frontdesk.loggers import host as log
 
-LONGEST_CARRIED = 1024
+MAX_CARRIED_LENGTH = 1024
 """The characters that a span may carry into stored rows."""
 T = TypeVar("T")
 
@@ -75,9 +75,9 @@ class _GuardedSpan:
 
     def carry(self) -> str | None:
         carried: Any = _call(self._span.carry)
-        if carried is None or (isinstance(carried, str) and len(carried) <= LONGEST_CARRIED):
+        if carried is None or (isinstance(carried, str) and len(carried) <= MAX_CARRIED_LENGTH):
             return carried
-        log.warning("a span may carry a text of %d characters, and nothing else", LONGEST_CARRIED)
+        log.warning("a span may carry a text of %d characters, and nothing else", MAX_CARRIED_LENGTH)
         return self._parent
 
     def end(self, outcome: str) -> None:

@@ -7,7 +7,7 @@ from agent_framework import AgentResponse, Content, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.responses.socket import MOST_KEPT, Kept, Memory, Space
+from frontdesk.channels.responses.socket import MAX_STORED, Kept, Memory, Space
 from frontdesk.errors import InvalidRequestError
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.request import ChannelRequest, ClientOutput
@@ -41,7 +41,7 @@ def test_there_is_never_more_than_there_may_be(moves: list[tuple[str, int, int, 
         sizes = [sum(one.size for one in each._kept.values()) for each in memories]
         assert max(sizes) <= 50
         assert sum(sizes) == space._size <= 100
-        assert all(len(each._kept) <= MOST_KEPT for each in memories)
+        assert all(len(each._kept) <= MAX_STORED for each in memories)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60)), max_size=60))
@@ -63,7 +63,7 @@ def _all(memories: list[Memory]) -> dict[str, int]:
 
 def test_the_last_ones_are_kept() -> None:
     memory = Memory(Space(1_000), 1_000, owner="ann")
-    for number in range(MOST_KEPT + 2):
+    for number in range(MAX_STORED + 2):
         memory.keep(f"resp_{number}", kept())
     assert [memory.get(f"resp_{number}") is None for number in range(3)] == [True, True, False]
     assert memory.get(None) is None

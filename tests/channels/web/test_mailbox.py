@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channel_storage.values import LONGEST_VALUE
+from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
 from frontdesk.channels.web.channel import handle_of, read_handle, replacing, showing
 from frontdesk.channels.web.mailbox import (
-    LONGEST_TITLE,
-    MOST_CHANGES,
-    MOST_KEYS,
+    MAX_CHANGES,
+    MAX_KEYS,
+    MAX_TITLE_LENGTH,
     PIECE,
     Chat,
     Head,
@@ -54,7 +54,7 @@ class Storage:
                 raise ConnectionError("the process has died")
             self.writes_left -= 1
         self.count += 1
-        assert len(encode(value)) <= LONGEST_VALUE
+        assert len(encode(value)) <= MAX_VALUE_LENGTH
         self.values[key] = (msgspec.json.decode(msgspec.json.encode(value)), f"v{self.count}")
         return f"v{self.count}"
 
@@ -211,7 +211,7 @@ async def test_an_answer_that_is_complete_takes_no_late_update() -> None:
 
 async def test_a_page_that_was_away_for_too_long_starts_over() -> None:
     box = mailbox(Storage())
-    for index in range(MOST_CHANGES):
+    for index in range(MAX_CHANGES):
         await box.add(SPOT, message("x", f"k{index}"))
     old = await Feed(box, SPOT.visitor, 1, lambda: 0.0).read()
     unknown = await Feed(box, SPOT.visitor, 10**6, lambda: 0.0).read()
@@ -226,7 +226,7 @@ def test_the_largest_head_fits_into_a_stored_value() -> None:
         chat = Chat(
             id=f"cnv_{index:024d}",
             at=1.0e9 / 3,
-            title="" if index % 2 else "😀" * LONGEST_TITLE,
+            title="" if index % 2 else "😀" * MAX_TITLE_LENGTH,
             last=10**6,
             busy_until=1.0e9 / 3,
             born=1.0e9 / 3,
@@ -237,11 +237,11 @@ def test_the_largest_head_fits_into_a_stored_value() -> None:
             archived=True,
         )
         head = head.with_chat(chat)
-    for index in range(max(MOST_CHANGES, MOST_KEYS)):
+    for index in range(max(MAX_CHANGES, MAX_KEYS)):
         chat = head.chats[-1]
         chat = msgspec.structs.replace(chat, last=chat.last + 1)
         head = head.with_message(chat, f"{index:024d}", live=index < 20)
-    assert len(encode(msgspec.to_builtins(head))) < LONGEST_VALUE
+    assert len(encode(msgspec.to_builtins(head))) < MAX_VALUE_LENGTH
 
 
 def test_a_handle_names_its_message() -> None:
@@ -251,9 +251,9 @@ def test_a_handle_names_its_message() -> None:
 
 async def test_a_message_is_added_once_however_many_came_between() -> None:
     box = mailbox(Storage())
-    for index in range(2 * MOST_KEYS + 1):
+    for index in range(2 * MAX_KEYS + 1):
         assert await box.add(SPOT, message("x", f"key {index}")) == index + 1
-    assert [await box.add(SPOT, message("x", f"key {index}")) for index in (0, 1, MOST_KEYS)] == [1, 2, MOST_KEYS + 1]
+    assert [await box.add(SPOT, message("x", f"key {index}")) for index in (0, 1, MAX_KEYS)] == [1, 2, MAX_KEYS + 1]
     assert await box.find("vis_1", "key 0") == SPOT._replace(number=1)
     assert await box.find("vis_1", "another") is None
 

@@ -8,7 +8,7 @@ import pytest
 from agent_framework import Agent, AgentResponse, Content, Message, tool
 
 from frontdesk import ChannelIdentity, Citation, PushPart, ToolUse
-from frontdesk.channel_storage.values import LONGEST_VALUE
+from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.channel import replacing, showing
 from frontdesk.channels.web.mailbox import PIECE
@@ -17,7 +17,7 @@ from frontdesk.channels.web.wire import Content as Shown
 from frontdesk.channels.web.wire import Tool
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
-from frontdesk.framework.notes import LONGEST_DETAIL, MOST_CITATIONS, MOST_TOOLS
+from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS
 from frontdesk.interfaces.chat import LiveView
 from frontdesk.scripted import ScriptedChatClient
 from tests.channels.web.visiting import visiting, web_host
@@ -72,13 +72,13 @@ def test_an_unknown_detail_is_found_at_the_start() -> None:
 
 
 def test_the_largest_notes_fit_into_a_stored_value_beside_the_text() -> None:
-    use = ToolUse(call_id="1", name="😀" * 80, state="done", arguments="😀" * LONGEST_DETAIL)
-    tools = tools_of([use.replace(call_id=str(number)) for number in range(MOST_TOOLS)])
-    sources = sources_of([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MOST_CITATIONS)
+    use = ToolUse(call_id="1", name="😀" * 80, state="done", arguments="😀" * MAX_DETAIL_LENGTH)
+    tools = tools_of([use.replace(call_id=str(number)) for number in range(MAX_TOOLS)])
+    sources = sources_of([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MAX_CITATIONS)
     assert tools[-1].arguments
     assert not tools[0].arguments
     message = stored(Shown(text="\x01" * PIECE, tools=tools, citations=sources), "key" * 8, 1.0)
-    assert len(msgspec.json.encode(message)) < LONGEST_VALUE
+    assert len(msgspec.json.encode(message)) < MAX_VALUE_LENGTH
 
 
 def test_a_whole_answer_keeps_the_times_that_were_seen() -> None:

@@ -6,7 +6,7 @@ import pytest
 from agent_framework import Agent
 
 from frontdesk.channels.web import conversations as search_module
-from frontdesk.channels.web.conversations import MOST_HITS, MOST_READ, Hit, search
+from frontdesk.channels.web.conversations import MAX_HITS, MAX_READ, Hit, search
 from frontdesk.channels.web.mailbox import Chat, Mailbox, MessageRef
 from frontdesk.channels.web.wire import Message
 from frontdesk.errors import InvalidRequestError
@@ -32,14 +32,14 @@ async def test_each_message_is_found_once_however_many_pages_that_takes() -> Non
     box = mailbox(Storage())
     await box.change(SPOT.visitor, lambda head: head.with_chat(Chat(id="cnv_1", born=1.0)))
     other = MessageRef(SPOT.visitor, "cnv_1")
-    for number in range(2 * MOST_HITS + 5):
+    for number in range(2 * MAX_HITS + 5):
         await box.add(other if number % 2 else SPOT, message(f"The Word {number}", f"k{number}"))
     branch = Chat(id="cnv_2", born=2.0, base="cnv_1", shared=3, last=3)
     await box.change(SPOT.visitor, lambda head: head.with_chat(branch))
     await box.add(MessageRef(SPOT.visitor, "cnv_2"), message("a word apart", "apart"))
     hits = await everything(box, "  WORD ")
-    assert len(hits) == len(set(hits)) == 2 * MOST_HITS + 6
-    assert hits[0] == ("main", MOST_HITS + 3)
+    assert len(hits) == len(set(hits)) == 2 * MAX_HITS + 6
+    assert hits[0] == ("main", MAX_HITS + 3)
     assert await everything(box, "nothing like it") == []
 
 
@@ -57,8 +57,8 @@ async def test_a_page_of_a_search_reads_a_bounded_number_of_messages() -> None:
 
     storage.get = counted  # pyright: ignore[reportAttributeAccessIssue]
     found = await search(box, SPOT.visitor, "x", "")
-    assert (found.hits, found.next) == ([], f"main:{10_000 - MOST_READ}")
-    assert len(reads) <= MOST_READ + 2
+    assert (found.hits, found.next) == ([], f"main:{10_000 - MAX_READ}")
+    assert len(reads) <= MAX_READ + 2
 
 
 @pytest.mark.parametrize(

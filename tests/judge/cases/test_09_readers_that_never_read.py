@@ -13,7 +13,7 @@ from tests.judge.steps import check, turn
 from tests.judge.wire import deaf
 
 READERS = 8
-MOST_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 """How much a host may take from the agent for somebody who reads nothing, the system's buffers included."""
 MOST_SMALL = 3_000
 """The same for updates of a word, each an object of some kilobytes. The buffer of the client's system, which only the
@@ -61,7 +61,7 @@ async def test_little_is_kept_for_readers_that_never_read() -> None:
             for number in range(READERS):
                 _deaf(place, stack, number)
             taken = await _quiet(place) * PIECE // READERS
-            ledger.grown.append(("bytes for each reader that reads nothing", MOST_BYTES, taken))
+            ledger.grown.append(("bytes for each reader that reads nothing", MAX_BYTES, taken))
     check(ledger)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.linkers.oauth.ceremony import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     Seal,
     confirm_page,
     done_page,
@@ -58,7 +58,7 @@ def test_an_address_stays_within_its_marks(tail: str) -> None:
 @given(st.text(max_size=300))
 def test_a_name_is_short_and_can_be_seen(name: str) -> None:
     shown = plain(name)
-    assert len(shown) <= LONGEST_NAME
+    assert len(shown) <= MAX_NAME_LENGTH
     assert shown.isprintable()
     assert plain(shown) == shown
 

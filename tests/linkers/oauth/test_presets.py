@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.linkers.oauth import Entra, GitHub, Google, Oidc, Provider, subject_of
-from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS, kept
+from frontdesk.linkers.oauth.provider import MAX_CLAIMS_BYTES, kept
 from tests.linkers.oauth.house import ADA, EVE, LinkingWorld, browser, open_house, query
 from tests.oidc import OTHER_TENANT, TENANT, OidcProvider, oidc_provider
 
@@ -229,5 +229,5 @@ class TestClaims:
     def test_what_is_too_large_is_left_out_whole(self) -> None:
         many = [f"group-{number}" for number in range(2000)]
         assert kept({"groups": many, "name": "Ada"}, ["groups", "name"]) == {"name": "Ada"}
-        half = "x" * (LARGEST_CLAIMS // 2)
+        half = "x" * (MAX_CLAIMS_BYTES // 2)
         assert list(kept({"a": half, "b": half, "c": 1}, ["a", "b", "c"])) == ["a", "c"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelIdentity, NativeIdAllowlist, ResponseTarget
-from frontdesk.access.contacts import LONGEST_REFERENCE
+from frontdesk.access.contacts import MAX_REFERENCE_LENGTH
 from frontdesk.errors import ForbiddenError
 from frontdesk.interfaces.channel import ChannelPush
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
@@ -186,7 +186,7 @@ async def test_an_event_that_is_no_message_says_how_somebody_is_reached() -> Non
 
 async def test_a_reference_has_a_size_and_costs_nobody_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     chat = ParcelChat()
-    large = {"url": "secret" * LONGEST_REFERENCE}
+    large = {"url": "secret" * MAX_REFERENCE_LENGTH}
     async with open_host(chat) as host:
         with caplog.at_level(logging.DEBUG):
             answer = await chat.hear(chat.who("ann"), "hi", reference=large)

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import SocketLimits
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.http.sockets import MOST_LANES, MOST_WAITING, STUBBORN
+from frontdesk.http.sockets import MAX_LANES, MAX_WAITING, STUBBORN
 from frontdesk.interfaces.auth import Principal
 from frontdesk_testing import GatedAgent
 from tests.scenarios.desk import until
@@ -254,13 +254,13 @@ async def test_only_so_many_messages_wait() -> None:
     async with open_desk(gated) as desk, dial(desk) as line:
         await line.create("a b")
         await line.until("response.output_text.delta")
-        for _ in range(MOST_WAITING + 1):
+        for _ in range(MAX_WAITING + 1):
             await line.create("c")
         event = (await line.until("error"))[-1]
         assert (event["status"], event["error"]["code"]) == (429, "too_many_requests")
         gated.release.set()
-        heard = [text_of((await line.until(*LAST))[-1]["response"]) for _ in range(MOST_WAITING + 1)]
-        assert heard == ["a b", *["c"] * MOST_WAITING]
+        heard = [text_of((await line.until(*LAST))[-1]["response"]) for _ in range(MAX_WAITING + 1)]
+        assert heard == ["a b", *["c"] * MAX_WAITING]
 
 
 async def test_only_so_much_waits() -> None:
@@ -279,13 +279,13 @@ async def test_only_so_much_waits() -> None:
 async def test_only_so_many_lanes_are_at_work() -> None:
     gated = GatedAgent()
     async with open_desk(gated) as desk, dial(desk) as line:
-        for lane in range(MOST_LANES + 1):
+        for lane in range(MAX_LANES + 1):
             await line.create("a b", stream_id=f"lane-{lane}")
         event = (await line.until("error"))[-1]
-        assert (event["status"], event["stream_id"]) == (429, f"lane-{MOST_LANES}")
+        assert (event["status"], event["stream_id"]) == (429, f"lane-{MAX_LANES}")
         gated.release.set()
-        ended = [(await line.until(*LAST))[-1] for _ in range(MOST_LANES)]
-        assert {event["stream_id"] for event in ended} == {f"lane-{lane}" for lane in range(MOST_LANES)}
+        ended = [(await line.until(*LAST))[-1] for _ in range(MAX_LANES)]
+        assert {event["stream_id"] for event in ended} == {f"lane-{lane}" for lane in range(MAX_LANES)}
 
 
 async def test_a_connection_remembers_only_the_last_responses_and_not_too_much() -> None:

@@ -277,8 +277,8 @@ async def test_runs_that_are_left_to_others_are_not_claimed(base: Base) -> None:
 
 
 async def test_what_is_met_is_remembered_within_bounds(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.stores.sql.records._MOST_KNOWN", 2)
-    monkeypatch.setattr("frontdesk.stores.sql.records._MOST_LEFT_ALONE", 2)
+    monkeypatch.setattr("frontdesk.stores.sql.records._MAX_KNOWN", 2)
+    monkeypatch.setattr("frontdesk.stores.sql.records._MAX_IGNORED", 2)
     async with base.opened() as store:
         for number in range(5):
             await store.tasks.schedule(TASK.replace(task_id=f"task_{number}"))

@@ -77,8 +77,8 @@ async def test_files_that_are_refused() -> None:
 
 
 async def test_uploads_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.LARGEST_PHOTO", 10)
-    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.LARGEST_UPLOAD", 50)
+    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.MAX_PHOTO_BYTES", 10)
+    monkeypatch.setattr("frontdesk_testing.telegram.methods.media.MAX_UPLOAD_BYTES", 50)
     async with telegram_and_bot() as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)

@@ -37,8 +37,8 @@ from frontdesk.openai.items import Item, Urls, read_parts
 from frontdesk.openai.tools import MAX_TOOLS, custom_tool, input_arguments
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_LONGEST_AUTHOR = 64
-_LONGEST_CALL_ID = 256
+_MAX_AUTHOR_LENGTH = 64
+_MAX_CALL_ID_LENGTH = 256
 """The API has no limit of its own, and clients of other services make longer ids than it does."""
 _PARTS = {
     "system": ("text",),
@@ -102,8 +102,8 @@ def _author(item: Item) -> str | None:
     if item.body.get("name") is None:
         return None
     name = item.text("name")
-    if not 1 <= len(name) <= _LONGEST_AUTHOR:
-        raise InvalidRequestError(f"A name has 1 to {_LONGEST_AUTHOR} characters.", param=f"{item.where}.name")
+    if not 1 <= len(name) <= _MAX_AUTHOR_LENGTH:
+        raise InvalidRequestError(f"A name has 1 to {_MAX_AUTHOR_LENGTH} characters.", param=f"{item.where}.name")
     return name
 
 
@@ -198,8 +198,8 @@ def _tool_message(item: Item, said: Conversation) -> None:
 
 def _call_id(item: Item, name: str) -> str:
     value = item.text(name)
-    if not 1 <= len(value) <= _LONGEST_CALL_ID:
-        message = f"The id of a call has 1 to {_LONGEST_CALL_ID} characters."
+    if not 1 <= len(value) <= _MAX_CALL_ID_LENGTH:
+        message = f"The id of a call has 1 to {_MAX_CALL_ID_LENGTH} characters."
         raise InvalidRequestError(message, param=f"{item.where}.{name}")
     return value
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.channels.invocations.parse import MOST_LISTED
+from frontdesk.channels.invocations.parse import MAX_LISTED
 from frontdesk.channels.invocations.schema import ID, ErrorEnvelope, InvocationBody, InvocationOut, WaitingList
-from frontdesk.http.idempotency import LONGEST_KEY
+from frontdesk.http.idempotency import MAX_KEY_LENGTH
 from frontdesk.interfaces.target import TargetInfo
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
-_KEY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[ -~]*$"}
+_KEY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]*$"}
 _SAID = {"message", "input", "approval", "responses"}
 _KINDS = {
     "message": _SAID - {"message"},
@@ -124,7 +124,7 @@ def _list(waiting: Any, error: Any) -> dict[str, Any]:
         "summary": "The tool calls of the caller that wait, and those of others that wait for the caller.",
         "parameters": [
             {"name": "after", "in": "query", "schema": _ID},
-            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED}},
+            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED}},
         ],
         "responses": {
             "200": {"description": "The oldest first.", "content": {"application/json": {"schema": waiting}}},

@@ -35,14 +35,14 @@ from frontdesk.outbound.client import is_media_type
 
 INVOCATION_ID = b"x-agent-invocation-id"
 SESSION_ID = b"x-agent-session-id"
-MOST_LISTED = 100
+MAX_LISTED = 100
 """The number of questions that are listed at once."""
 
 _HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
 _open_decoder = msgspec.json.Decoder(OpenInvocationBody)
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
-_LIMITS = frozenset(map(str, range(1, MOST_LISTED + 1)))
+_LIMITS = frozenset(map(str, range(1, MAX_LISTED + 1)))
 _KNOWN = frozenset(InvocationBody.__struct_fields__)
 _HOW_TO_OPEN = 'Other fields than those of the protocol need `extra_fields="attributes"` of the channel.'
 
@@ -160,9 +160,9 @@ def run_id_of(headers: Headers) -> str | None:
 def page_of(query: bytes) -> tuple[str | None, int]:
     """Return the id after which a list continues, and its maximum length."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
-    limit = asked.get("limit", str(MOST_LISTED))
+    limit = asked.get("limit", str(MAX_LISTED))
     if limit not in _LIMITS:
-        raise InvalidRequestError(f"`limit` must be a number from 1 to {MOST_LISTED}.", param="limit")
+        raise InvalidRequestError(f"`limit` must be a number from 1 to {MAX_LISTED}.", param="limit")
     return plain_id(asked["after"], "after") if "after" in asked else None, int(limit)
 
 

@@ -45,7 +45,7 @@ from frontdesk.models.run import RunRecord
 from frontdesk.openai.bodies import encode
 from frontdesk.openai.tools import merged
 
-MOST_KEPT = 16
+MAX_STORED = 16
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Memory:
         """Store a response. The oldest ones are dropped to make room."""
         self._kept[run_id] = kept
         self._space.take(self, run_id, kept.size)
-        while len(self._kept) > MOST_KEPT or sum(kept.size for kept in self._kept.values()) > self._most_bytes:
+        while len(self._kept) > MAX_STORED or sum(kept.size for kept in self._kept.values()) > self._most_bytes:
             self.forget(next(iter(self._kept)))
 
     def forget(self, run_id: str | None) -> None:

@@ -19,7 +19,7 @@ from frontdesk.errors import (
     PushUnknownError,
 )
 from frontdesk.outbound.platform import (
-    LONGEST_WAIT,
+    MAX_WAIT_SECONDS,
     FormFile,
     PlatformHttp,
     PlatformResponse,
@@ -101,7 +101,7 @@ def error_of(response: PlatformResponse, answer: Answer) -> PushError:
         return ChatMigratedError(answer.parameters.migrate_to_chat_id)
     if status == 429:
         asked = answer.parameters.retry_after
-        wait = _DEFAULT_WAIT if asked is None or asked < 0 else min(asked, LONGEST_WAIT)
+        wait = _DEFAULT_WAIT if asked is None or asked < 0 else min(asked, MAX_WAIT_SECONDS)
         return PushLimitedError(_text(status, "flood"), code="flood", retry_after=wait)
     said = answer.description.partition(": ")[2].lower()
     if status == 401 or (status == 404 and not said):
@@ -141,8 +141,8 @@ def _text(status: int, code: str) -> str:
 T = TypeVar("T")
 API_URL = "https://api.telegram.org"
 UPLOAD_SECONDS = 40.0
-_MOST_UPDATES = 100
-_MOST_UPDATE_BYTES = 32 * 1024 * 1024
+_MAX_UPDATES = 100
+_MAX_UPDATE_BYTES = 32 * 1024 * 1024
 
 
 class BotClient:
@@ -206,7 +206,7 @@ class BotClient:
         """
         params = {
             "offset": offset or None,
-            "limit": _MOST_UPDATES,
+            "limit": _MAX_UPDATES,
             "timeout": int(seconds),
             "allowed_updates": ALLOWED_UPDATES,
         }
@@ -215,7 +215,7 @@ class BotClient:
             params,
             list[msgspec.Raw],
             seconds=seconds + self._timeout,
-            max_bytes=_MOST_UPDATE_BYTES,
+            max_bytes=_MAX_UPDATE_BYTES,
         )
         size = sum(memoryview(update).nbytes for update in updates)
         return await run_sized(size, lambda: [(_decoded(one, _Numbered).update_id, bytes(one)) for one in updates])

@@ -10,13 +10,13 @@ from frontdesk.channels.telegram.client import API_URL
 from frontdesk.chat.config import ChatConfig
 from frontdesk.secret import Secret
 
-SHORTEST_SECRET, LONGEST_SECRET = 16, 256
-SHORTEST_TOKEN = 20
+MIN_SECRET_LENGTH, LONGEST_SECRET = 16, 256
+MIN_TOKEN_LENGTH = 20
 _TOKEN = re.compile(r"[0-9]++:[A-Za-z0-9_-]++")
 _SECRET = re.compile(r"[A-Za-z0-9_-]++")
 _PORTS = (None, 443, 80, 88, 8443)
 _PURPOSE = b"frontdesk telegram webhook secret"
-_LONGEST_POLL = 50.0
+_MAX_POLL_SECONDS = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class TelegramConfig(ChatConfig):
     def findings(self) -> list[str]:
         wrong = super().findings()
         token = "" if self.bot_token is None else self.bot_token.reveal()
-        if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
+        if len(token) < MIN_TOKEN_LENGTH or not _TOKEN.fullmatch(token):
             wrong.append("bot_token must be the token that BotFather gave, such as 123456:ABC-DEF...")
         if not self.api_url.startswith(("http://", "https://")):
             wrong.append("api_url must begin with http:// or https://")
@@ -66,9 +66,11 @@ class TelegramConfig(ChatConfig):
     def _webhook_findings(self) -> list[str]:
         wrong: list[str] = []
         secret = None if self.secret_token is None else self.secret_token.reveal()
-        if secret is not None and not (SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET and _SECRET.fullmatch(secret)):
+        if secret is not None and not (
+            MIN_SECRET_LENGTH <= len(secret) <= LONGEST_SECRET and _SECRET.fullmatch(secret)
+        ):
             wrong.append(
-                f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters "
+                f"secret_token must have {MIN_SECRET_LENGTH} to {LONGEST_SECRET} of the characters "
                 "A-Z, a-z, 0-9, _ and -: whoever knows it can send updates"
             )
         if self.remove_webhook:
@@ -83,8 +85,8 @@ class TelegramConfig(ChatConfig):
         wrong: list[str] = []
         if self.secret_token is not None:
             wrong.append("secret_token has no effect with transport='polling'")
-        if self.poll_seconds > _LONGEST_POLL:
-            wrong.append(f"poll_seconds must be {_LONGEST_POLL:g} at most")
+        if self.poll_seconds > _MAX_POLL_SECONDS:
+            wrong.append(f"poll_seconds must be {_MAX_POLL_SECONDS:g} at most")
         return wrong
 
     def webhook_secret(self) -> Secret | None:

@@ -149,7 +149,7 @@ STOP = "stop"
 """The data of the button under an answer that is being written."""
 CALLBACK = "callback_id"
 """The attribute of a command that a button stands for, with the platform's name for the click."""
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 """The code units of a mention or a command that is looked at; names have 32 characters at most."""
 _update = msgspec.json.Decoder(Update)
 
@@ -351,7 +351,7 @@ class _Marked(NamedTuple):
     def _stretch(self, entity: MessageEntity) -> str:
         """Return the text of an entity. Empty if it is too long for a name or out of range."""
         start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
-        fits = 0 <= start < end <= len(self.units) and entity.length <= _LONGEST_NAME
+        fits = 0 <= start < end <= len(self.units) and entity.length <= _MAX_NAME_LENGTH
         return _decoded(self.units[start:end]) if fits else ""
 
     def command(self) -> Command | None:

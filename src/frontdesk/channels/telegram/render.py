@@ -18,16 +18,16 @@ from frontdesk.outbound.platform import FormFile
 TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
 TOAST_LIMIT = 200
-_MOST_ENTITIES = 100
-_MOST_PHOTO_BYTES = 10_000_000
-_MOST_IN_ALBUM = 10
-_MOST_DATA_BYTES = 64
+_MAX_ENTITIES = 100
+_MAX_PHOTO_BYTES = 10_000_000
+_MAX_ALBUM_SIZE = 10
+_MAX_DATA_BYTES = 64
 _ROW = 30
 """The characters of the buttons that are shown side by side."""
-_MOST_IN_ROW = 8
-_MOST_COMMANDS = 100
-_LONGEST_COMMAND = 32
-_LONGEST_DESCRIPTION = 256
+_MAX_BUTTONS_PER_ROW = 8
+_MAX_COMMANDS = 100
+_MAX_COMMAND_LENGTH = 32
+_MAX_DESCRIPTION_LENGTH = 256
 _SCOPES = {
     None: "default",
     "direct": "all_private_chats",
@@ -113,11 +113,11 @@ def menu_call(menu: Menu) -> ApiCall | None:
     if menu.locale is not None and (len(menu.locale) != 2 or not menu.locale.isalpha()):
         return None
     commands = [
-        {"command": command.name, "description": (command.description or command.name)[:_LONGEST_DESCRIPTION]}
+        {"command": command.name, "description": (command.description or command.name)[:_MAX_DESCRIPTION_LENGTH]}
         for command in menu.commands
         if _is_command(command.name)
     ]
-    params: dict[str, Any] = {"commands": commands[:_MOST_COMMANDS], "scope": {"type": _SCOPES[menu.scope]}}
+    params: dict[str, Any] = {"commands": commands[:_MAX_COMMANDS], "scope": {"type": _SCOPES[menu.scope]}}
     return ApiCall("setMyCommands", params | ({} if menu.locale is None else {"language_code": menu.locale.lower()}))
 
 
@@ -127,7 +127,7 @@ def media_calls(files: Sequence[OutboundFile], *, as_documents: bool = False) ->
     calls: list[ApiCall] = []
     for family, members in groupby(media, key=_family):
         group = list(members)
-        size = _MOST_IN_ALBUM if family else 1
+        size = _MAX_ALBUM_SIZE if family else 1
         calls += [_media_call(group[start : start + size]) for start in range(0, len(group), size)]
     return calls
 
@@ -158,7 +158,7 @@ def _medium(file: OutboundFile, number: int, *, as_document: bool) -> _Medium:
 
 
 def _kind(media_type: str, size: int) -> str:
-    if media_type in ("image/jpeg", "image/png", "image/webp") and size <= _MOST_PHOTO_BYTES:
+    if media_type in ("image/jpeg", "image/png", "image/webp") and size <= _MAX_PHOTO_BYTES:
         return "photo"
     kinds = {
         "image/gif": "animation",
@@ -199,7 +199,7 @@ def _text(message: OutboundMessage) -> dict[str, Any]:
 
 def _entities(message: OutboundMessage) -> list[Any]:
     # The platform shows no more, and an empty list says that nothing is to be looked for in the text.
-    return [_entity(entity) for entity in message.entities[:_MOST_ENTITIES]]
+    return [_entity(entity) for entity in message.entities[:_MAX_ENTITIES]]
 
 
 def _entity(entity: Entity) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _rows(buttons: Iterable[Button]) -> list[list[dict[str, str]]]:
     rows: list[list[dict[str, str]]] = []
     room = 0
     for button in buttons:
-        if not rows or len(button.text) > room or len(rows[-1]) >= _MOST_IN_ROW:
+        if not rows or len(button.text) > room or len(rows[-1]) >= _MAX_BUTTONS_PER_ROW:
             rows.append([])
             room = _ROW
         room -= len(button.text)
@@ -243,12 +243,12 @@ def _rows(buttons: Iterable[Button]) -> list[list[dict[str, str]]]:
 def _is_shown(button: Button) -> bool:
     if button.url:
         return bool(button.text)
-    return bool(button.text) and 0 < len(button.data.encode("utf-8", "replace")) <= _MOST_DATA_BYTES
+    return bool(button.text) and 0 < len(button.data.encode("utf-8", "replace")) <= _MAX_DATA_BYTES
 
 
 def _is_command(name: str) -> bool:
     plain = name.isascii() and name.replace("_", "a").isalnum() and name == name.lower()
-    return plain and len(name) <= _LONGEST_COMMAND
+    return plain and len(name) <= _MAX_COMMAND_LENGTH
 
 
 def _is_number(text: str) -> bool:

@@ -31,9 +31,9 @@ from frontdesk.models.conversation import TranscriptMessage
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.link import LinkChallenge, LinkQuestion, LinkRecord
 
-_MOST_BYTES = 2_048
-_LONGEST_CODE = 100
-_LONGEST_CHALLENGE = 300
+_MAX_BYTES = 2_048
+_MAX_CODE_LENGTH = 100
+_MAX_CHALLENGE_LENGTH = 300
 _ANSWERS = ("confirm", "yes", "reject", "no", "cancel")
 """The words by which a question is answered in a chat; they are no codes."""
 _NO_LINKER = "This host has nothing to link accounts with."
@@ -68,14 +68,14 @@ class Account:
     async def enter(self, call: HttpCall) -> None:
         """Accept a code of another account. Nothing is linked before its owner has confirmed."""
         code = (await self._body(call, EnterCodeBody)).code.strip()
-        if not code or len(code) > _LONGEST_CODE or code.partition(" ")[0].lower() in _ANSWERS:
+        if not code or len(code) > _MAX_CODE_LENGTH or code.partition(" ")[0].lower() in _ANSWERS:
             raise InvalidRequestError("That is no code.", param="code", code="code_refused")
         await self._complete(call, code)
 
     async def answer(self, call: HttpCall) -> None:
         """Confirm or reject the other side of a link, as displayed."""
         body = await self._body(call, AnswerLinkBody)
-        if not 0 < len(body.challenge_id) <= _LONGEST_CHALLENGE or " " in body.challenge_id:
+        if not 0 < len(body.challenge_id) <= _MAX_CHALLENGE_LENGTH or " " in body.challenge_id:
             raise InvalidRequestError("There is no such question.", param="challenge_id")
         await self._complete(call, f"{'confirm' if body.confirm else 'reject'} {body.challenge_id}")
 
@@ -92,7 +92,7 @@ class Account:
         await self._answer(call, outcome="" if ended is not None else "given_up")
 
     async def _body(self, call: HttpCall, kind: type[Any]) -> Any:
-        return decode(kind, await call.json_body(limit=_MOST_BYTES, deadline=self._deadline))
+        return decode(kind, await call.json_body(limit=_MAX_BYTES, deadline=self._deadline))
 
     async def _answer(self, call: HttpCall, *, challenge: LinkChallenge | None = None, outcome: str = "") -> None:
         status = await self._context.links.status(call.caller)

@@ -58,7 +58,7 @@ from frontdesk.models.identity import Caller
 
 PAGE = 50
 """The number of messages that a page gets at once."""
-_LONGEST_REASON = 2_000
+_MAX_REASON_LENGTH = 2_000
 _RETRY_AFTER = 5.0
 
 
@@ -292,14 +292,14 @@ class Api:
 
     async def decide(self, call: HttpCall) -> None:
         """Decide a question in the form displayed to the visitor."""
-        raw = await call.json_body(limit=6 * _LONGEST_REASON + FIELDS_BYTES, deadline=self._deadline)
+        raw = await call.json_body(limit=6 * _MAX_REASON_LENGTH + FIELDS_BYTES, deadline=self._deadline)
         body = decode(DecideBody, raw)
         decision = await self._context.approvals.decide(
             call.caller,
             _approval_id(call),
             body.approved,
             digest=body.digest,
-            reason=storable(body.reason)[:_LONGEST_REASON] or None,
+            reason=storable(body.reason)[:_MAX_REASON_LENGTH] or None,
         )
         approval = decision.approval
         shown = None if approval is None else await self._shown(call, approval)

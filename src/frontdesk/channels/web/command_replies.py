@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from frontdesk.channels.web.mailbox import LONGEST_TITLE, Mailbox, MessageRef
+from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, Mailbox, MessageRef
 from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, chat_of, said_in
 from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
@@ -32,7 +32,7 @@ async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.
     if said is None:
         return None
     chat, message = said
-    title = "" if chat == MAIN else one_line(message.text[: 4 * LONGEST_TITLE])[:LONGEST_TITLE]
+    title = "" if chat == MAIN else one_line(message.text[: 4 * MAX_TITLE_LENGTH])[:MAX_TITLE_LENGTH]
     return await mailbox.add(
         MessageRef(item.caller.identity.native_id, chat), message, title=title, busy_until=busy_until
     )

@@ -75,8 +75,8 @@ class WebChatConfig:
     def findings(self) -> list[str]:
         names = ("keep_days", "max_text", "max_conversations", "max_file_bytes", "body_timeout")
         wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
-        if self.max_conversations > _MOST_CONVERSATIONS:
-            wrong.append(f"max_conversations must be {_MOST_CONVERSATIONS} at most")
+        if self.max_conversations > _MAX_CONVERSATIONS:
+            wrong.append(f"max_conversations must be {_MAX_CONVERSATIONS} at most")
         if self.max_files < 0:
             wrong.append("max_files must not be negative")
         if not self.title.strip():
@@ -89,5 +89,5 @@ class WebChatConfig:
         return wrong + limit_findings(self.limits)
 
 
-_MOST_CONVERSATIONS = 100
+_MAX_CONVERSATIONS = 100
 """The number of conversations whose list fits into one stored value."""

@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk.asgi.messages import send_json
 from frontdesk.channels.web.config import WebChatConfig
-from frontdesk.channels.web.mailbox import LONGEST_TITLE, NO_CHAT, Chat, Head, Mailbox, MessageRef
+from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, NO_CHAT, Chat, Head, Mailbox, MessageRef
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, session_key
 from frontdesk.channels.web.render import storable
@@ -22,9 +22,9 @@ from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.markdown.plain_text import one_line
 from frontdesk.models.identity import Caller
 
-LONGEST_QUERY = 200
-MOST_HITS = 20
-MOST_READ = 400
+MAX_QUERY_LENGTH = 200
+MAX_HITS = 20
+MAX_READ = 400
 """The number of messages that one page of a search reads."""
 _AROUND = 60
 _COST = 8
@@ -48,14 +48,14 @@ class Found(NamedTuple):
 
 async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Found:
     """Return the messages that match a query, latest first within each conversation."""
-    words = one_line(query[: LONGEST_QUERY + 1]).casefold()
-    if not words or len(query) > LONGEST_QUERY:
-        raise InvalidRequestError(f"A search has 1 to {LONGEST_QUERY} characters.", param="q")
+    words = one_line(query[: MAX_QUERY_LENGTH + 1]).casefold()
+    if not words or len(query) > MAX_QUERY_LENGTH:
+        raise InvalidRequestError(f"A search has 1 to {MAX_QUERY_LENGTH} characters.", param="q")
     head = await mailbox.head(visitor)
     hits: list[Hit] = []
     looked = 0
     for read, (chat, number) in enumerate(_places(head, after)):
-        if read >= MOST_READ or len(hits) >= MOST_HITS:
+        if read >= MAX_READ or len(hits) >= MAX_HITS:
             return Found(hits, f"{chat}:{number}")
         message = await mailbox.message(MessageRef(visitor, chat, number))
         if message is None or message.state == "removed":
@@ -83,7 +83,7 @@ def _places(head: Head, after: str) -> list[tuple[str, int]]:
     for chat in chats:
         last = min(chat.last, int(given)) if chat.id == first else chat.last
         # One more than a page reads tells where the next one begins.
-        room = MOST_READ + 1 - len(places)
+        room = MAX_READ + 1 - len(places)
         places += [(chat.id, number) for number in range(last, chat.shared, -1)[:room]]
     return places
 
@@ -98,7 +98,7 @@ def _hit(chat: str, message: Message, words: str) -> Hit | None:
     return Hit(chat=chat, number=message.number, at=message.at, role=message.role, snippet=snippet)
 
 
-_MOST_LOOKED_AT = 200
+_MAX_EXAMINED = 200
 """The number of messages among which the run is looked for behind which a branch begins."""
 _GONE = "A file of that message is no longer there; leave it out, or attach it again."
 
@@ -170,7 +170,7 @@ async def drop_empty(mailbox: Mailbox, spot: MessageRef) -> None:
 
 async def _run_before(mailbox: Mailbox, head: Head, spot: MessageRef) -> str:
     """Return the last run that answered before a message. Empty if there was none."""
-    first = max(1, spot.number - _MOST_LOOKED_AT)
+    first = max(1, spot.number - _MAX_EXAMINED)
     for number in range(spot.number - 1, first - 1, -1):
         message = await mailbox.peek(MessageRef(spot.visitor, head.holder(spot.chat, number), number))
         if message is not None and message.run:
@@ -265,8 +265,8 @@ def _changes(body: ChatBody) -> dict[str, Any]:
     changes: dict[str, Any] = {} if body.archived is None else {"archived": body.archived}
     if body.title is not None:
         title = one_line(storable(body.title))
-        if not title or len(title) > LONGEST_TITLE:
-            raise InvalidRequestError(f"A title has 1 to {LONGEST_TITLE} characters.", param="title")
+        if not title or len(title) > MAX_TITLE_LENGTH:
+            raise InvalidRequestError(f"A title has 1 to {MAX_TITLE_LENGTH} characters.", param="title")
         changes["title"] = title
     if not changes:
         raise InvalidRequestError("A change needs a title, or archived.", param="title")

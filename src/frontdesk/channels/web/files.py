@@ -18,7 +18,7 @@ _BEGINNINGS = {
 }
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types that a browser shows as a picture and never runs; everything else is a download."""
-_LONGEST_NAME = 120
+_MAX_NAME_LENGTH = 120
 
 
 def kind_of(claimed: str, data: bytes) -> str:
@@ -41,7 +41,7 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
             data = binascii.a2b_base64(file.data, strict_mode=True)
         except (binascii.Error, ValueError):
             raise InvalidRequestError("A file is no base64.", param="files") from None
-        name = " ".join(file.name.split())[-_LONGEST_NAME:]
+        name = " ".join(file.name.split())[-_MAX_NAME_LENGTH:]
         read.append((SentFile(media_type=kind_of(file.media_type, data), data=file.data, name=name), data))
     need_smaller(sum(len(data) for _, data in read), max_bytes)
     return read

@@ -10,7 +10,7 @@ from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.framework.request_forms import check, in_words
 from frontdesk.models.delivery import InboxItem
 
-_MOST_SENTENCES = 5
+_MAX_SENTENCES = 5
 
 
 async def read_answer(mailbox: Mailbox, spot: MessageRef, answer: FormAnswer) -> tuple[str, str]:
@@ -20,7 +20,7 @@ async def read_answer(mailbox: Mailbox, spot: MessageRef, answer: FormAnswer) ->
         raise NotFoundError("There is no such form.", param="form")
     found = check(message.form.fields, answer.values)
     if found:
-        sentences = " ".join(problem.sentence for problem in found[:_MOST_SENTENCES])
+        sentences = " ".join(problem.sentence for problem in found[:_MAX_SENTENCES])
         raise InvalidRequestError(storable(sentences), param="form", code="form_invalid")
     return message.form.id, storable(in_words(message.form.fields, answer.values))
 

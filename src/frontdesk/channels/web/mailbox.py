@@ -18,11 +18,11 @@ from frontdesk.identifiers import digest
 from frontdesk.interfaces.context import ChannelStorage
 from frontdesk.models.live_message import LiveFence
 
-MOST_CHANGES = 200
+MAX_CHANGES = 200
 """The number of changes that a page may have missed; one that has missed more reads its conversation again."""
-MOST_KEYS = 60
+MAX_KEYS = 60
 """The number of keys in the head; earlier ones are values of their own."""
-LONGEST_TITLE = 60
+MAX_TITLE_LENGTH = 60
 """The number of characters of a title; all titles of a visitor are stored in one value."""
 
 
@@ -105,7 +105,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_full_of_keys(self) -> bool:
         """Return True if the next sent message replaces an earlier key."""
-        return len(self.keys) >= MOST_KEYS
+        return len(self.keys) >= MAX_KEYS
 
     def since(self, cursor: int) -> list[Change] | None:
         """Return the changes after a cursor, each position once. None if there are too many, or the cursor is
@@ -122,7 +122,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         head = self._changed(chat.id, chat.last).with_chat(chat)
         return msgspec.structs.replace(
             head,
-            keys=(*self.keys, SentKey(key, chat.id, chat.last))[-MOST_KEYS:],
+            keys=(*self.keys, SentKey(key, chat.id, chat.last))[-MAX_KEYS:],
             live=(*self.live, LiveMessage(chat.id, chat.last)) if live else self.live,
         )
 
@@ -146,7 +146,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     def _changed(self, chat_id: str, number: int) -> Self:
         change = self.change + 1
-        recent = (*self.recent, Change(change, chat_id, number))[-MOST_CHANGES:]
+        recent = (*self.recent, Change(change, chat_id, number))[-MAX_CHANGES:]
         return msgspec.structs.replace(self, change=change, recent=recent)
 
 

@@ -29,7 +29,7 @@ VISITOR = "visitor"
 _COMMAND = re.compile(r"/(\w{1,32})(?:\s+(.*))?", re.DOTALL)
 _CHOICE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,3})")
 _LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
-_LONGEST_CLIENT_ID = 64
+_MAX_CLIENT_ID_LENGTH = 64
 _DIGITS = 15
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def decode(kind: type[T], raw: bytes) -> T:
 
 def client_id(given: str) -> str:
     """Return the page's own id of a request. Raise if it is invalid."""
-    if not is_plain_id(given) or len(given) > _LONGEST_CLIENT_ID:
+    if not is_plain_id(given) or len(given) > _MAX_CLIENT_ID_LENGTH:
         raise InvalidRequestError("client_id must be 1 to 64 letters, digits or any of . _ : -", param="client_id")
     return given
 

@@ -29,7 +29,7 @@ from frontdesk.framework.outputs import output_json, said_in
 from frontdesk.framework.request_forms import FormField, form_of
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
-    MOST_BUTTONS,
+    MAX_BUTTONS,
     approvals_in,
     call_id_of,
     calls_in,
@@ -48,10 +48,10 @@ from frontdesk.models.person_name import PersonName
 from frontdesk.models.reply import Reply
 from frontdesk.models.result import HostedRunResult
 
-_LONGEST_TOOL = 200
-_MOST_DETAIL_BYTES = 10_000
+_MAX_TOOL_LENGTH = 200
+_MAX_DETAIL_BYTES = 10_000
 """The bytes of all arguments and results of a message: beside its text they have to fit into a stored value."""
-_MOST_SOURCE_BYTES = 6_000
+_MAX_SOURCE_BYTES = 6_000
 
 
 def contents_of(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> list[Part]:
@@ -116,7 +116,7 @@ def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
         )
         for use in uses
     ]
-    room = _MOST_DETAIL_BYTES
+    room = _MAX_DETAIL_BYTES
     for place in range(len(tools) - 1, -1, -1):
         size = len(msgspec.json.encode((tools[place].arguments, tools[place].result)))
         if size <= room:
@@ -129,7 +129,7 @@ def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
 def sources_of(citations: Sequence[Citation]) -> tuple[Source, ...]:
     """Return the stored form of sources, up to the limit."""
     sources: list[Source] = []
-    room = _MOST_SOURCE_BYTES
+    room = _MAX_SOURCE_BYTES
     for citation in citations:
         source = Source(title=storable(citation.title), url=storable(citation.url))
         room -= len(msgspec.json.encode(source))
@@ -170,7 +170,7 @@ def _question(request: framework.Content) -> Part:
 def _tool_name(tool: str) -> str:
     """Return the stored name of a tool. A card that can be answered has the full name."""
     shown = escape_line(tool)
-    return shown if len(shown) <= _LONGEST_TOOL else f"{shown[: _LONGEST_TOOL - 1]}…"
+    return shown if len(shown) <= _MAX_TOOL_LENGTH else f"{shown[: _MAX_TOOL_LENGTH - 1]}…"
 
 
 def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
@@ -195,7 +195,7 @@ def _request(
     """Return a workflow question: few choices as buttons, otherwise a form."""
     if fields and not labels:
         return Part(text=storable(question), is_literal=True, form=Form(id=short_name(call_id), fields=fields))
-    if not 0 < len(labels) <= MOST_BUTTONS:
+    if not 0 < len(labels) <= MAX_BUTTONS:
         return Part(text=storable(question_in_words(question, wanted, labels, wording)), is_literal=True)
     if wanted is bool:
         labels = [wording.say("question.yes"), wording.say("question.no")]
@@ -258,12 +258,12 @@ def _kept_arguments(approval: PendingApproval) -> tuple[tuple[ArgumentField, ...
         return None, ""
     _, given = asked_for(approval.request)
     fields = argument_fields(given)
-    if fields is not None and len(msgspec.json.encode(fields)) <= _MOST_DETAIL_BYTES:
+    if fields is not None and len(msgspec.json.encode(fields)) <= _MAX_DETAIL_BYTES:
         return tuple(fields), ""
     text = storable(display_arguments(given))
     # A character has at most four bytes in JSON: what takes more is escaped.
-    most = _MOST_DETAIL_BYTES // 4
-    return None, text if len(msgspec.json.encode(text)) <= _MOST_DETAIL_BYTES else f"{text[:most]}…"
+    most = _MAX_DETAIL_BYTES // 4
+    return None, text if len(msgspec.json.encode(text)) <= _MAX_DETAIL_BYTES else f"{text[:most]}…"
 
 
 def stored(content: Content, key: str, at: float) -> StoredMessage:

@@ -12,9 +12,9 @@ from frontdesk.errors.sizes import shown_size
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,40}")
 _GENERIC: Final = frozenset({"system-ui", "sans-serif", "serif", "monospace", "ui-rounded", "ui-serif", "ui-monospace"})
-_MOST_FAMILIES = 6
-_MOST_RADIUS = 32
-MOST_LOGO = 262_144
+_MAX_FAMILIES = 6
+_MAX_RADIUS = 32
+MAX_LOGO_BYTES = 262_144
 """The largest number of bytes of a logo."""
 _READABLE = 4.5
 """The contrast that WCAG 2.2 AA asks of text."""
@@ -55,11 +55,11 @@ class WebTheme:
         wrong = _color_findings("accent", self.accent, _LIGHT)
         if self.accent_dark is not None:
             wrong += _color_findings("accent_dark", self.accent_dark, _DARK)
-        if not 0 <= self.radius <= _MOST_RADIUS:
-            wrong.append(f"theme: radius must be from 0 to {_MOST_RADIUS}")
+        if not 0 <= self.radius <= _MAX_RADIUS:
+            wrong.append(f"theme: radius must be from 0 to {_MAX_RADIUS}")
         families = [family.strip() for family in self.font.split(",")]
-        if len(families) > _MOST_FAMILIES or not all(map(_FAMILY.fullmatch, families)):
-            wrong.append(f"theme: font must be up to {_MOST_FAMILIES} names of fonts with commas between them")
+        if len(families) > _MAX_FAMILIES or not all(map(_FAMILY.fullmatch, families)):
+            wrong.append(f"theme: font must be up to {_MAX_FAMILIES} names of fonts with commas between them")
         logo = self.read_logo()
         return [*wrong, f"theme: {logo}"] if isinstance(logo, str) else wrong
 
@@ -75,7 +75,11 @@ class WebTheme:
             kind = "image/svg+xml"
         if kind not in (*PICTURES, "image/svg+xml"):
             return "the logo must be a PNG, JPEG, GIF, WebP or SVG"
-        return Logo(data, kind) if len(data) <= MOST_LOGO else f"the logo must have {shown_size(MOST_LOGO)} at most"
+        return (
+            Logo(data, kind)
+            if len(data) <= MAX_LOGO_BYTES
+            else f"the logo must have {shown_size(MAX_LOGO_BYTES)} at most"
+        )
 
     @property
     def on_accent(self) -> str:

@@ -179,7 +179,7 @@ _LAST = "last_response_id"
 """The key of a session's state for the last response that was written for it."""
 _LOST = "lost_responses"
 """The key of a session's state for responses that were not written, each with the one that it continues."""
-_MOST_LOST = 50
+_MAX_LOST = 50
 _UNREADABLE = "The history of this conversation can't be read at the moment."
 
 
@@ -398,7 +398,7 @@ def _behind_lost(anchor: str, state: Mapping[str, Any] | None) -> str | None:
 def _note_lost(state: dict[str, Any] | None, response_id: str, anchor: str | None) -> None:
     if state is not None:
         lost: dict[str, str | None] = {**state.get(_LOST, {}), response_id: anchor}
-        state[_LOST] = dict(list(lost.items())[-_MOST_LOST:])
+        state[_LOST] = dict(list(lost.items())[-_MAX_LOST:])
 
 
 def _own_id(bound: _Bound | None, anchor: str | None) -> str:

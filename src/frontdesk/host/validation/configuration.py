@@ -295,7 +295,7 @@ def _wrong_list(channels: Any) -> str:
 
 _NAME = re.compile(r"\S{1,32}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
-_A_NAME = "a name is one word of at most 32 small letters, without a slash"
+_NAME_RULE = "a name is one word of at most 32 small letters, without a slash"
 
 
 def contribution_findings(channel: str, contribution: Any) -> list[str]:
@@ -317,7 +317,7 @@ def _command_findings(command: Any) -> list[str]:
     wrong: list[str] = []
     name: Any = command.name
     if not _is_name(name):
-        wrong.append(f"command {name!r}: {_A_NAME}")
+        wrong.append(f"command {name!r}: {_NAME_RULE}")
     handler: Any = command.handler
     if not callable(handler):
         wrong.append(f"command {name!r}: its handler is not a function, but {handler!r}")
@@ -341,7 +341,7 @@ def _offer_findings(command: ChannelCommand) -> list[str]:
         if not isinstance(words, CommandLocale):
             wrong.append(f"locales: {words!r} is not a CommandLocale")
         elif words.name and not _is_name(words.name):
-            wrong.append(f"locales: {words.name!r}: {_A_NAME}")
+            wrong.append(f"locales: {words.name!r}: {_NAME_RULE}")
     return wrong
 
 

@@ -57,7 +57,7 @@ START: Final = "start"
 STATE: Final = "state"
 CONFIRM: Final = "confirm"
 RETURN: Final = "return_to"
-_LONGEST_CODE: Final = 4096
+_MAX_CODE_LENGTH: Final = 4096
 
 
 class StoppedError(Exception):
@@ -169,7 +169,7 @@ class Ceremony:
         error, code = answer.get("error"), answer.get("code", "")
         if error == "access_denied":
             raise StoppedError(403, "Nothing was linked", "You did not agree to sign in, so nothing was linked.")
-        if error is not None or not 0 < len(code) <= _LONGEST_CODE:
+        if error is not None or not 0 < len(code) <= _MAX_CODE_LENGTH:
             raise StoppedError(
                 403, "The sign-in did not work", "The provider could not sign you in. Ask for a new link to try again."
             )
@@ -226,7 +226,7 @@ def _used() -> StoppedError:
     return StoppedError(410, "This link has ended", "It was used already, or it is too old. Ask for a new one.")
 
 
-LONGEST_NAME: Final = 80
+MAX_NAME_LENGTH: Final = 80
 
 _STYLE: Final = (
     "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem;"
@@ -306,9 +306,9 @@ def message_page(title: str, text: str, status: int = 200) -> Page:
 
 def plain(text: str) -> str:
     """Return a name that cannot be disguised: without invisible characters, and of limited length."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * LONGEST_NAME])
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_NAME_LENGTH])
     visible = " ".join(printable.split())
-    return escape_line(visible if len(visible) <= LONGEST_NAME else visible[: LONGEST_NAME - 1] + "…")
+    return escape_line(visible if len(visible) <= MAX_NAME_LENGTH else visible[: MAX_NAME_LENGTH - 1] + "…")
 
 
 def _sides(*sides: tuple[str, str]) -> str:

@@ -33,8 +33,8 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkChallenge, LinkRecord
 from frontdesk.secret import Secret
 
-LONGEST_QUERY: Final = 8192
-_MOST_PARAMETERS = 20
+MAX_QUERY_LENGTH: Final = 8192
+_MAX_PARAMETERS = 20
 _PAGE = re.compile(r"/(?![/\\])[\w\-./~%]{0,500}", re.ASCII)
 """The path of a page of this host, and no address of another."""
 
@@ -227,9 +227,9 @@ def _redact(request: Request) -> None:
 def _parameters(request: Request) -> dict[str, str]:
     query = request.scope["query_string"]
     try:
-        if len(query) > LONGEST_QUERY:
+        if len(query) > MAX_QUERY_LENGTH:
             raise ValueError
-        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
     except ValueError:
         pairs = []
     parameters = dict(pairs)

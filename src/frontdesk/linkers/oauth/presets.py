@@ -16,7 +16,7 @@ _PERSONAL: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
 """The tenant of personal Microsoft accounts."""
 _CHOOSE: Final = {"prompt": "select_account"}
 """Makes the person choose the account, even if only one is signed in."""
-_LONGEST_SUBJECT: Final = 255
+_MAX_SUBJECT_LENGTH: Final = 255
 _SCOPES: Final = ("openid", "profile", "email")
 _OK = 200
 
@@ -231,4 +231,6 @@ class GitHub:
 
 def is_name(value: object) -> bool:
     """Return True if a subject is a string that can be stored and logged."""
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_SUBJECT and value.isprintable() and bool(value.strip())
+    return (
+        isinstance(value, str) and 0 < len(value) <= _MAX_SUBJECT_LENGTH and value.isprintable() and bool(value.strip())
+    )

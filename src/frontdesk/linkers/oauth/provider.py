@@ -16,9 +16,9 @@ from frontdesk.errors import ForbiddenError
 from frontdesk.loggers import access as log
 from frontdesk.secret import Secret
 
-LARGEST_CLAIMS: Final = 4096
+MAX_CLAIMS_BYTES: Final = 4096
 """The number of bytes of JSON that all claims of a link may have together."""
-_LONGEST_LABEL = 200
+_MAX_LABEL_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the claims that a link stores, up to the size limit."""
     claims = believed(claims)
     selected: dict[str, Any] = {}
-    room = LARGEST_CLAIMS
+    room = MAX_CLAIMS_BYTES
     for name in names:
         if name not in claims:
             continue
@@ -94,7 +94,7 @@ def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def label(claims: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the first string among the named claims, as the account's display name."""
     texts = [claims[name] for name in names if isinstance(claims.get(name), str) and claims[name].strip()]
-    return texts[0][:_LONGEST_LABEL] if texts else "an account without a name"
+    return texts[0][:_MAX_LABEL_LENGTH] if texts else "an account without a name"
 
 
 def foreign(message: str) -> ForbiddenError:

@@ -23,7 +23,7 @@ _body = attrgetter("body")
 _VALUES_OF_CONTENT = 3
 _BYTES_OF_VALUE = 512
 _MAX_WEIGHT = 2**40
-_MOST_PAST = 100
+_MAX_PAST_SESSIONS = 100
 """The number of earlier sessions that are kept for a name."""
 
 
@@ -110,7 +110,7 @@ class MemorySessions:
         before = self.names.get(name)
         if before is not None and before != session_id:
             earlier = (past_id for past_id in self._past.get(name) or () if past_id != before)
-            self._past.put(name, (*earlier, before)[-_MOST_PAST:])
+            self._past.put(name, (*earlier, before)[-_MAX_PAST_SESSIONS:])
         self.names.put(name, session_id)
 
     async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:

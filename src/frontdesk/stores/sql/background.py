@@ -15,12 +15,12 @@ from frontdesk.stores.sql.writes import Do, Engine, Rows
 
 CHANNEL = "frontdesk"
 """The channel of NOTIFY on which the processes of a Postgres database announce their writes."""
-_MOST_EVENTS = 100
+_MAX_EVENTS = 100
 _UNREADABLE = RunFailure(code="internal_error", message="What was kept of the run can't be read.")
 _TOO_MANY = "Too many runs wait in the background."
 _TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
 _RETRY_AFTER = 5.0
-_MOST_LOOKS = 10
+_MAX_CHECKS = 10
 """The number of queries that one claim makes because of runs that can't be read."""
 _UNCLAIMED = "UPDATE background SET holder = '', until = 0 WHERE run_id = ? AND owner = ? AND fence = ?"
 _JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoint, data"
@@ -76,7 +76,7 @@ class SqlBackground:
 
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         claimed: list[BackgroundRun] = []
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_CHECKS):
             rows = await self._take(holder, limit - len(claimed), skip)
             before = len(claimed)
             for row in rows:
@@ -218,11 +218,11 @@ def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: Lea
 def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
     """Yield batches of at most one statement's size."""
     left = iter(events)
-    while batch := list(islice(left, _MOST_EVENTS)):
+    while batch := list(islice(left, _MAX_EVENTS)):
         yield batch
 
 
-@lru_cache(maxsize=2 * _MOST_EVENTS)
+@lru_cache(maxsize=2 * _MAX_EVENTS)
 def _log_sql(table: str, rows: int, more: str) -> str:
     new = ", ".join(["(?, ?)"] * rows)
     # Events are sent again when it is unknown whether a commit went through; then they count as written too.

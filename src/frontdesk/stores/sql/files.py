@@ -32,8 +32,8 @@ WITH_FILES = 2
 _START, _SIGN, _QUOTE = b'"data:', b";base64,", b'"'
 _PLAIN_HEAD = f'{{"v":{VERSION},"data":'.encode()
 _HEAD = f'{{"v":{WITH_FILES},"files":'.encode()
-_LONGEST_TYPE = 255
-_TYPE = rb"[!#-\[\]-~]{0,%d}+" % _LONGEST_TYPE
+_MAX_TYPE_LENGTH = 255
+_TYPE = rb"[!#-\[\]-~]{0,%d}+" % _MAX_TYPE_LENGTH
 _MEDIA_TYPE = re.compile(_TYPE)
 _REFERENCE = re.compile(rb'"%b([0-9a-f]{64});(%b)"' % (SCHEME.encode(), _TYPE))
 # The interpreter is held during a call of the C library, and the event loop must get its turn in between.
@@ -77,7 +77,7 @@ def detach(data: bytes, owner: str, longest: int) -> Detached:
 
 def _content(data: bytes, start: int, end: int, longest: int) -> tuple[bytes, bytes] | None:
     """Return media type and bytes of a `data:` URI, or `None` if it is small or cannot be restored exactly."""
-    sign = data.find(_SIGN, start, min(end, start + _LONGEST_TYPE + len(_SIGN)))
+    sign = data.find(_SIGN, start, min(end, start + _MAX_TYPE_LENGTH + len(_SIGN)))
     first = sign + len(_SIGN)
     if sign < 0 or end - first < LEAST or (end - first) // 4 * 3 > longest + 2:
         return None
@@ -222,7 +222,7 @@ CHUNK = 256 * 1024
 """The bytes in a row."""
 _AT_ONCE = 4
 """The number of chunks in a transaction."""
-_MOST_ASKED = 200
+_MAX_QUERIED = 200
 _BEGIN = (
     "INSERT INTO files (file_id, owner, media_type, name, size, complete, touched_at, visitor) "
     "VALUES (?, ?, ?, ?, ?, 0, ?, ?) "
@@ -279,8 +279,8 @@ class FileContents:
         """Return the contents of files by id, without incomplete files."""
         chunks: dict[str, list[bytes]] = {}
         sizes: dict[str, int] = {}
-        for start in range(0, len(file_ids), _MOST_ASKED):
-            asked = file_ids[start : start + _MOST_ASKED]
+        for start in range(0, len(file_ids), _MAX_QUERIED):
+            asked = file_ids[start : start + _MAX_QUERIED]
             for file_id, size, data in await self._engine.read(_CHUNKS.format(marks=_marks(asked)), tuple(asked)):
                 sizes[file_id] = size
                 chunks.setdefault(file_id, []).append(b"" if data is None else bytes(data))

@@ -32,7 +32,7 @@ _KINDS: Mapping[EventKind, str] = {"turn": "kind = 'turn'", "control": "kind = '
 _DUE = " AND (not_before IS NULL OR not_before <= ? OR due_by <= ? OR due_by > ?)"
 _BEHIND = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number > ?"
 _SAME = "is_message = 1 AND cancelled IS NULL AND sender = ?"
-_MOST_READ = 200
+_MAX_READ = 200
 """The number of waiting messages among which the rest of an album is looked for."""
 _MINE = "WHERE channel = ? AND event_id = ? AND fence = ? AND done_at IS NULL"
 _NEVER_TAKEN_UP = "fence = 0"
@@ -102,7 +102,7 @@ class SqlInbox:
         rows = await self._engine.read(
             f"SELECT number, data FROM inbox {_BEHIND} AND {_SAME} AND not_before IS NOT NULL "
             f"AND {self._lease_sql.free} ORDER BY number LIMIT ?",
-            (*place, _sender(item), holder, _MOST_READ),
+            (*place, _sender(item), holder, _MAX_READ),
         )
         waiting = [(number, _readable(bytes(data))) for number, data in rows]
         numbers = [number for number, message in waiting if message is not None and message.album_id in albums][:room]
@@ -234,7 +234,7 @@ class SqlInbox:
         rows = await self._engine.read(
             f"SELECT data FROM inbox WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_SAME} "
             "ORDER BY number DESC LIMIT ?",
-            (key(item.channel), key(item.conversation_id), _sender(item), _MOST_READ),
+            (key(item.channel), key(item.conversation_id), _sender(item), _MAX_READ),
         )
         messages = (_readable(bytes(data)) for (data,) in rows)
         return [turn.event_id for turn in messages if turn is not None and turn.album_id != item.album_id]

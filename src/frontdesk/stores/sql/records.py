@@ -16,9 +16,9 @@ from frontdesk.serialization.codec import decode
 from frontdesk.stores.sql.files import FileContents, has_files
 from frontdesk.stores.sql.writes import Do, Engine
 
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 """The number of unreadable records that are remembered; one that was forgotten is counted again."""
-_MOST_LEFT_ALONE = 1000
+_MAX_IGNORED = 1000
 
 
 class Records:
@@ -80,7 +80,7 @@ class Records:
         log.warning(
             "a record of %s is left to a newer version, because this one can't read it: %s", table, error.reason
         )
-        if len(self._left) > _MOST_KNOWN:
+        if len(self._left) > _MAX_KNOWN:
             self._left.popitem(last=False)
 
     def require_known(self, place: "Place", word: str, words: Collection[str]) -> None:
@@ -144,7 +144,7 @@ class LeftAlone:
 
     def add(self, name: Any) -> None:
         self._names[name] = None
-        if len(self._names) > _MOST_LEFT_ALONE:
+        if len(self._names) > _MAX_IGNORED:
             self._names.popitem(last=False)
 
     def condition(self) -> tuple[str, tuple[Any, ...]]:

@@ -16,8 +16,8 @@ from frontdesk.stores.sql.tables import key, name_key, text
 from frontdesk.stores.sql.writes import Do, Engine, Rows
 
 BYTES_KEPT = 32 * 1024 * 1024
-_A_SESSION = 512
-_A_MESSAGE = 2048
+_SESSION_OVERHEAD_BYTES = 512
+_MESSAGE_OVERHEAD_BYTES = 2048
 """The memory that a message takes beside its text, roughly."""
 
 _LINE = """
@@ -56,7 +56,7 @@ class _CachedHistory:
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.last = 0
-        self.size = _A_SESSION
+        self.size = _SESSION_OVERHEAD_BYTES
         self.weight = 0
         """The estimate with which they are charged."""
 
@@ -169,7 +169,7 @@ class Histories:
         size = sum(map(len, whole))
         longer.weight = weight or cached.weight + await run_sized(size, lambda: sum(map(estimate_row, whole)))
         added = len(longer.messages) - len(cached.messages)
-        longer.size = max(cached.size + added * _A_MESSAGE + size, longer.weight)
+        longer.size = max(cached.size + added * _MESSAGE_OVERHEAD_BYTES + size, longer.weight)
         return longer
 
     def _keep(self, place: str, cached: _CachedHistory) -> None:

@@ -7,7 +7,7 @@ from frontdesk.chat.config import ChatConfig
 from frontdesk.interfaces.chat import LiveMode
 from frontdesk.secret import Secret
 
-SHORTEST_SECRET = 16
+MIN_SECRET_LENGTH = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class MessageConfig(ChatConfig):
             wrong.append("platform_url must begin with http:// or https://")
         if self.token is None:
             wrong.append("token must not be empty")
-        if self.transport == "webhook" and (self.secret is None or len(self.secret.reveal()) < SHORTEST_SECRET):
-            wrong.append(f"secret must have {SHORTEST_SECRET} characters at least: whoever knows it can send events")
+        if self.transport == "webhook" and (self.secret is None or len(self.secret.reveal()) < MIN_SECRET_LENGTH):
+            wrong.append(f"secret must have {MIN_SECRET_LENGTH} characters at least: whoever knows it can send events")
         # The channel calls it `intake`.
         return wrong + [finding.replace("transport", "intake") for finding in super().findings()]

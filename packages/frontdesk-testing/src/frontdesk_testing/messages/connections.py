@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httptools  # pyright: ignore[reportMissingTypeStubs]
 
-_LARGEST_ANSWER = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 _CONNECT_SECONDS = 5.0
 
 
@@ -126,7 +126,7 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._body += body
-        if len(self._body) > _LARGEST_ANSWER:
+        if len(self._body) > _MAX_ANSWER_BYTES:
             self.close()
 
     def on_message_complete(self) -> None:

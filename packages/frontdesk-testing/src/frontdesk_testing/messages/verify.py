@@ -14,7 +14,7 @@ from frontdesk.secret import Secret
 
 SIGNATURE = b"x-message-signature"
 TIMESTAMP = b"x-message-timestamp"
-_LONGEST_TIME = 12
+_MAX_TIMESTAMP_LENGTH = 12
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -27,7 +27,7 @@ def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, 
     """Refuse a body that the platform did not sign, or signed at another time."""
     timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
     # Without a secret anybody could sign.
-    if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _LONGEST_TIME:
+    if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _MAX_TIMESTAMP_LENGTH:
         raise UnauthenticatedError("The event is not signed.")
     expected = signature(secret.reveal(), timestamp.decode("ascii"), body).encode()
     if not hmac.compare_digest(expected, given):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from frontdesk_testing.telegram.errors import bad_request
 from frontdesk_testing.telegram.nouns import Json
 
-LARGEST_DOWNLOAD = 20 * 1024 * 1024
-LARGEST_PHOTO = 10 * 1024 * 1024
-LARGEST_UPLOAD = 50 * 1024 * 1024
+MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
+MAX_PHOTO_BYTES = 10 * 1024 * 1024
+MAX_UPLOAD_BYTES = 50 * 1024 * 1024
 LINK_SECONDS = 3600.0
 """The time for which a link of `getFile` can be used."""
 MEDIA_KINDS = ("photo", "document", "audio", "voice", "video", "animation", "video_note", "sticker")
@@ -80,7 +80,7 @@ class Files:
         file = self._files.get(file_id)
         if file is None:
             raise bad_request("invalid file_id")
-        if file.upload.size > LARGEST_DOWNLOAD:
+        if file.upload.size > MAX_DOWNLOAD_BYTES:
             raise bad_request("file is too big")
         self._links[file.path] = (file, now + LINK_SECONDS)
         return {**_base(file), "file_path": file.path}

@@ -16,16 +16,16 @@ from frontdesk_testing.telegram.nouns import Json
 from frontdesk_testing.telegram.updates import Pending
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the name of a header
-LONGEST_PAUSE = 60.0
+MAX_DELAY_SECONDS = 60.0
 GONE_SECONDS = 23 * 3600.0
 """The time after which a webhook that answers 410 is removed."""
-MOST_CONNECTIONS = 100
+MAX_CONNECTIONS = 100
 _TIMEOUT = 60.0
 
 
 def pause_before(retry: int) -> float:
     """Return the seconds before a retry: none before the first, then two, four, and so on up to a minute."""
-    return 0.0 if retry <= 1 else min(2.0 ** min(retry - 1, 10), LONGEST_PAUSE)
+    return 0.0 if retry <= 1 else min(2.0 ** min(retry - 1, 10), MAX_DELAY_SECONDS)
 
 
 class _Answer(NamedTuple):
@@ -113,7 +113,7 @@ class Webhooks:
             (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
         )
         if origin not in self._connections:
-            self._connections[origin] = Connections(origin, {}, most=MOST_CONNECTIONS)
+            self._connections[origin] = Connections(origin, {}, most=MAX_CONNECTIONS)
         headers = {SECRET_HEADER: webhook.secret_token} if webhook.secret_token else {}
         content = msgspec.json.encode(update.as_json())
         try:

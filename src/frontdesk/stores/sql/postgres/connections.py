@@ -81,7 +81,7 @@ MIGRATIONS = 0x66726F6E74
 _ANSWER_TIMEOUT = 60.0
 _LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 _TRANSACTION_TIMEOUT_SINCE = 17_00_00
-_LARGEST_INTEGER = 2**31 - 1
+_MAX_INTEGER = 2**31 - 1
 REGISTERED = "hashtext('frontdesk ' || to_regclass('frontdesk_schema')::oid::text)"
 """The first number of the advisory lock of each connection to a store; the second is a limit in milliseconds."""
 _REGISTER = f"SELECT pg_try_advisory_lock_shared({REGISTERED}, ?::int)"
@@ -125,7 +125,7 @@ class Address:
             raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
         milliseconds = round(statement_timeout * 1000)
         self.statement_timeout = statement_timeout
-        self._transaction_timeout = min(2 * milliseconds, _LARGEST_INTEGER)
+        self._transaction_timeout = min(2 * milliseconds, _MAX_INTEGER)
         self.server_ends_transactions = True
         """Whether the server itself ends a transaction whose process has stopped; known once there is a connection."""
         self.conninfo = conninfo

@@ -60,7 +60,7 @@ from frontdesk.stores.sql.writes import (
     resolve,
 )
 
-_SHORTEST_PAUSE_SECONDS = 1.0
+_MIN_DELAY_SECONDS = 1.0
 # A transaction that waits for its client is "idle in transaction" after a Sync, and "active" before one. A role may
 # terminate its own connections, and needs no other permission.
 _TERMINATE = f"""
@@ -97,7 +97,7 @@ class StalledTransactions:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(max(_SHORTEST_PAUSE_SECONDS, self._address.statement_timeout))
+            await asyncio.sleep(max(_MIN_DELAY_SECONDS, self._address.statement_timeout))
             # The error was logged where it happened, and the next look tries again.
             with suppress(StoreUnavailableError, StoreError):
                 await self.end()

@@ -230,7 +230,7 @@ def find_damage(connection: sqlite3.Connection) -> str | None:
     return None
 
 
-_MOST_ROWS = 128
+_MAX_ROWS = 128
 """The number of rows in one statement; SQLite takes 32,766 parameters."""
 _READERS = 2
 _LINGER = 0.0005
@@ -373,8 +373,8 @@ class SqliteEngine:
 
     def _put_all(self, unit: Group) -> list[Any]:
         for table, rows in unit.rows:
-            for start in range(0, len(rows), _MOST_ROWS):
-                batch = rows[start : start + _MOST_ROWS]
+            for start in range(0, len(rows), _MAX_ROWS):
+                batch = rows[start : start + _MAX_ROWS]
                 self._connection.execute(values_sql(table, len(batch)), [value for row in batch for value in row])
         return [write.answers for write in unit.writes]
 

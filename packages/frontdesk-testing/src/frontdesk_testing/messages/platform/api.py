@@ -26,7 +26,7 @@ from frontdesk_testing.messages.wire import (
     Webhook,
 )
 
-_LONGEST_WAIT = 30.0
+_MAX_WAIT_SECONDS = 30.0
 _encoder = msgspec.json.Encoder()
 _send = msgspec.json.Decoder(Send)
 _MESSAGES: dict[str, str] = {
@@ -176,7 +176,7 @@ class Api:
         world, offset = self._world, int(call.query.get("offset", "0"))
         limit, wait = int(call.query.get("limit", "100")), float(call.query.get("timeout", "0"))
         world.confirm(offset)
-        until = world.now() + min(wait, _LONGEST_WAIT)
+        until = world.now() + min(wait, _MAX_WAIT_SECONDS)
         while True:
             seen = world.changes
             events = [] if world.settings.hold else world.unconfirmed(offset, limit)

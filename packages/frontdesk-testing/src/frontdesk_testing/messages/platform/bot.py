@@ -20,7 +20,7 @@ from frontdesk_testing.messages.wire import (
     Typing,
 )
 
-_LONGEST_KEY = 128
+_MAX_KEY_LENGTH = 128
 
 
 class Bot:
@@ -80,7 +80,7 @@ class Bot:
     def _check(self, send: Send, place: Place) -> None:
         if not send.text.strip() and not send.media:
             raise RefusedError(400, "empty_message", "A message needs a text or media.")
-        if len(send.idempotency_key) > _LONGEST_KEY:
+        if len(send.idempotency_key) > _MAX_KEY_LENGTH:
             raise RefusedError(400, "key_too_long", "The idempotency key is too long.")
         if send.reply_to and send.reply_to not in place.messages:
             raise RefusedError(400, "reply_not_found", "The message to reply to is not in this chat.")

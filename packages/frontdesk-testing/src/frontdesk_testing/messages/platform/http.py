@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import httptools  # pyright: ignore[reportMissingTypeStubs]
 
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 409: "Conflict"}
-_LARGEST_BODY = 4 * 1024 * 1024
+_MAX_BODY_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._body.append(body)
-        if sum(map(len, self._body)) > _LARGEST_BODY:
+        if sum(map(len, self._body)) > _MAX_BODY_BYTES:
             self._transport.close()
 
     def on_message_complete(self) -> None:

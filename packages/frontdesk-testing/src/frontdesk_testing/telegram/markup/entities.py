@@ -23,7 +23,7 @@ _STYLES = {"bold", "italic", "underline", "strikethrough", "spoiler", "blockquot
 _FOUND = {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
 KINDS = _STYLES | _FOUND | {"code", "pre"} | _NEEDED.keys()
 """The types of entities."""
-MOST_ENTITIES = 100
+MAX_ENTITIES = 100
 """The number of entities that a message keeps; the server drops the others without a word."""
 _VERBATIM = {"code", "pre"}
 _QUOTES = {"blockquote", "expandable_blockquote"}
@@ -52,7 +52,7 @@ def formatted(text: str, parse_mode: str | None, entities: Sequence[Entity] | No
         check_entities(text, entities or ())
         parsed = FormattedText(text, in_order(entities or ()))
     found = with_found(trimmed(parsed))
-    return FormattedText(found.text, found.entities[:MOST_ENTITIES])
+    return FormattedText(found.text, found.entities[:MAX_ENTITIES])
 
 
 def check_entities(text: str, entities: Sequence[Entity]) -> None:

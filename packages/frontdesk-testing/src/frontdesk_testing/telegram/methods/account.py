@@ -8,7 +8,7 @@ from frontdesk_testing.telegram.methods.call import Call, Method, find_chat
 from frontdesk_testing.telegram.nouns import Chat, Json, User
 from frontdesk_testing.telegram.updates import CLICK_LIFETIME
 
-MOST_COMMANDS = 100
+MAX_COMMANDS = 100
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 _LANGUAGE = re.compile(r"(?:[a-z]{2})?")
 _TOO_OLD = "query is too old and response timeout expired or query ID is invalid"
@@ -45,7 +45,7 @@ def _key(call: Call) -> CommandKey:
 def set_commands(call: Call) -> bool:
     """Set the commands of a scope and a language."""
     key, commands = _key(call), call.given["commands"]
-    if len(commands) > MOST_COMMANDS:
+    if len(commands) > MAX_COMMANDS:
         raise bad_request("BOT_COMMANDS_TOO_MUCH")
     for command in commands:
         if not _COMMAND.fullmatch(command["command"].removeprefix("/")):

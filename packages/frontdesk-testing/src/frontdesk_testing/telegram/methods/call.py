@@ -14,7 +14,7 @@ from frontdesk_testing.telegram.world import World
 
 TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
-MOST_BUTTONS = 100
+MAX_BUTTONS = 100
 _LOOKS = {"text", "icon_custom_emoji_id", "style"}
 
 
@@ -135,7 +135,7 @@ def find_markup(call: Call) -> Json | None:
     rows: list[list[Json]] = markup.get("inline_keyboard", [])
     if "inline_keyboard" in markup and not any(rows):
         return None
-    if sum(map(len, rows)) > MOST_BUTTONS:
+    if sum(map(len, rows)) > MAX_BUTTONS:
         raise bad_request("REPLY_MARKUP_TOO_LONG")
     for button in (button for row in rows for button in row):
         actions = button.keys() - _LOOKS

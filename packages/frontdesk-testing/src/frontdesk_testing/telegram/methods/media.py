@@ -2,8 +2,8 @@
 
 from frontdesk_testing.telegram.errors import ApiError, bad_request
 from frontdesk_testing.telegram.files import (
-    LARGEST_PHOTO,
-    LARGEST_UPLOAD,
+    MAX_PHOTO_BYTES,
+    MAX_UPLOAD_BYTES,
     MEDIA_KINDS,
     StoredFile,
     Upload,
@@ -46,9 +46,9 @@ def _file(call: Call, kind: str, reference: str) -> StoredFile:
 def _within_limits(kind: str, upload: Upload) -> Upload:
     if not upload.content:
         raise bad_request("file must be non-empty")
-    if upload.size > LARGEST_UPLOAD:
+    if upload.size > MAX_UPLOAD_BYTES:
         raise ApiError(413, "Request Entity Too Large")
-    if kind == "photo" and upload.size > LARGEST_PHOTO:
+    if kind == "photo" and upload.size > MAX_PHOTO_BYTES:
         raise bad_request("too big for a photo")
     return upload
 

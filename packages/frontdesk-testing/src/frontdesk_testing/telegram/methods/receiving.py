@@ -9,7 +9,7 @@ from frontdesk_testing.telegram.methods.call import Call, Method
 from frontdesk_testing.telegram.nouns import Json
 from frontdesk_testing.telegram.schema.load import bot_api
 
-LONGEST_POLL = 50
+MAX_POLL_SECONDS = 50
 _PORTS = (443, 80, 88, 8443)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECRET = re.compile(r"[A-Za-z0-9_-]+")
@@ -22,7 +22,7 @@ async def get_updates(call: Call) -> list[Json]:
         raise conflict(_ACTIVE)
     _allow(call)
     limit = min(max(call.get("limit", 100), 1), 100)
-    timeout = min(max(call.get("timeout", 0), 0), LONGEST_POLL)
+    timeout = min(max(call.get("timeout", 0), 0), MAX_POLL_SECONDS)
     return await call.bot.updates.poll(call.get("offset", 0), limit, timeout)
 
 

@@ -27,7 +27,7 @@ from frontdesk_testing.telegram.page.bodies import (
 )
 from frontdesk_testing.telegram.server import FakeTelegram
 
-LONGEST_WAIT = 25.0
+MAX_WAIT_SECONDS = 25.0
 _FILES = {
     "": ("page.html", "text/html"),
     "page.css": ("page.css", "text/css"),
@@ -72,7 +72,7 @@ class PeoplePage:
             return _json({"error": "after, chat and user are numbers"}, 400)
         world = self._telegram.world
         with contextlib.suppress(TimeoutError):
-            await world.until(lambda: world.changes > after or world.closed, within=LONGEST_WAIT)
+            await world.until(lambda: world.changes > after or world.closed, within=MAX_WAIT_SECONDS)
         return _json(self._shown(chat_id, user_id))
 
     async def act(self, request: Request) -> Response:
