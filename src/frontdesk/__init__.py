@@ -1,5 +1,6 @@
 """The public API of Frontdesk. Each name is imported on first access."""
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -336,6 +337,7 @@ __all__ = [
     "HttpAuth",
     "ISOLATION_HEADER_CHAT",
     "ISOLATION_HEADER_USER",
+    "HttpLimits",
     "IdentityAllowlist",
     "IdentityLinker",
     "IdentityResolver",
@@ -346,7 +348,6 @@ __all__ = [
     "InvalidRequestError",
     "IsolationKeys",
     "LeadershipLostError",
-    "HttpLimits",
     "LinkChallenge",
     "LinkDesk",
     "LinkPolicy",
@@ -448,7 +449,16 @@ __all__ = [
 ]
 
 
+# Old names that still work. Version 0.3 removes them.
+_RENAMED = {"Limits": "HttpLimits"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        warnings.warn(
+            f"frontdesk.{name} is deprecated. Use frontdesk.{_RENAMED[name]}.", DeprecationWarning, stacklevel=2
+        )
+        name = _RENAMED[name]
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'frontdesk' has no attribute {name!r}")

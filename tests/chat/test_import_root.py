@@ -10,7 +10,7 @@ import pytest
 import frontdesk.chat
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/how-to/write-a-channel.md",)
+PAGES = ("docs/write-your-own/write-a-channel.md",)
 
 
 @pytest.mark.parametrize("name", frontdesk.chat.__all__)

@@ -184,7 +184,7 @@ def wait_for_port(port: int, running: subprocess.Popen[Any], log: Path) -> None:
 
 async def test_a_host_can_have_the_certificate_itself(certificate: Path, tmp_path: Path) -> None:
     """Run the program of the page, at a free port."""
-    page = ROOT / "docs/how-to/deploy.md"
+    page = ROOT / "docs/guides/deploy.md"
     (block,) = [block for block in blocks("python") if block.page == page and "ssl_certfile" in block.text]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -36,7 +36,7 @@ async def history(store: SqlStateStore) -> list[str]:
 
 
 async def test_sqlite_makes_a_whole_copy_of_an_open_store(tmp_path: Path) -> None:
-    lines = commands("docs/how-to/sqlite.md", "sqlite3")
+    lines = commands("docs/guides/sqlite.md", "sqlite3")
     store = SqliteStateStore(tmp_path / "frontdesk.db", clock=FakeClock(NOW))
     await keep(store)
     with closing(sqlite3.connect(tmp_path / "frontdesk.db")) as connection:
@@ -54,8 +54,8 @@ async def test_sqlite_makes_a_whole_copy_of_an_open_store(tmp_path: Path) -> Non
 async def test_postgres_makes_a_whole_copy_of_an_open_store(
     postgres_of_this_process: PostgresServer, tmp_path: Path
 ) -> None:
-    (dump,) = commands("docs/how-to/postgres.md", "pg_dump")
-    (restore,) = commands("docs/how-to/postgres.md", "pg_restore")
+    (dump,) = commands("docs/guides/postgres.md", "pg_dump")
+    (restore,) = commands("docs/guides/postgres.md", "pg_restore")
     with postgres_of_this_process.database() as old, postgres_of_this_process.database() as new:
         store = PostgresStateStore(old, clock=FakeClock(NOW))
         await keep(store)

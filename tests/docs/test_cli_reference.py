@@ -39,7 +39,7 @@ def test_every_option_is_documented() -> None:
 
 
 def test_the_indexes_to_build_before_an_update_are_those_of_the_steps() -> None:
-    how = (ROOT / "docs/how-to/operate.md").read_text("utf-8")
+    how = (ROOT / "docs/guides/operate.md").read_text("utf-8")
     shown = [line.replace(" CONCURRENTLY", "").rstrip(";") for line in how.splitlines() if line.startswith("CREATE")]
     assert len(shown) == 7
     assert set(shown) <= {*OPERATOR_LISTS, *FEWER_INDEXES}
@@ -54,6 +54,6 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert f"looks at {queries.MAX_SCANNED:,} rows" in told
     assert f"at most {socket_file.MAX_BODY_BYTES // 1024} KiB" in told
     assert f"for {http_api.IDLE_SECONDS:.0f} seconds; there are {http_api.MAX_CONNECTIONS} at most" in told
-    how = prose_of(ROOT / "docs/how-to/operate.md")
+    how = prose_of(ROOT / "docs/guides/operate.md")
     assert "at most 107 bytes, 103 on macOS" in how
     assert f"{queries.MAX_SCANNED:,} rows at most" in how

@@ -17,7 +17,7 @@ from tests.docs.running import example
 from tests.docs.test_reference import spans, tables
 from tests.scenarios.desk import until
 
-PAGE = ROOT / "docs/how-to/delivery.md"
+PAGE = ROOT / "docs/guides/delivery.md"
 
 
 async def test_the_example_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,9 @@ from frontdesk.host import config
 from tests.docs.pages import ROOT, blocks, prose_of, tables
 from tests.docs.test_reference import spans
 
-PAGE = ROOT / "docs/how-to/deploy.md"
-PROXY_PAGE = ROOT / "docs/how-to/reverse-proxy.md"
-SYSTEMD_PAGE = ROOT / "docs/how-to/systemd.md"
+PAGE = ROOT / "docs/guides/deploy.md"
+PROXY_PAGE = ROOT / "docs/guides/reverse-proxy.md"
+SYSTEMD_PAGE = ROOT / "docs/guides/systemd.md"
 
 
 def test_every_option_of_serve_is_told() -> None:
@@ -56,7 +56,7 @@ def test_the_unit_is_told_with_the_seconds_that_it_has() -> None:
 
 
 def test_the_commands_of_containers_and_users_can_be_given() -> None:
-    pages = [ROOT / f"docs/how-to/{name}.md" for name in ("docker", "systemd")]
+    pages = [ROOT / f"docs/guides/{name}.md" for name in ("docker", "systemd")]
     typed = [
         line for page in pages for line in re.findall(r"\bfrontdesk (?:runs|keys) [^`\n]+", page.read_text("utf-8"))
     ]

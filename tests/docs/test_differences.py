@@ -12,7 +12,7 @@ from tests.docs.differences.host import HOST, LATER
 from tests.docs.pages import ROOT
 from tests.docs.test_reference import tables
 
-PAGE = ROOT / "docs/why/differences.md"
+PAGE = ROOT / "docs/internals/differences.md"
 TRIED = {
     "The host": HOST,
     "Channels": CHANNELS,

@@ -13,7 +13,7 @@ from tests.docs.running import module_of
 from tests.scenarios.cast import call
 from tests.scenarios.test_approvals import Bank
 
-PAGE = ROOT / "docs/how-to/hooks.md"
+PAGE = ROOT / "docs/guides/hooks.md"
 
 
 def _first_hook() -> Any:

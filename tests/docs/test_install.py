@@ -15,8 +15,8 @@ import pytest
 from frontdesk.errors.base import install_hint
 from tests.docs.pages import PAGES, ROOT, blocks, tables
 
-PAGE = ROOT / "docs/how-to/install.md"
-CHANNEL_PAGE = ROOT / "docs/how-to/write-a-channel.md"
+PAGE = ROOT / "docs/guides/install.md"
+CHANNEL_PAGE = ROOT / "docs/write-your-own/write-a-channel.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = set(PROJECT["optional-dependencies"])
 WHEEL = f"{PROJECT['name']}-{PROJECT['version']}-py3-none-any.whl"

@@ -5,7 +5,7 @@ import re
 from frontdesk.cli.init import DOORS, MODELS, files_of
 from tests.docs.pages import ROOT, blocks, tables
 
-PAGE = ROOT / "docs/how-to/models.md"
+PAGE = ROOT / "docs/guides/models.md"
 
 
 def test_the_page_names_each_model_with_its_package_and_variables() -> None:

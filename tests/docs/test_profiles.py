@@ -10,7 +10,7 @@ from tests.channels.web.visiting import Visitor, visiting
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 
-PAGE = ROOT / "docs/how-to/profiles.md"
+PAGE = ROOT / "docs/guides/profiles.md"
 ALICE, BOB = {"x-api-key": "alice-key-for-the-laptop"}, {"x-api-key": "bob-key-for-everything"}
 STAFF, GUEST = {"x-badge": "badge-of-alice-0001"}, {"x-badge": "badge-of-bob-000002"}
 PORTER, ROBOT = {"x-api-key": "the-night-porters-key"}, {"x-api-key": "the-key-of-the-robot"}

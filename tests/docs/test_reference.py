@@ -21,7 +21,7 @@ from tests.docs.pages import ROOT, prose_of, request_errors, tables
 
 HOST = ROOT / "docs/reference/host.md"
 INVOCATIONS = ROOT / "docs/reference/invocations.md"
-DEPENDENCIES = ROOT / "docs/why/dependencies.md"
+DEPENDENCIES = ROOT / "docs/internals/dependencies.md"
 
 
 def spans(cell: str) -> list[str]:
@@ -135,7 +135,7 @@ def _default(documented: type, name: str) -> Any:
 
 
 def test_everything_of_the_testing_kit_is_documented() -> None:
-    rows = tables(ROOT / "docs/how-to/test-your-channel.md")["A host"]
+    rows = tables(ROOT / "docs/write-your-own/test-your-channel.md")["A host"]
     assert sorted(spans(name)[0] for name, _ in rows) == sorted(testing.__all__)
 
 
@@ -157,7 +157,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 def test_every_term_is_explained_once() -> None:
-    glossary = prose_of(ROOT / "docs/glossary.md")
+    glossary = prose_of(ROOT / "docs/reference/glossary.md")
     terms = re.findall(r"^\*\*([^*]+)\*\*", glossary, re.MULTILINE)
     assert len(terms) == len(set(terms))
     assert terms == sorted(terms, key=str.lower)

@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.docs.running import module_of
 from tests.scenarios.messages.chat import open_chat
 
-PAGE = ROOT / "docs/how-to/schedules.md"
+PAGE = ROOT / "docs/guides/schedules.md"
 
 
 def lines(language: str) -> list[str]:

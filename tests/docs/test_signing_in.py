@@ -22,8 +22,8 @@ from tests.docs.test_reference import parameters, shown, signature, spans
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, agreed, oidc_provider
 
 REFERENCE = ROOT / "docs/reference/signing-in.md"
-TOKENS = ROOT / "docs/how-to/bearer-tokens.md"
-LINKS = ROOT / "docs/how-to/link-with-oauth.md"
+TOKENS = ROOT / "docs/guides/bearer-tokens.md"
+LINKS = ROOT / "docs/guides/link-with-oauth.md"
 PUBLIC = "http://127.0.0.1:8000"
 SignIn = Callable[[httpx.AsyncClient, str, str], Awaitable[httpx.Response]]
 

@@ -16,8 +16,8 @@ from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
 PAGE = ROOT / "docs/reference/state.md"
-MOVE = ROOT / "docs/how-to/move.md"
-UPDATE = ROOT / "docs/how-to/update.md"
+MOVE = ROOT / "docs/guides/move.md"
+UPDATE = ROOT / "docs/guides/update.md"
 
 
 @pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry, FileLimits])
@@ -44,7 +44,7 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert f"reads the next {sweeper.PAGE:,}" in prose_of(PAGE)
     assert sweeper.EVERY == 60.0
     for page in ("sqlite", "postgres"):
-        assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/how-to/{page}.md")
+        assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/guides/{page}.md")
 
 
 def test_the_figures_of_an_update_are_those_of_the_code() -> None:

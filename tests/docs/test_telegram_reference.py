@@ -24,7 +24,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 def test_the_updates_of_a_webhook_of_ones_own_are_named() -> None:
-    page = " ".join((ROOT / "docs/how-to/telegram.md").read_text("utf-8").split())
+    page = " ".join((ROOT / "docs/guides/telegram.md").read_text("utf-8").split())
     assert ", ".join(f"`{kind}`" for kind in ALLOWED_UPDATES) in page
 
 

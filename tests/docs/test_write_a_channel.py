@@ -2,7 +2,7 @@
 
 from tests.docs.pages import ROOT, blocks
 
-PAGE = ROOT / "docs/how-to/write-a-channel.md"
+PAGE = ROOT / "docs/write-your-own/write-a-channel.md"
 CHANNEL = ROOT / "tests/chat/postbox/channel.py"
 
 
@@ -16,6 +16,6 @@ def test_the_channel_has_two_hundred_lines_at_most() -> None:
 
 
 def test_the_page_about_protocols_shows_the_channel_that_is_tested() -> None:
-    page = ROOT / "docs/how-to/write-an-http-channel.md"
+    page = ROOT / "docs/write-your-own/write-an-http-channel.md"
     first = next(block for block in blocks("python") if block.page == page)
     assert first.text == (ROOT / "tests/contracts/plain_channel.py").read_text("utf-8")

@@ -39,7 +39,7 @@ from tests.figures.child import HOLD_SECONDS, MIB
 from tests.figures.measuring import CLOSED, OPEN, Attack
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/why/threat-model.md"
+PAGE = ROOT / "docs/internals/threat-model.md"
 _HEADS = "tests/faults/test_request_heads.py::"
 _FRAMES = "tests/faults/test_bytes_and_frames_of_others.py::"
 _SHAPES = "tests/faults/test_shapes_of_bodies.py::"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/how-to/foundry.md"
+PAGE = ROOT / "docs/guides/foundry.md"
 FILES = ROOT / "docs/examples/foundry"
 _BIN = str(Path(sys.executable).parent)
 

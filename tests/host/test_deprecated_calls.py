@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import frontdesk
 from frontdesk.errors import NotFoundError
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.interfaces.context_groups import DeprecatedCalls
@@ -113,3 +114,9 @@ async def test_old_calls_return_what_the_new_ones_return() -> None:
             await context.delete_run(ann, run_id)
         with pytest.raises(NotFoundError):
             await context.runs.get(ann, run_id)
+
+
+def test_an_old_public_name_is_the_new_one_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="frontdesk.Limits is deprecated. Use frontdesk.HttpLimits."):
+        old = frontdesk.Limits  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+    assert old is frontdesk.HttpLimits

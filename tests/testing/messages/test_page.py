@@ -6,7 +6,7 @@ from typing import get_args
 
 from frontdesk_testing.messages.platform.faults import Fault, FaultKind
 
-PAGE = Path(__file__).parents[3] / "docs/how-to/test-your-channel.md"
+PAGE = Path(__file__).parents[3] / "docs/write-your-own/test-your-channel.md"
 
 
 def test_every_way_to_fail_is_told() -> None:
