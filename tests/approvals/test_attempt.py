@@ -84,7 +84,7 @@ async def test_after_a_failure_no_tool_begins(store: InMemoryStateStore) -> None
 async def test_an_answer_was_lost_with_the_reply_to_its_beginning(
     store: InMemoryStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_RETRY_INTERVAL_SECONDS", 0.0)
     commits, attempt = Commits(store), ApprovalAttempt(store, OWNER, [YES], "att_1")
     commits.go_on.set()
     # The reply to the first try to give it back is lost too.

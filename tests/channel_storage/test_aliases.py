@@ -138,7 +138,7 @@ async def test_a_move_that_another_process_makes_between_the_reads(monkeypatch: 
 
 async def test_another_host_hears_of_a_move(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The test itself decides when the other host looks.
-    monkeypatch.setattr(aliases, "EVERY", 3_600.0)
+    monkeypatch.setattr(aliases, "REFRESH_INTERVAL_SECONDS", 3_600.0)
     chats, agents = [ParcelChat(scope="per_conversation") for _ in range(2)], [EchoAgent(), EchoAgent()]
     stores = [patient_store(postgres) for _ in chats]
     async with (

@@ -50,7 +50,7 @@ async def test_a_platform_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(direct_notifier, "LONGEST", 0.01)
+    monkeypatch.setattr(direct_notifier, "TIMEOUT_SECONDS", 0.01)
     assert not await notifier(Hanging("red")).tell(ANN, "hello")
 
 

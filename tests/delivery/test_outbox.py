@@ -445,7 +445,7 @@ async def test_a_wake_up_that_fails_leaves_what_was_written(make_desk: MakeDesk)
 async def test_a_receipt_is_not_forgotten_while_the_store_is_away(
     make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(destination_drain, "_PAUSE", 0.0)
+    monkeypatch.setattr(destination_drain, "_RETRY_INTERVAL_SECONDS", 0.0)
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
     plain, away = desk.store.transaction, [True, True, False]

@@ -50,7 +50,7 @@ def test_the_indexes_to_build_before_an_update_are_those_of_the_steps() -> None:
 def test_the_figures_are_those_of_the_code() -> None:
     told = prose_of(PAGE)
     assert f"{LIMIT} if not given" in told
-    assert f"by pages of {queries.MOST}" in told
+    assert f"by pages of {queries.MAX_PAGE_ROWS}" in told
     assert f"looks at {queries.MAX_SCANNED:,} rows" in told
     assert f"at most {socket_file.MAX_BODY_BYTES // 1024} KiB" in told
     assert f"for {http_api.IDLE_SECONDS:.0f} seconds; there are {http_api.MAX_CONNECTIONS} at most" in told

@@ -121,7 +121,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert rows["fetching one"] == f"{client['timeout'].default:.0f} s and {client['max_redirects'].default} redirects"
     at_once = [client[f"max_connections{rest}"].default for rest in ("", "_per_caller")]
     assert rows["fetched at once"] == f"{at_once[0]}, and {at_once[1]} for one caller"
-    assert rows["URLs in a request"] == f"{media._MOST}, if they are fetched"
+    assert rows["URLs in a request"] == f"{media._MAX_URLS}, if they are fetched"
     text, name, call_id = (
         msgspec.json.schema(one)["maxLength"] for one in (schema.Text, schema.ToolName, schema.CallId)
     )

@@ -42,7 +42,7 @@ def test_every_error_is_one() -> None:
 def test_the_figures_are_those_of_the_code() -> None:
     assert f"at most {sweeper.AT_ONCE} records" in prose_of(PAGE)
     assert f"reads the next {sweeper.PAGE:,}" in prose_of(PAGE)
-    assert sweeper.EVERY == 60.0
+    assert sweeper.SWEEP_INTERVAL_SECONDS == 60.0
     for page in ("sqlite", "postgres"):
         assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/guides/{page}.md")
 
@@ -50,7 +50,7 @@ def test_the_figures_are_those_of_the_code() -> None:
 def test_the_figures_of_an_update_are_those_of_the_code() -> None:
     told = prose_of(UPDATE)
     assert f"{steps.BATCH} in a transaction" in told
-    assert ("within ten seconds" in told, schema_watch.EVERY) == (True, 10.0)
+    assert ("within ten seconds" in told, schema_watch.SCHEMA_CHECK_SECONDS) == (True, 10.0)
     assert f"again after {LEFT_ALONE:.0f} seconds" in told
     error = errors.UnreadableRecordError()
     assert f"`{error.status}`, `{error.code}`, and `Retry-After: {error.retry_after:.0f}`" in told

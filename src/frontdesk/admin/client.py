@@ -22,7 +22,7 @@ TIMEOUT = 60.0
 _BASE_URL = "http://frontdesk"
 _HTTP = b"HTTP/"
 _NO_ANSWER = "the host has ended, or could not answer; its log says why"
-_PAUSE = 0.2
+_RETRY_INTERVAL_SECONDS = 0.2
 _ENDED = ("completed", "failed", "cancelled", "incomplete")
 
 
@@ -61,11 +61,11 @@ class OperatorClient:
         """Wait for a run and return it with its result. Raise `OperatorError` on timeout."""
         name = {"id": run_id} if person is None else {"id": run_id, "person": person}
         pause = Event()
-        for _ in range(ceil(seconds / _PAUSE) + 1):
+        for _ in range(ceil(seconds / _RETRY_INTERVAL_SECONDS) + 1):
             row = self.call("show", {"kind": "runs", "name": name})
             if row["status"] in _ENDED:
                 return self.call("show", {"kind": "runs", "name": name, "content": True})
-            pause.wait(_PAUSE)
+            pause.wait(_RETRY_INTERVAL_SECONDS)
         raise OperatorError(f"The run {run_id} has not ended within {seconds:g} seconds.", code="timeout")
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:

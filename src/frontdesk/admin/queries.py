@@ -16,8 +16,8 @@ from frontdesk.models.operations import COMMON, INDEXED, PLACES, LedgerKind, Led
 from frontdesk.models.person_name import PersonName
 from frontdesk.serialization.codec import to_json
 
-_LONGEST = 4096
-_LARGEST = 2**63
+_MAX_TEXT_LENGTH = 4096
+_MAX_INTEGER = 2**63
 
 
 def write_cursor(kind: LedgerKind, place: Sequence[Any]) -> str:
@@ -27,7 +27,7 @@ def write_cursor(kind: LedgerKind, place: Sequence[Any]) -> str:
 def read_cursor(kind: LedgerKind, cursor: str) -> tuple[Any, ...]:
     """Decode a cursor. Raise if it does not belong to this kind."""
     wrong = InvalidRequestError(f"This is no cursor of a list of {kind}.", param="after")
-    if len(cursor) > _LONGEST or not cursor.isascii():
+    if len(cursor) > _MAX_TEXT_LENGTH or not cursor.isascii():
         raise wrong
     try:
         named, *place = msgspec.json.decode(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=list[Any])
@@ -48,7 +48,7 @@ def _checked_value(value: Any, wanted: type) -> Any:
         return None if wanted is not str or "\0" in value else value
     if type(value) is float:
         return value if wanted is float else None
-    if type(value) is not int or wanted is str or abs(value) >= _LARGEST:
+    if type(value) is not int or wanted is str or abs(value) >= _MAX_INTEGER:
         return None
     return wanted(value)
 
@@ -90,7 +90,7 @@ def _named(line: Row, found: dict[str, PersonName | None]) -> Row:
     return more
 
 
-MOST = 200
+MAX_PAGE_ROWS = 200
 """The rows of a page."""
 MAX_SCANNED = 1000
 """The rows that are looked at for a page; one with fewer rows than wanted may have a `next` all the same."""
@@ -241,7 +241,7 @@ class AdminQueries:
         _checked(kind, wanted, 1)
         if "id" not in wanted:
             raise InvalidRequestError("A row is named by its id.", param="id")
-        rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MOST)
+        rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MAX_PAGE_ROWS)
         rows = [row for row in rows if _matches(kind, summary(kind, row), wanted, None)]
         if not rows:
             raise NotFoundError(f"There is no such {_NOUNS[kind]}.", param="id")
@@ -263,8 +263,8 @@ def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | N
             raise InvalidRequestError(f"Rows of {kind} have no filter {name!r}.", param=name)
         if type(value) is not str:
             raise InvalidRequestError("The value of a filter is a text.", param=name)
-    if not 1 <= limit <= MOST:
-        raise InvalidRequestError(f"limit must be from 1 to {MOST}.", param="limit")
+    if not 1 <= limit <= MAX_PAGE_ROWS:
+        raise InvalidRequestError(f"limit must be from 1 to {MAX_PAGE_ROWS}.", param="limit")
     if kind in ("people", "links") and "id" in filters and "channel" not in filters:
         raise InvalidRequestError("An id is one of a channel; name it too.", param="channel")
     try:

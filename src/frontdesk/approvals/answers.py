@@ -43,7 +43,7 @@ from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turn import RecordsBeginning
 from frontdesk.sessions.turns import Turns
 
-_PAUSE = 1.0
+_RETRY_INTERVAL_SECONDS = 1.0
 _TRIES = 3
 
 
@@ -121,7 +121,7 @@ class ApprovalAttempt:
         try:
             # Another process that has claimed the run ends it as interrupted.
             with suppress(LostRunError):
-                await until_available(write, pause=_PAUSE, give_up=lambda: next(tries, None) is None)
+                await until_available(write, pause=_RETRY_INTERVAL_SECONDS, give_up=lambda: next(tries, None) is None)
         except StoreUnavailableError:
             log.error("an answer that was not acted on could not be given back, and may count as used up")
 

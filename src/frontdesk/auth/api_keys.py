@@ -22,7 +22,7 @@ from frontdesk.models.identity import ANONYMOUS
 from frontdesk.secret import Secret, listed_secrets, looks_secret, revealed
 
 HASHED = "sha256:"
-_LARGEST = 16 * 1024 * 1024
+_MAX_FILE_BYTES = 16 * 1024 * 1024
 _EMPTY = hashlib.sha256().digest()
 
 
@@ -63,7 +63,7 @@ _decoder = msgspec.json.Decoder(StoredKey)
 def read_keys(path: Path) -> list[StoredKey]:
     """Return all keys of a file, in creation order."""
     try:
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > _MAX_FILE_BYTES:
             raise KeyFileError(f"{path} is larger than a file of keys can be")
         text = path.read_text("utf-8")
     except FileNotFoundError:

@@ -20,7 +20,7 @@ from frontdesk.models.identity import ANONYMOUS, ISOLATION_HEADER_CHAT, ISOLATIO
 from frontdesk.secret import Secret, revealed
 
 MIN_SECRET_LENGTH: Final = 16
-_LONGEST = 512
+_MAX_VALUE_LENGTH = 512
 _DESCRIBED = "Set by the platform that this host runs on; from anyone else it has no effect."
 _OLDER = (
     "This agent needs protocol 2.0 of the platform, and the request is of 1.0. Declare version 2.0.0 of the protocol "
@@ -179,6 +179,6 @@ def _value(headers: Headers, name: bytes) -> str | None:
     value = headers.get(name)
     if not value:
         return None
-    if len(value) > _LONGEST or not _PLAIN.fullmatch(value):
-        raise UnauthenticatedError(f"{name.decode()} must be 1 to {_LONGEST} visible characters.")
+    if len(value) > _MAX_VALUE_LENGTH or not _PLAIN.fullmatch(value):
+        raise UnauthenticatedError(f"{name.decode()} must be 1 to {_MAX_VALUE_LENGTH} visible characters.")
     return value.decode("ascii")

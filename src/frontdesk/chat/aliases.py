@@ -11,7 +11,7 @@ from frontdesk.models.conversation import ConversationAlias, merge_aliases
 from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.request import ChannelRequest
 
-EVERY = 5.0
+REFRESH_INTERVAL_SECONDS = 5.0
 """After how many seconds it is looked again whether another process has moved a conversation of a channel."""
 
 
@@ -38,7 +38,7 @@ class Aliases:
 
     async def _go_on(self) -> None:
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(REFRESH_INTERVAL_SECONDS)
             with suppress(StoreUnavailableError, StoreError):
                 await self.look()
 

@@ -67,7 +67,7 @@ from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult
 
-_MOST = 1_000
+_MAX_WATCHED_CLICKS = 1_000
 """The clicks that are watched at once; those beyond are answered in their turn alone."""
 
 
@@ -84,7 +84,7 @@ class ClickWatch:
     def watch(self, item: InboxItem) -> None:
         """Acknowledge the click of an event after a delay, unless it is answered by then."""
         callback_id = item.request.attributes.get("callback_id")
-        if callback_id and callback_id not in self._watched and len(self._watched) < _MOST:
+        if callback_id and callback_id not in self._watched and len(self._watched) < _MAX_WATCHED_CLICKS:
             self._watched[callback_id] = spawn_clean(self._watch(callback_id, item))
 
     def needs_answer(self, callback_id: str) -> bool:
@@ -109,7 +109,7 @@ class ClickWatch:
 
     async def _acknowledge(self, callback_id: str, item: InboxItem) -> None:
         self._acknowledged[callback_id] = None
-        if len(self._acknowledged) > _MOST:
+        if len(self._acknowledged) > _MAX_WATCHED_CLICKS:
             self._acknowledged.popitem(last=False)
         text = wording_for(item, self._context.texts).say("click.waits")
         try:

@@ -16,7 +16,7 @@ from frontdesk.outbound.client import ANY_TYPE, is_media_type
 FetchFile = Callable[[InboundFile, int], Awaitable[bytes]]
 """Fetches a file of at most so many bytes."""
 
-_LARGEST = 20 * 1024 * 1024
+_MAX_FILE_BYTES = 20 * 1024 * 1024
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -24,9 +24,9 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 class MediaLimits:
     max_files: int = 10
     """The most files of one message that are taken; a message with more is refused."""
-    max_bytes: int = _LARGEST
+    max_bytes: int = _MAX_FILE_BYTES
     """The bytes of all files of one message together."""
-    max_sent_bytes: int = _LARGEST
+    max_sent_bytes: int = _MAX_FILE_BYTES
     """The bytes of a file that is sent; of a larger one only the name is."""
 
     def findings(self) -> list[str]:

@@ -40,7 +40,7 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.reply import Reply
 from frontdesk.models.result import HostedRunResult
 
-_MOST = 20
+_MAX_CITATIONS = 20
 _MAX_READ = 200
 _MAX_TITLE_LENGTH = 120
 _MAX_URL_LENGTH = 2_000
@@ -65,7 +65,7 @@ def citations_of(contents: Iterable[Content]) -> list[Citation]:
         citation = _citation(cast("Mapping[str, Any]", annotation))
         if citation is None or (citation.url and citation.url in written):
             continue
-        if len(found) < _MOST:
+        if len(found) < _MAX_CITATIONS:
             found.setdefault(citation.url or citation.title, citation)
     return list(found.values())
 

@@ -14,7 +14,7 @@ from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.context import ChecksOnline
 from frontdesk.secret import redact
 
-LONGEST = 10.0
+TIMEOUT_SECONDS = 10.0
 """The seconds that one platform may take."""
 _OWN = "frontdesk"
 
@@ -37,7 +37,7 @@ def _package(module: str) -> str:
     return f"{module}, which is of no installed package"
 
 
-async def check_online(host: AgentFrameworkHost, seconds: float = LONGEST) -> tuple[list[str], list[str]]:
+async def check_online(host: AgentFrameworkHost, seconds: float = TIMEOUT_SECONDS) -> tuple[list[str], list[str]]:
     """Return a line for each checked channel, and a line for each finding. Channels are checked concurrently."""
     asked = [channel for channel in host.channels if isinstance(channel, ChecksOnline)]
     answers = await asyncio.gather(*(_ask(channel, seconds) for channel in asked))

@@ -68,7 +68,7 @@ def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-_AGAIN = 0.05
+_RETRY_INTERVAL_SECONDS = 0.05
 
 
 async def cancel_and_wait(*tasks: "asyncio.Task[Any] | None", within: float | None = None) -> bool:
@@ -82,7 +82,7 @@ async def cancel_and_wait(*tasks: "asyncio.Task[Any] | None", within: float | No
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_AGAIN)
+        _, left = await asyncio.wait(left, timeout=_RETRY_INTERVAL_SECONDS)
         if until is not None and asyncio.get_running_loop().time() > until:
             break
     return not left

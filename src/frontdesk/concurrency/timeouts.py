@@ -87,7 +87,7 @@ class TimeoutWheel(Generic[W]):
 
 T = TypeVar("T")
 
-PAUSE = 1.0
+RETRY_INTERVAL_SECONDS = 1.0
 """The number of seconds between two attempts."""
 
 
@@ -96,7 +96,7 @@ def never() -> bool:
 
 
 async def until_available(
-    attempt: Callable[[], Awaitable[T]], *, pause: float = PAUSE, give_up: Callable[[], bool] = never
+    attempt: Callable[[], Awaitable[T]], *, pause: float = RETRY_INTERVAL_SECONDS, give_up: Callable[[], bool] = never
 ) -> T:
     """Retry an attempt until the store is available. Raises the unavailability error when `give_up` returns True."""
     while True:

@@ -111,11 +111,11 @@ EARLIER = "an earlier part is dead"
 _TOO_OLD = "too old"
 _AT_ONCE = float("-inf")
 """A time in the past: the rest is read again, because it may have changed with this part."""
-_MOST = 200
+_MAX_PARTS_PER_TURN = 200
 """The number of parts that are sent before other destinations get their turn."""
 _MARGIN = 10.0
 """The seconds for which a part stays claimed after its push must have timed out. Half of them may pass before it."""
-_PAUSE = 0.5
+_RETRY_INTERVAL_SECONDS = 0.5
 
 
 class ChannelOutlet(NamedTuple):
@@ -161,7 +161,7 @@ class DestinationDrain:
                 if return_at is not None:
                     return return_at
                 await self._flush()
-                if self._sent >= _MOST:
+                if self._sent >= _MAX_PARTS_PER_TURN:
                     return self._clock.steady()
             self._outlet.waits.end(self._destination[1])
             return None
@@ -183,7 +183,7 @@ class DestinationDrain:
         """Process one part as far as possible. Return a time if it and all following parts have to wait until then."""
         steady = self._clock.steady()
         if row.held_for > 0 or row.delivery_id in self._kept:
-            return steady + max(row.held_for, _PAUSE)
+            return steady + max(row.held_for, _RETRY_INTERVAL_SECONDS)
         # The time of queueing by the steady clock: the age of the part is the difference, now and later.
         queued = steady - self._ages.of(row, self._outlet.waits.since(row))
         if row.status == "sending":
@@ -255,7 +255,7 @@ class DestinationDrain:
         # A process that has stood still since then would send beside another one.
         while self._store.lease_seconds is not None and claimed_at.age(self._clock) > _MARGIN / 2:
             claimed_at, claimed = Moment.of(self._clock), claimed.replace(fence=claimed.fence + 1)
-            await until_available(partial(self._commit, claimed, hold=hold), pause=_PAUSE)
+            await until_available(partial(self._commit, claimed, hold=hold), pause=_RETRY_INTERVAL_SECONDS)
         return claimed.replace(fence=claimed.fence + 1)
 
     async def _failed(self, row: Delivery, error: PushError, is_probe: bool, queued: float) -> float:
@@ -356,7 +356,7 @@ class DestinationDrain:
 
     async def _write(self, changed: Delivery | None) -> None:
         """Write the outcome of a sent part. Waits for the store without a limit so that the outcome is not lost."""
-        await until_available(lambda: self._commit(changed), pause=_PAUSE)
+        await until_available(lambda: self._commit(changed), pause=_RETRY_INTERVAL_SECONDS)
 
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
         before, self._unwritten = self._unwritten, None

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from frontdesk.clock import Clock
 from frontdesk.models.delivery import ANEW, Delivery, DestinationKind
 
-_MOST = 10_000
+_MAX_DESTINATIONS = 10_000
 """The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
 
 
@@ -19,7 +19,7 @@ class SendLimits:
         self,
         per_second: float | None,
         per_destination: float | None,
-        most: int = _MOST,
+        most: int = _MAX_DESTINATIONS,
         *,
         per_group: float | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ _NOTICED = 1.0
 class Waits:
     """Stores how long the first part of each destination waits (monotonic clock). Bounded: evicts the oldest."""
 
-    def __init__(self, clock: Clock, most: int = _MOST) -> None:
+    def __init__(self, clock: Clock, most: int = _MAX_DESTINATIONS) -> None:
         self._clock = clock
         self._most = most
         self._noted: OrderedDict[str, tuple[str, int, float, float]] = OrderedDict()

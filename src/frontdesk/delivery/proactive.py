@@ -186,7 +186,7 @@ def _digest(owner: str, idempotency_key: str) -> str:
 WORK_GOES_ON = ENGLISH["background.works"]
 """The text for a caller in a chat whose run goes on in the background, in English."""
 _CANCEL = "cancel"
-LONGEST = 10.0
+TIMEOUT_SECONDS = 10.0
 """The seconds that a platform may take for it."""
 
 
@@ -241,7 +241,7 @@ class DirectNotifier:
         if not parts:
             return False
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 # Not in the context of the present request: the notice is for another person.
                 await spawn_clean(self._push(self._channels[identity.channel], parts))
         except Exception as error:  # A platform's client may raise anything; what was done before stays done.

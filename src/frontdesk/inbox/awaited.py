@@ -28,10 +28,10 @@ from frontdesk.runs.background.followers import RunSignals
 
 _POLL = 1.0
 """The seconds after which the store is read again, in case a notification was lost."""
-_MOST = 200
+_MAX_ROWS = 200
 HOLD = 10.0
 """The seconds for which parts are claimed while a reply is written."""
-_PAUSE = 0.5
+_RETRY_INTERVAL_SECONDS = 0.5
 
 
 class AwaitedReplies:
@@ -87,7 +87,7 @@ class AwaitedReplies:
             yield await self._reply(item, claimed)
 
     async def _rows(self, channel: str, run_id: str) -> Sequence[Delivery]:
-        rows = await self._store.outbox.find(channel=channel, run_id=run_id, limit=_MOST)
+        rows = await self._store.outbox.find(channel=channel, run_id=run_id, limit=_MAX_ROWS)
         # A store of one process knows no time for which a part is claimed.
         return [row.replace(held_for=HOLD) if self._outbox.is_kept(row) else row for row in reversed(rows)]
 
@@ -154,7 +154,7 @@ class AwaitedReplies:
 
     async def _end(self, rows: Sequence[Delivery], end: Callable[[Sequence[Delivery]], Awaitable[None]]) -> None:
         with self._outbox.keeping(rows):
-            await until_available(lambda: end(rows), pause=_PAUSE)
+            await until_available(lambda: end(rows), pause=_RETRY_INTERVAL_SECONDS)
         # What waits behind them need not wait until they would have been due.
         await self._outbox.wake(rows)
 

@@ -13,7 +13,7 @@ from frontdesk.models.request import ChannelRequest
 
 MAX_BATCH_SIZE = 50
 """The most messages that are answered in one turn."""
-_LONGEST = 5
+_MAX_EXTENSIONS = 5
 """After how many times `gather_seconds`, or `album_seconds`, a message is answered, however many follow it."""
 
 
@@ -37,7 +37,7 @@ class MessageBatcher:
             # Who waits on the wire has no time for more.
             return item
         now = self._clock.now()
-        return item.replace(not_before=now + seconds, due_by=now + _LONGEST * seconds)
+        return item.replace(not_before=now + seconds, due_by=now + _MAX_EXTENSIONS * seconds)
 
     async def claim(
         self, channel: str, conversation_id: str, holder: str, kind: EventKind, *, again: bool = False
@@ -55,7 +55,7 @@ class MessageBatcher:
             due = await self._due(channel, conversation_id)
             if due is None or due > now:
                 return due
-        longest = _LONGEST * max(self._seconds.get(channel, 0.0), self._album_seconds.get(channel, 0.0))
+        longest = _MAX_EXTENSIONS * max(self._seconds.get(channel, 0.0), self._album_seconds.get(channel, 0.0))
         item = await self._store.inbox.claim_bundle(
             channel,
             conversation_id,

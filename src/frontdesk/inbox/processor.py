@@ -84,7 +84,7 @@ class Resumptions:
         return rows
 
 
-_PAUSE = 0.5
+_RETRY_INTERVAL_SECONDS = 0.5
 
 
 class EventProcessor:
@@ -235,7 +235,7 @@ class EventProcessor:
         await self._replies.write(item, {number: reply for number, reply in replies.items() if number not in silent})
         if not silent:
             return None
-        return partial(until_available, partial(self._replies.write, item, silent), pause=_PAUSE)
+        return partial(until_available, partial(self._replies.write, item, silent), pause=_RETRY_INTERVAL_SECONDS)
 
     async def _request(self, held: HeldEvent, channel: AnswersEvents | None) -> ChannelRequest | None:
         """Return the target request of an event, merged with the events that are answered with it."""

@@ -7,7 +7,7 @@ MAX_ATTEMPTS = 3
 MAX_LOST = 50
 """The number of processes that may end while they work on an event, whatever else they work on."""
 MAX_RESUMED = 50
-_FIRST, _LONGEST = 0.5, 30.0
+_INITIAL_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 30.0
 
 
 def is_given_up(item: InboxItem) -> bool:
@@ -31,4 +31,4 @@ def rest_before(item: InboxItem) -> float:
     rests = max(item.alone, item.lost - MAX_ATTEMPTS) if item.kind != "resume" else item.attempts - MAX_ATTEMPTS
     if rests <= 0 or is_given_up(item):
         return 0.0
-    return min(_FIRST * 2 ** (rests - 1), _LONGEST)
+    return min(_INITIAL_DELAY_SECONDS * 2 ** (rests - 1), _MAX_DELAY_SECONDS)

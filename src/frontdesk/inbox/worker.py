@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from frontdesk.access.visitors import UnlinkedVisitors
 from frontdesk.clock import Clock, Moment
-from frontdesk.concurrency.timeouts import PAUSE, Pauses
+from frontdesk.concurrency.timeouts import RETRY_INTERVAL_SECONDS, Pauses
 from frontdesk.errors import (
     InternalError,
     LostEventError,
@@ -406,7 +406,7 @@ class InboxWorker:
 
     async def _later(self, item: InboxItem, after: float | None, *, tried: bool = False) -> float:
         await self._held.give_back(item, tried=tried)
-        return self._clock.now() + (after or PAUSE)
+        return self._clock.now() + (after or RETRY_INTERVAL_SECONDS)
 
 
 class Abandoned(Protocol):

@@ -152,7 +152,7 @@ def slim(identity: ChannelIdentity) -> ChannelIdentity:
 CONFIRM, REJECT = "confirm", "reject"
 _YES, _NO = (CONFIRM, "yes"), (REJECT, "no", "cancel")
 _ENTERED, _ISSUED = "entered", "issued"
-_SHORTEST = 8
+_MIN_CODE_LENGTH = 8
 _MIN_SECRET_LENGTH = 16
 _WRONG = "This code does not work. Ask for a new one."
 _NOTHING = "There is nothing to confirm."
@@ -184,8 +184,8 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         `secret` is the key for hashing codes and signing challenges. Without one, the host keeps a random key in its
         store.
         """
-        if not _SHORTEST <= code_length <= 40:
-            raise ValueError(f"code_length must be from {_SHORTEST} to 40: fewer letters could be guessed")
+        if not _MIN_CODE_LENGTH <= code_length <= 40:
+            raise ValueError(f"code_length must be from {_MIN_CODE_LENGTH} to 40: fewer letters could be guessed")
         if not 30 <= expires_in <= 3600:
             raise ValueError("expires_in must be from 30 to 3600 seconds")
         check_settings(

@@ -20,7 +20,7 @@ Contents = list[Content]
 _ITEM = "openai_item"
 _PICTURE = re.compile(r"https?://[^\s]+\Z|data:image/[\w.+-]+;base64,", re.ASCII)
 
-_MOST = 10_000
+_MAX_ENTRIES = 10_000
 """The number of entries of an item's lists that are read; the item itself keeps all."""
 
 OUTPUTS = frozenset({"shell_call_output", "local_shell_call_output", "computer_call_output", "apply_patch_call_output"})
@@ -55,7 +55,7 @@ def _status(item: Mapping[str, Any]) -> str | None:
 
 
 def _entries(value: Any) -> Sequence[Mapping[str, Any]]:
-    given = cast("list[Any]", value)[:_MOST] if isinstance(value, list) else []
+    given = cast("list[Any]", value)[:_MAX_ENTRIES] if isinstance(value, list) else []
     return [cast("Mapping[str, Any]", entry) for entry in given if isinstance(entry, Mapping)]
 
 
@@ -104,7 +104,7 @@ def _picture(url: Any) -> Content | None:
 def _shell(item: Mapping[str, Any]) -> Contents:
     action = _object(item.get("action")) or {}
     given: Any = action.get("commands") or action.get("command") or []
-    listed = cast("list[Any]", given)[:_MOST] if isinstance(given, list) else []
+    listed = cast("list[Any]", given)[:_MAX_ENTRIES] if isinstance(given, list) else []
     commands = [given] if isinstance(given, str) else [str(command) for command in listed]
     return [Content.from_shell_tool_call(call_id=_id(item), commands=commands, status=_status(item))]
 
@@ -175,7 +175,7 @@ TOOL_KINDS = frozenset(_READERS)
 MAX_TOOLS = 128
 """The most tools of a request, as the API has it; what the framework does with them grows with their square."""
 
-_LONGEST = 64
+_MAX_NAME_LENGTH = 64
 _DIGITS = 8
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _IGNORED = (
@@ -209,9 +209,9 @@ def function_name(name: str, namespace: str | None) -> str:
     if not namespace:
         return name
     joined = f"{namespace}__{name}"
-    if len(joined) <= _LONGEST:
+    if len(joined) <= _MAX_NAME_LENGTH:
         return joined
-    return f"{joined[: _LONGEST - _DIGITS - 1]}-{digest(joined)[:_DIGITS]}"
+    return f"{joined[: _MAX_NAME_LENGTH - _DIGITS - 1]}-{digest(joined)[:_DIGITS]}"
 
 
 def served(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from frontdesk.errors.sizes import shown_size
 from frontdesk.outbound.client import ANY_TYPE, GuardedClient
 from frontdesk.outbound.network import AllowedHosts
 
-_MOST = 20
+_MAX_URLS = 20
 
 
 class MediaFetcher:
@@ -25,8 +25,8 @@ class MediaFetcher:
 
     async def fill(self, places: Sequence[tuple[Content, str]], *, caller: Hashable) -> None:
         """Replace every URL with the data fetched for the caller. Each content comes with its path in the request."""
-        if len(places) > _MOST:
-            raise InvalidRequestError(f"A request takes {_MOST} URLs at most.", param=places[_MOST][1])
+        if len(places) > _MAX_URLS:
+            raise InvalidRequestError(f"A request takes {_MAX_URLS} URLs at most.", param=places[_MAX_URLS][1])
         left = self._max_bytes
         # One after another, because what is held in memory for a request has to have an end.
         for content, where in places:

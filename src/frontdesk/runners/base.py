@@ -21,7 +21,7 @@ from frontdesk.runners.wakes import Failed, Wake, Wakes
 from frontdesk.serialization.codec import encode
 from frontdesk.sessions.leases import LeaseRenewal
 
-_PAUSE = 0.5
+_RETRY_INTERVAL_SECONDS = 0.5
 _MAX_WAITING = 10_000
 """The number of tasks whose next try is known by the steady clock; any other waits for its stored time."""
 _DIED = "the process ended each time that it worked on it"
@@ -126,7 +126,7 @@ class StoredTasks:
             return await self._store.tasks.settle(record, status, due_at=at, attempts=attempts, error=error)
 
         try:
-            settled = await until_available(settle, pause=_PAUSE, give_up=lambda: self.stopping)
+            settled = await until_available(settle, pause=_RETRY_INTERVAL_SECONDS, give_up=lambda: self.stopping)
         except StoreUnavailableError:
             # The next sweep finds it, because its holder is gone.
             return None
@@ -166,7 +166,7 @@ class StoredTasks:
             task.cancel()
 
 
-MOST = 100
+MAX_CLAIMED = 100
 MAX_KNOWN = 10_000
 _SWEEP = 2.0
 _AT_ONCE = 500
@@ -209,7 +209,7 @@ class TaskRunner(ABC):
             task=task,
             retry=retry or RetryPolicy(),
             waiting=waiting,
-            most=MOST if most is None else most,
+            most=MAX_CLAIMED if most is None else most,
             groups=groups,
         )
 

@@ -40,7 +40,7 @@ _AWAY = (ProcrastinateException, psycopg.Error, PoolTimeout, OSError)
 _QUEUE = "frontdesk"
 _CALL = "frontdesk.wake"
 _POLL = 1.0
-_PAUSE = 1.0
+_POLL_INTERVAL_SECONDS = 1.0
 _AT_ONCE = 4
 _MAKING = 0x66726F6E75
 """The number of the advisory lock under which the tables are created."""
@@ -140,7 +140,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             except _AWAY as error:
                 log.warning("no jobs can be fetched at the moment: %s", type(error).__name__)
             if not self.wakes.stopping:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
         """Run a job's task, or keep it waiting for room. Beyond that limit, a sweep finds it."""
@@ -166,8 +166,8 @@ class ProcrastinateTaskRunner(TaskRunner):
         sending, working = self._working
         self._working = []
         left = await self.wakes.drain(grace)
-        await asyncio.wait([working], timeout=_PAUSE)
-        await cancel_and_wait(working, within=_PAUSE)
+        await asyncio.wait([working], timeout=_POLL_INTERVAL_SECONDS)
+        await cancel_and_wait(working, within=_POLL_INTERVAL_SECONDS)
         await cancel_and_wait(sending)
         for wake in [*self._unsent.values(), *left]:
             # So that other processes need not wait for their next sweep.

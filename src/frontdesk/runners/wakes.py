@@ -84,7 +84,7 @@ class FairQueue(Generic[T]):
 
 
 _CANCEL_TIMEOUT = 5.0
-_LONGEST = 600.0
+_MAX_WAIT_SECONDS = 600.0
 """The longest wait in seconds; a call that comes too early returns its time again. So a wait that was computed before
 the clock was set back does not last for ever."""
 _CLOSER = 1.0
@@ -196,7 +196,7 @@ class Wakes:
     def _steady(self, at: float | None) -> float:
         """Convert a time of day to the steady clock, using the current offset."""
         steady = self._clock.steady()
-        return steady if at is None else steady + min(max(at - self._clock.now(), 0.0), _LONGEST)
+        return steady if at is None else steady + min(max(at - self._clock.now(), 0.0), _MAX_WAIT_SECONDS)
 
     def _plan(self, entry: _Entry, at: float) -> None:
         if at <= self._clock.steady():

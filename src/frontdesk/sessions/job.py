@@ -59,7 +59,7 @@ GATHER = 0.016
 MAX_PENDING = 256
 RECENT = 512
 """The number of updates kept in memory for readers that keep up; slower readers read them from the store."""
-_PAUSE = 0.5
+_POLL_INTERVAL_SECONDS = 0.5
 _SHOWN = ("output", "intermediate")
 
 Numbered = tuple[int, Any]
@@ -114,7 +114,7 @@ class EventLog:
                     self._show(len(batch))
         except StoreUnavailableError:
             # The run goes on, and its events wait for the store to come back.
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
         except StoreError as error:
             self._failure = error
         finally:

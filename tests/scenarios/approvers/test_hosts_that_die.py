@@ -56,7 +56,7 @@ async def test_a_yes_is_not_lost_because_hosts_die(
     tmp_path: Path, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The runner wakes up by the time that really passes.
-    monkeypatch.setattr(retry, "_LONGEST", 0.3)
+    monkeypatch.setattr(retry, "_MAX_DELAY_SECONDS", 0.3)
     team, clock = Team(), FakeClock(SystemClock().now())
     agent = team.agent()
     async with fake_telegram(team.fake):

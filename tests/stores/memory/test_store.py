@@ -279,7 +279,7 @@ async def test_a_grant_of_a_clock_that_was_set_back_came_to_life_again() -> None
 
 
 async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeper, "EVERY", 0.0)
+    monkeypatch.setattr(sweeper, "SWEEP_INTERVAL_SECONDS", 0.0)
     clock = FakeClock(NOW)
     store = InMemoryStateStore(clock=clock)
     await keep_session(store, session(), said("one"))

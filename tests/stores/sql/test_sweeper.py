@@ -474,7 +474,7 @@ async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
     from frontdesk.errors import StoreError, StoreUnavailableError
     from frontdesk.stores.sql import sweeper as sweep
 
-    monkeypatch.setattr(sweep, "EVERY", 0.0)
+    monkeypatch.setattr(sweep, "SWEEP_INTERVAL_SECONDS", 0.0)
     clock = FakeClock(NOW)
     store = base.store(expiry=NEVER.replace(runs=1.0), clock=clock)
     plain, failures, looked = store._sweep.look, [StoreUnavailableError(), StoreError("refused")], asyncio.Event()

@@ -29,7 +29,7 @@ PEOPLE: dict[str, dict[str, Any]] = {
     "bob": {"sub": "bob", "name": "Bob", "email": "bob@example.com", "email_verified": True, "groups": ["guests"]},
 }
 _LIFETIME = 300
-_LARGEST = 16 * 1024
+_MAX_BODY_BYTES = 16 * 1024
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in</title>
 <body style="font-family: sans-serif; margin: 3em"><h1>A stand-in for an identity provider</h1><p>Who are you?</p>{}
 """
@@ -125,7 +125,7 @@ async def _form(request: Request) -> dict[str, str]:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > _LARGEST:
+        if len(body) > _MAX_BODY_BYTES:
             return {}
     return {name: values[-1] for name, values in parse_qs(body.decode("latin-1")).items()}
 

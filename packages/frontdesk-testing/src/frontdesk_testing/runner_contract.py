@@ -25,7 +25,7 @@ from frontdesk_testing.store_samples import ODD_KEYS
 Make = Callable[[], DurableTaskRunner]
 AT_ONCE = RetryPolicy(attempts=3, first_delay=0.0)
 _TIMEOUT = 20.0
-_PAUSE = 0.01
+_POLL_INTERVAL_SECONDS = 0.01
 _scheduler: ContextVar[str | None] = ContextVar("frontdesk_scheduler", default=None)
 
 
@@ -91,7 +91,7 @@ async def ended(runner: DurableTaskRunner, task_id: str, status: TaskStatus | No
     async with asyncio.timeout(_TIMEOUT):
         # A runner does not notify anyone that a task has ended.
         while await runner.get(task_id) != status:  # noqa: ASYNC110
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
 
 class RunnerContract:

@@ -133,7 +133,7 @@ def _shown(identity: ChannelIdentity) -> dict[str, str]:
 
 
 TURNS = 50
-_LONGEST = 32_000
+_MAX_MESSAGE_LENGTH = 32_000
 """The number of characters that are shown of one message."""
 NOTHING = Elsewhere()
 
@@ -170,7 +170,9 @@ def _overheard(said: TranscriptMessage, place: str, first: float) -> Overheard |
     message: Message = said.message
     if message.role not in ("user", "assistant") or said.channel is None:
         return None
-    text = storable("".join(content.text or "" for content in message.contents if content.type == "text"))[:_LONGEST]
+    text = storable("".join(content.text or "" for content in message.contents if content.type == "text"))[
+        :_MAX_MESSAGE_LENGTH
+    ]
     files = tuple(_file(content) for content in message.contents if content.type == "data")
     if not text.strip() and not files:
         return None

@@ -20,7 +20,7 @@ _NAME, _SAFE_NAME = "frontdesk_visitor", "__Host-frontdesk_visitor"
 _SECRET = "cookie secret"  # noqa: S105
 _SECONDS = 400 * 86_400
 """The longest time for which browsers keep a cookie."""
-_LONGEST = 300
+_MAX_VALUE_LENGTH = 300
 _DIGITS = 8
 _READS = ("GET", "HEAD")
 
@@ -44,7 +44,7 @@ class Visitors:
         # A site whose frames get the cookie of the page itself belongs to it: the visitor is the same there.
         for embedded in (False, True) if self._embeds else (False,):
             value = cookies.get(self._cookie_name(scope, headers, embedded=embedded), "")
-            if value and len(value) <= _LONGEST:
+            if value and len(value) <= _MAX_VALUE_LENGTH:
                 return await self._opened(value)
         return None
 

@@ -23,7 +23,7 @@ from frontdesk.linkers.oauth.provider import Account, CodeClient, Provider
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import Grant, LinkProof, LinkRecord
 
-_LONGEST = 200
+_MAX_SIGNED_LENGTH = 200
 
 
 class Seal:
@@ -38,7 +38,7 @@ class Seal:
     def open(self, purpose: str, text: str) -> str | None:
         """Return the id if the signature is valid for this purpose, otherwise `None`."""
         value, _, signature = text.rpartition(".")
-        if len(text) > _LONGEST or not text.isascii() or not value:
+        if len(text) > _MAX_SIGNED_LENGTH or not text.isascii() or not value:
             return None
         return value if hmac.compare_digest(signature, self.derive(purpose, value)) else None
 

@@ -65,7 +65,7 @@ class RunSignal:
 
 
 PAGE = 200
-_PAUSE = 0.5
+_RETRY_INTERVAL_SECONDS = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
 """Returns the end of a run as its reader may see it."""
 Outcome = list[HostedRunResult[Any]]
@@ -145,7 +145,7 @@ class Followers:
             end = await self._ended(owner, run_id)
             return await self._page(owner, run_id, after), end
 
-        return await until_available(read, pause=_PAUSE)
+        return await until_available(read, pause=_RETRY_INTERVAL_SECONDS)
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
         events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)

@@ -49,7 +49,7 @@ def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int
 
 _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before it began.")
 _FAILED = RunFailure(code="internal_error", message="The run failed.")
-_EVERY = 100_000
+_MAX_ATTEMPTS = 100_000
 
 
 class RunPipeline(Protocol):
@@ -151,7 +151,7 @@ class RunWorker:
             await self._run(Job(self._store, job, self._log(job)))
             return
         record = await self._store.runs.get(*job.key)
-        most = _EVERY if job.on_interrupt == "resume" else 1
+        most = _MAX_ATTEMPTS if job.on_interrupt == "resume" else 1
         events = await self._store.runs.events(*job.key, limit=most) if job.on_interrupt != "fail" else ()
         how = after_interruption(job, record, len(events))
         if how == "nothing" or record is None:

@@ -96,7 +96,7 @@ class MemoryBackground:
         self.jobs.pop((owner, run_id), None)
 
 
-EVERY = 60.0
+SWEEP_INTERVAL_SECONDS = 60.0
 _FILES_KEPT = Expiry().files or 0.0
 
 
@@ -121,7 +121,7 @@ class MemorySweep:
     async def _go_on(self) -> None:
         while True:
             # A new store has nothing to drop.
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(SWEEP_INTERVAL_SECONDS)
             self.once()
 
     def once(self) -> int:

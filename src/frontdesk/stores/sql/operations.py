@@ -168,7 +168,7 @@ def _fixed_part(task: TaskRecord) -> TaskRecord:
     return TaskRecord(task_id=task.task_id, name=task.name, payload=task.payload, due_at=0.0)
 
 
-_LARGEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 _ENDED = "COALESCE(ended_at, 9e99)"
 _RUN_KINDS = ("background", "request")
 """The kinds of runs, which begin the index of all runs."""
@@ -315,7 +315,7 @@ def _ranges(kind: LedgerKind, by: Mapping[str, str]) -> Sequence[Range]:
 
 def _numbered(text: str) -> Range:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-    return "number = ?", (min(number, _LARGEST),)
+    return "number = ?", (min(number, _MAX_INTEGER),)
 
 
 def _runs_with(status: str) -> Sequence[Range]:

@@ -392,7 +392,7 @@ _NEW_RUN = (
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 
 
-EVERY = 10.0
+SCHEMA_CHECK_SECONDS = 10.0
 _OPEN = "SELECT name, position FROM backfills WHERE done = 0 ORDER BY name"
 _MOVED = "UPDATE backfills SET position = ?, done = ? WHERE name = ? AND position = ? AND done = 0"
 
@@ -421,7 +421,7 @@ class Upkeep:
                     return
                 if open_backfills and await self.fill():
                     open_backfills = {}
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(SCHEMA_CHECK_SECONDS)
 
     async def check(self, refuse: Callable[[], None]) -> bool:
         """Return True if this version may continue to use the store. Otherwise call `refuse`."""

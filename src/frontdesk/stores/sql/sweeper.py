@@ -211,7 +211,7 @@ def _marks(ids: Sequence[str]) -> str:
     return ", ".join("?" for _ in ids)
 
 
-EVERY = 60.0
+SWEEP_INTERVAL_SECONDS = 60.0
 PAGE = 25 * AT_ONCE
 """The number of rows that one pass reads of a table without an index by age."""
 _FILES_AT_ONCE = 10
@@ -252,7 +252,7 @@ class Sweep:
             # The error was logged where it happened, and the next pass tries again.
             with suppress(StoreUnavailableError, StoreError):
                 await self.look()
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(SWEEP_INTERVAL_SECONDS)
 
     async def look(self) -> int:
         """Delete old rows found by an index, and those on the next page of the other tables. Return their number.

@@ -15,14 +15,14 @@ from msgspec import json
 from frontdesk.identifiers import digest
 from frontdesk.models.session import SessionName
 
-_LONGEST = 200
+_MAX_KEY_LENGTH = 200
 DIGEST = "\x01"
 """The prefix of a key that is a digest; no printable text begins with it."""
 
 
 def key(text: str) -> str:
     """Return a string as a key: unchanged if it is short and printable, otherwise a digest with a prefix."""
-    if len(text) <= _LONGEST and text.isprintable():
+    if len(text) <= _MAX_KEY_LENGTH and text.isprintable():
         return text
     return DIGEST + digest(text)
 

@@ -156,7 +156,7 @@ class MoveEndpoint(ABC):
             position = str(rows[-1][0])
 
 
-_EVERY = 10_000
+_ROWS_PER_REPORT = 10_000
 """The number of rows of a table that are moved between two reports."""
 
 OnProgress = Callable[[str, int, int], None]
@@ -193,7 +193,7 @@ def _copy(source: MoveEndpoint, target: MoveEndpoint, shape: Shape, on_progress:
 
 def _counted(rows: Iterable[Row], on_progress: Callable[[int], None]) -> Iterator[Row]:
     for number, row in enumerate(rows):
-        if number and number % _EVERY == 0:
+        if number and number % _ROWS_PER_REPORT == 0:
             on_progress(number)
         yield row
 

@@ -16,7 +16,7 @@ from frontdesk.stores.sql.writes import Row
 _AT_ONCE = 20
 """The number of rows that are read at a time; each may have some megabytes."""
 _LOOKS = 10
-_PAUSE = 0.1
+_POLL_INTERVAL_SECONDS = 0.1
 """The seconds between two looks for hosts that are connected."""
 
 
@@ -74,7 +74,7 @@ class PostgresEnd(MoveEndpoint):
         for _ in range(_LOOKS):
             if not self.execute(HOSTS):
                 return False
-            self.execute(f"SELECT pg_sleep({_PAUSE})")
+            self.execute(f"SELECT pg_sleep({_POLL_INTERVAL_SECONDS})")
         return True
 
     @property

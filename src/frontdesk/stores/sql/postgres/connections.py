@@ -229,7 +229,7 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
-_PAUSE = 1.0
+_RETRY_INTERVAL_SECONDS = 1.0
 
 
 class Listener:
@@ -251,7 +251,7 @@ class Listener:
                 await self._listen()
             except psycopg.Error as error:
                 log.warning("can't receive notifications of other processes at the moment: %s", error_line(error))
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_RETRY_INTERVAL_SECONDS)
 
     async def _listen(self) -> None:
         connection: AsyncConnection[Any]

@@ -130,7 +130,7 @@ _UNWRITABLE = (
 """Errors of a database that takes no writes, which psycopg counts among the errors of a statement."""
 _UNWRITABLE_CLASSES = ("08", "25", "53", "57P", "58", "XX")
 """The beginnings of the codes of errors with which no write is possible at the moment, whatever is written."""
-_MOST = 256
+_MAX_BATCH_SIZE = 256
 _TRIES = 5
 
 
@@ -297,7 +297,7 @@ class PostgresEngine:
                 self._wakeup.clear()
                 await self._wakeup.wait()
                 continue
-            batch, self._queue = self._queue[:_MOST], self._queue[_MOST:]
+            batch, self._queue = self._queue[:_MAX_BATCH_SIZE], self._queue[_MAX_BATCH_SIZE:]
             writes = [write for write, _ in batch]
             try:
                 outcomes = await self._write_all(writes)

@@ -15,7 +15,7 @@ from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, signature
 from frontdesk_testing.messages.wire import AnswerClick, Challenge, Edit, Event, Replied, Send, Shown, Webhook
 
 _ATTEMPTS = 50
-_PAUSE = 0.1
+_POLL_INTERVAL_SECONDS = 0.1
 _TIMEOUT = 30.0
 
 
@@ -57,7 +57,7 @@ class Webhooks:
                 for state in list(self._world.open.values()):
                     self.deliver(state.event)
                 return
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
     async def _post(self, webhook: Webhook, body: object) -> tuple[int, bytes]:
         content = msgspec.json.encode(body)
