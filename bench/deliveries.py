@@ -21,7 +21,7 @@ from bench.part import run
 from frontdesk import AgentFrameworkHost, ChannelIdentity, PostgresStateStore, ProcrastinateTaskRunner
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk.models.delivery import Delivery
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.messages import MessageChannel, MessagePlatform, message_platform
 
 DESTINATIONS = 50
@@ -54,7 +54,7 @@ async def host_on(kind: str, place: str, platform: MessagePlatform) -> AsyncIter
 async def deliveries_a_second(host: AgentFrameworkHost, platform: MessagePlatform, count: int, lap: str) -> float:
     """Writes deliveries for all destinations, some at a time, and waits until the platform has all of them."""
     people = [await platform.user(f"{lap} {number}", user_id=f"{lap}{number}") for number in range(DESTINATIONS)]
-    store, outbox = store_of(host), parts_of(host).outbox
+    store, outbox = get_store(host), get_components(host).outbox
     before = (await platform.state()).accepted
     began = time.monotonic()
     for start in range(0, count, DESTINATIONS):

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.machine import Cores, pinned
-from bench.process import Usage, usage_of
+from bench.process import Usage, build_usage
 
 
 class Postgres:
@@ -47,7 +47,7 @@ class Postgres:
         import psutil
 
         first = psutil.Process(self._server.get_pid())
-        found = [usage_of(process.pid) for process in (first, *first.children())]
+        found = [build_usage(process.pid) for process in (first, *first.children())]
         known = [usage for usage in found if usage]
         return Usage(sum(one.ran for one in known), sum(one.waited for one in known)) if known else None
 

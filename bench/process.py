@@ -53,7 +53,7 @@ class Server:
         return int(line.split()[1]) * 1024
 
     def usage(self) -> Usage | None:
-        return usage_of(self._process.pid)
+        return build_usage(self._process.pid)
 
     def stop(self) -> None:
         self._process.terminate()
@@ -64,7 +64,7 @@ class Server:
             self._process.wait()
 
 
-def usage_of(pid: int) -> Usage | None:
+def build_usage(pid: int) -> Usage | None:
     """None where the system does not tell it this exactly."""
     ran = waited = 0
     tasks = Path(f"/proc/{pid}/task")

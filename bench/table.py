@@ -194,7 +194,10 @@ class Table:
         with tempfile.TemporaryDirectory() as folder:
             sample = Path(folder) / "sample.json"
             async with AsyncExitStack() as stack:
-                ours = {one_of.label: await stack.enter_async_context(one_of.serve(one, None)) for one_of in self._ours}
+                ours = {
+                    get_principal.label: await stack.enter_async_context(get_principal.serve(one, None))
+                    for get_principal in self._ours
+                }
                 first = self._ours[0]
                 (await learn_sample(first, ours[first.label], one)).save(sample)
                 servers = list[tuple[Contestant, Server]]()
@@ -276,7 +279,7 @@ class Table:
                     hosts.PUBLIC_URL: f"http://127.0.0.1:{port}",
                 }
                 async with serve_host(checkout, "telegram", self._cores.server, environment, port) as server:
-                    await telegram.until(lambda: telegram.calls_of("setWebhook"), within=60)
+                    await telegram.until(lambda: telegram.list_calls("setWebhook"), within=60)
                     answers = Answers(telegram)
                     people = [telegram.user(f"Guest {number}") for number in range(TELEGRAM_PEOPLE)]
                     await self._write(telegram, people, answers, self._amount.updates // 3)

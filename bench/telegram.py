@@ -84,7 +84,7 @@ async def serving(telegram: FakeTelegram, state: str) -> AsyncIterator[psutil.Pr
         *command, env={**os.environ, **places}, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        await telegram.until(lambda: telegram.calls_of("setWebhook"), within=60)
+        await telegram.until(lambda: telegram.list_calls("setWebhook"), within=60)
         yield psutil.Process(process.pid)
     finally:
         process.terminate()

@@ -13,8 +13,8 @@ from tests.databases import (  # noqa: E402
     BEFORE_TRANSACTION_TIMEOUT,
     NEWEST,
     PostgresServer,
-    need_postgres,
     postgres_server,
+    require_postgres,
 )
 from tests.examples import load_profile  # noqa: E402
 from tests.scenarios.stores import KINDS  # noqa: E402
@@ -61,14 +61,14 @@ def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 @pytest.fixture(scope="session")
 def postgres_of_this_process(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """One server for all tests of a process."""
-    with postgres_server(need_postgres(int(request.config.getoption("--postgres") or 0))) as server:
+    with postgres_server(require_postgres(int(request.config.getoption("--postgres") or 0))) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def old_postgres_of_this_process() -> Iterator[PostgresServer]:
     """One server of a version that does not end transactions by itself, for all tests of a process."""
-    with postgres_server(need_postgres(BEFORE_TRANSACTION_TIMEOUT)) as server:
+    with postgres_server(require_postgres(BEFORE_TRANSACTION_TIMEOUT)) as server:
         yield server
 
 

@@ -24,7 +24,7 @@ BEFORE_TRANSACTION_TIMEOUT = 16
 """The newest version without the setting `transaction_timeout`."""
 
 
-def need_postgres(version: int) -> int:
+def require_postgres(version: int) -> int:
     """Return the version; where the wheel does not have it, skip and say in one line what was not tested."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -167,7 +167,7 @@ async def _bot(target: Any, fake: FakeTelegram, live: str, **settings: Any) -> A
         )
         host = AgentFrameworkHost(target=target, channels=[channel], **settings)
         async with serving(host) as client:
-            await fake.until(lambda: fake.calls_of("setMyCommands"))
+            await fake.until(lambda: fake.list_calls("setMyCommands"))
             # The address is known only when the host is served.
             await channel.register(webhook_url(client.base_url, (channel.path, channel.webhook_path)) or "")
             yield Bot(fake, host)

@@ -43,7 +43,7 @@ class Frontdesk(Served):
 
         guarded: dict[str, Any] = guards() if setting.door == "guarded" else {}
         channel = InvocationsChannel(limits=limits(), **guarded)
-        return AgentFrameworkHost(target_of(setting), channels=[channel], **self.keep(setting)).app
+        return AgentFrameworkHost(parse_target(setting), channels=[channel], **self.keep(setting)).app
 
     def keep(self, setting: Setting) -> dict[str, Any]:
         """What tells the host where its state goes."""
@@ -76,7 +76,7 @@ def guards() -> dict[str, Any]:
     return {"auth": ApiKeyAuth({"bench": API_KEY, **keys}), "allowlist": NativeIdAllowlist(people)}
 
 
-def target_of(setting: Setting) -> Any:
+def parse_target(setting: Setting) -> Any:
     if setting.target != "stub":
         from bench.real_agent import build_agent
 

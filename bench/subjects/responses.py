@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.setting import Setting
-from bench.subjects.frontdesk import Served, limits, target_of
+from bench.subjects.frontdesk import Served, limits, parse_target
 from bench.subjects.responses_api import ResponsesApi
 
 
@@ -19,7 +19,7 @@ class Responses(ResponsesApi, Served):
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.responses import ResponsesChannel
 
-        return AgentFrameworkHost(target=target_of(setting), channels=[ResponsesChannel(limits=limits())]).app
+        return AgentFrameworkHost(target=parse_target(setting), channels=[ResponsesChannel(limits=limits())]).app
 
 
 subject = Responses()

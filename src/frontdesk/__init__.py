@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from frontdesk.interfaces.host import HostContribution
     from frontdesk.interfaces.linker import (
         IdentityLinker,
-        LinkDesk,
+        LinkerContext,
         ReadsClaims,
         SupportsLinkQuestions,
         SupportsLinkReturn,
@@ -189,7 +189,7 @@ _MODULES = {
     ),
     "frontdesk.interfaces.host": "HostContribution",
     "frontdesk.interfaces.linker": (
-        "IdentityLinker LinkDesk ReadsClaims SupportsLinkQuestions SupportsLinkReturn SupportsLinkRoutes "
+        "IdentityLinker LinkerContext ReadsClaims SupportsLinkQuestions SupportsLinkReturn SupportsLinkRoutes "
         "SupportsLinkStorePath"
     ),
     "frontdesk.interfaces.chat": (
@@ -349,7 +349,6 @@ __all__ = [
     "IsolationKeys",
     "LeadershipLostError",
     "LinkChallenge",
-    "LinkDesk",
     "LinkPolicy",
     "LinkPolicyContext",
     "LinkProof",
@@ -358,6 +357,7 @@ __all__ = [
     "LinkRequired",
     "LinkStatus",
     "LinkedClaimAllowlist",
+    "LinkerContext",
     "LivePlace",
     "LiveTerms",
     "LiveView",
@@ -450,7 +450,7 @@ __all__ = [
 
 
 # Old names that still work. Version 0.3 removes them.
-_RENAMED = {"Limits": "HttpLimits"}
+_RENAMED = {"Limits": "HttpLimits", "LinkDesk": "LinkerContext"}
 
 
 def __getattr__(name: str) -> Any:

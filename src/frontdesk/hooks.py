@@ -55,7 +55,7 @@ async def call_run_hook(
     if not isinstance(changed, ChannelRequest):
         raise _failed("run_hook", request.channel, _returned(changed, "request"))
     changed = fill_empty(changed)
-    _need_types(changed)
+    _require_types(changed)
     if CHECKPOINT_ATTRIBUTE not in changed.attributes:
         return changed
     return _with_checkpoint(changed, request.checkpoint_id)
@@ -93,7 +93,7 @@ def _with_checkpoint(request: ChannelRequest, before: str | None) -> ChannelRequ
     return request.replace(checkpoint_id=named)
 
 
-def _need_types(request: ChannelRequest) -> None:
+def _require_types(request: ChannelRequest) -> None:
     """Raise if a hook set a field to a type that later steps do not support."""
     for name, kind in _TYPES.items():
         value: Any = getattr(request, name)

@@ -61,7 +61,7 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
         bound()
 
 
-def time_of(given: str, prefix: str) -> float | None:
+def extract_time(given: str, prefix: str) -> float | None:
     """Return the creation time of an id in epoch seconds, or None for a foreign id."""
     found = _MADE.fullmatch(given)
     return int(found[2], 16) / 1000 if found is not None and found[1] == prefix else None

@@ -41,7 +41,7 @@ from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.results import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.turns import Turns
-from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome
 
 Result = HostedRunResult[Any]
 Stream = HostedStreamResult[Any]
@@ -133,7 +133,7 @@ class Pipeline:
                 request, caller, protocol_request, settle, run_id=run_id, trace=span.carry(), again=again
             )
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
         span.end("ok")
         return admitted
@@ -143,7 +143,7 @@ class Pipeline:
         try:
             allowed = await self._gate.authorize(caller, channel, hooked=hooked)
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
         span.end("ok")
         return allowed
@@ -203,7 +203,7 @@ class Pipeline:
                 admitted, waits=waits, job=job, event=event, live=live, acknowledge=acknowledge, confirm=confirm
             )
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
         span.end(result.run.status)
         return result
@@ -303,7 +303,7 @@ class Pipeline:
         finally:
             self._turns.close(turn)
 
-    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None:
+    async def find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None:
         """Return the live message of a background run, including the text that it displayed before."""
         try:
             live = await self.live.of_run(admitted, job.run)
@@ -343,7 +343,7 @@ class Pipeline:
         try:
             return await self._open_stream(admitted.traced(span.carry()), span, waits, job, live)
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
 
     async def _open_stream(
@@ -404,7 +404,7 @@ class Pipeline:
                     live.note_end()
                 result = await stream.final()
             except BaseException as error:
-                ended = outcome_of(error)
+                ended = classify_outcome(error)
                 outcome.append(await self._finisher.fail(run, error))
                 return
             finally:

@@ -14,7 +14,7 @@ from frontdesk.interfaces.access import (
     Decision,
     IdentityResolver,
 )
-from frontdesk.interfaces.linker import IdentityLinker, LinkDesk
+from frontdesk.interfaces.linker import IdentityLinker, LinkerContext
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.link import LinkChallenge, LinkRecord
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
@@ -46,7 +46,7 @@ class FixedLinker:
         self.begun: list[ChannelIdentity] = []
         self.asked = 0
 
-    def use(self, desk: LinkDesk) -> None:
+    def use(self, desk: LinkerContext) -> None:
         return
 
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:

@@ -64,7 +64,7 @@ async def test_the_survivors_key_goes_to_both(store: HostStateStore) -> None:
     made = await links.join(LinkProof(linker="test", identity=who("b"), survivor=who("a")))
     assert await keys(store) == {"a": "a", "b": "a", "c": "c", "d": "d"}
     assert (made.isolation_key, made.previous_key) == (home("a"), home("b"))
-    first = await links.link_of(who("a"))
+    first = await links.find_link(who("a"))
     assert first is not None
     assert (first.isolation_key, first.previous_key, made.via) == (home("a"), None, first.link_id)
     assert (await archived(store, "a"), await archived(store, "b")) == ((), (home("b"),))
@@ -115,7 +115,7 @@ async def test_unlinking_gives_the_old_key_back(store: HostStateStore) -> None:
     await join(links, "b", "a")
     await links.part(who("b"))
     assert await keys(store) == {name: name for name in NAMES}
-    assert [await links.link_of(who(name)) for name in NAMES] == [None] * 4
+    assert [await links.find_link(who(name)) for name in NAMES] == [None] * 4
     assert await archived(store, "b") == ()
 
 
@@ -157,7 +157,7 @@ async def test_the_first_with_a_subject_keeps_its_key_and_later_ones_get_it(stor
     assert (second.isolation_key, second.previous_key, second.via) == (home("a"), home("b"), first.link_id)
     await links.part(who("b"))
     # What was proved about the first holds without the second.
-    assert await links.link_of(who("a")) == first
+    assert await links.find_link(who("a")) == first
 
 
 async def test_of_two_who_are_first_with_a_subject_at_once_one_is(stores: list[HostStateStore]) -> None:
@@ -212,7 +212,7 @@ async def test_proving_the_same_again_brings_the_claims_up_to_date(store: HostSt
     first = await links.join(LinkProof(linker="test", identity=who("a"), subject="s", claims={"tier": 1}))
     again = await links.join(LinkProof(linker="test", identity=who("a"), subject="s", claims={"tier": 2}))
     assert again == first.replace(claims={"tier": 2})
-    assert await links.link_of(who("a")) == again
+    assert await links.find_link(who("a")) == again
 
 
 async def test_a_proof_counts_once(store: HostStateStore) -> None:
@@ -339,7 +339,7 @@ class Claims(ReadsClaims):
 
     name = "test"
 
-    def subject_of(self, claims: Any) -> str | None:
+    def get_subject(self, claims: Any) -> str | None:
         return claims.get("sub")
 
 
@@ -479,19 +479,19 @@ async def test_the_first_browser_of_a_person_stands_for_the_others_until_they_pa
     links = desk(store)
     first, second, third = (ChannelIdentity(channel="web", native_id=name) for name in ("z", "m", "a"))
     for browser in (first, second, third):
-        assert await links.home_of(browser) == browser
+        assert await links.get_home(browser) == browser
     await links.join(LinkProof(linker="test", identity=second, survivor=first, claims={"email": "ann@example.com"}))
     await links.join(LinkProof(linker="test", identity=third, survivor=second, claims={"name": "Ann"}))
     await links.join(LinkProof(linker="test", identity=who("a"), survivor=first))
-    assert [await links.home_of(browser) for browser in (first, second, third)] == [first] * 3
+    assert [await links.get_home(browser) for browser in (first, second, third)] == [first] * 3
     # On a channel of their own, everybody stands for themselves.
-    assert (await links.home_of(who("a"))).key == who("a").key
+    assert (await links.get_home(who("a"))).key == who("a").key
     assert {await links.verified_name(browser) for browser in (first, second, third)} == {"Ann"}
-    owner = (await links.link_of(first) or pytest.fail("not linked")).isolation_key
+    owner = (await links.find_link(first) or pytest.fail("not linked")).isolation_key
     issued = IdentityKeys(store, RandomIds(), FakeClock())
-    assert {one.key for one in await issued.places_of(owner, {"web"})} == {first.key, who("a").key}
-    assert len(await issued.places_of(owner, ())) == 4
+    assert {one.key for one in await issued.list_addresses(owner, {"web"})} == {first.key, who("a").key}
+    assert len(await issued.list_addresses(owner, ())) == 4
     await links.part(third)
-    assert await links.home_of(third) == third
+    assert await links.get_home(third) == third
     assert await links.verified_name(first) == "ann@example.com"
     assert await links.verified_name(third) is None

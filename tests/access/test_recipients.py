@@ -65,9 +65,9 @@ async def test_telegram_is_asked_about_somebody_whom_the_host_has_never_met(nobo
         await bot.host.deliver(ChannelIdentity("telegram", str(ada.id)), "hello")
         await bot.says(bot.fake.private(ada), "hello")
         # Met by now: the platform is not asked again.
-        before = len(bot.fake.calls_of("getChat"))
+        before = len(bot.fake.list_calls("getChat"))
         await bot.host.deliver(ChannelIdentity("telegram", str(ada.id)), "again")
-        assert len(bot.fake.calls_of("getChat")) == before
+        assert len(bot.fake.list_calls("getChat")) == before
 
 
 async def test_a_platform_that_is_away_refuses_nobody() -> None:

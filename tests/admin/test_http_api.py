@@ -18,7 +18,7 @@ from frontdesk import OperatorClient, OperatorError
 from frontdesk.admin import http_api
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.http_api import AdminSocket
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.admin.socket_file import MAX_BODY_BYTES, MAX_PATH_BYTES
 from frontdesk.clock import SystemClock
 from frontdesk.errors import AdminSocketError
@@ -31,7 +31,7 @@ from tests.docs.pages import commands
 
 def make(path: Path, store: InMemoryStateStore | None = None) -> AdminSocket:
     parts = AdminParts.of_store(store or InMemoryStateStore(), SystemClock(), RandomIds())
-    return AdminSocket(path, AdminDesk(parts))
+    return AdminSocket(path, AdminService(parts))
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ async def test_a_request_that_has_begun_is_answered_before_the_end(
 ) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()
 
-    class Slow(AdminDesk):
+    class Slow(AdminService):
         async def call(self, name: str, given: Any) -> Any:
             begun.set()
             await may_end.wait()
@@ -233,7 +233,7 @@ def ids() -> list[str]:
 async def test_any_id_can_be_named(name: str, tmp_path: Path) -> None:
     seen: list[tuple[str, Any]] = []
 
-    class Noting(AdminDesk):
+    class Noting(AdminService):
         async def call(self, name: str, given: Any) -> Any:
             seen.append((name, given))
             return {}

@@ -12,7 +12,7 @@ from frontdesk.models.approval import ApprovalVote, ApproverClaim, ApproverTerms
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.link import LinkProof
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.store_samples import OWNER, question
 
 FINANCE = ApproverClaim(claim="groups", values=("finance",))
@@ -27,7 +27,7 @@ def account(name: str, channel: str = "invocations") -> ChannelIdentity:
 class SubjectLinker(OneTimeCodeIdentityLinker, ReadsClaims):
     """A linker that reads the subject of a token, as those of OAuth providers do."""
 
-    def subject_of(self, claims: Any) -> str | None:
+    def get_subject(self, claims: Any) -> str | None:
         return claims.get("sub")
 
 
@@ -39,7 +39,7 @@ class Committee:
         channels = [InvocationsChannel(), ResponsesChannel()]
         self.linker = linker = SubjectLinker()
         self.host = AgentFrameworkHost(EchoAgent(), channels=channels, store=self.store, linker=linker, **settings)
-        self.parts = parts_of(self.host)
+        self.parts = get_components(self.host)
 
     async def ask(self, *, requester: Caller | None = None, owner: str = OWNER, **terms: Any) -> None:
         """Store the question; two holders of the claim must approve unless the terms say otherwise."""
@@ -73,7 +73,7 @@ class Committee:
     async def decide(self, who: ChannelIdentity, approved: bool = True, **claims: Any) -> Decision:
         source = "badges" if claims else None
         caller = Caller(identity=who, claims=claims, claim_source=source)
-        return await self.host._context_of(who.channel).approvals.decide(caller, "apr_1", approved)
+        return await self.host._get_context(who.channel).approvals.decide(caller, "apr_1", approved)
 
     async def asked(self) -> PendingApproval:
         asked = await self.store.approvals.find("apr_1")

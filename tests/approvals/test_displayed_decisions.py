@@ -12,13 +12,13 @@ from pydantic import Field, create_model
 
 from frontdesk.admin.rows import details, summary
 from frontdesk.approvals.extraction import digest
-from frontdesk.approvals.requester import view_of
+from frontdesk.approvals.requester import build_view
 from frontdesk.channels.invocations.render import waiting_out
 from frontdesk.channels.telegram.channel import TelegramChannel
 from frontdesk.channels.telegram.render import send_calls
 from frontdesk.channels.web.account import _shown as shown_account  # pyright: ignore[reportPrivateUsage]
 from frontdesk.channels.web.api import _shown_question as shown_question  # pyright: ignore[reportPrivateUsage]
-from frontdesk.channels.web.render import asking, content_of_reply, contents_of, settled
+from frontdesk.channels.web.render import asking, content_of_reply, extract_contents, settled
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording, told_as
 from frontdesk.chat.messages import Destination, OutboundMessage
@@ -27,7 +27,7 @@ from frontdesk.cli.chat import Chat
 from frontdesk.cli.terminal import Terminal, print_table
 from frontdesk.display.person_names import unverified_name
 from frontdesk.framework.approval_ids import note_waiting, waits_for, waits_for_people
-from frontdesk.framework.workflow_requests import choices_of, chosen, request_content
+from frontdesk.framework.workflow_requests import chosen, extract_choices, request_content
 from frontdesk.linkers.oauth.ceremony import confirm_page, start_page
 from frontdesk.models.approval import PendingApproval, QuestionView, WaitingPage
 from frontdesk.models.identity import Caller, ChannelIdentity
@@ -70,7 +70,7 @@ def _person(text: str) -> ChannelIdentity:
 
 
 def _view(text: str) -> QuestionView:
-    return view_of(_asked(text, rule=terms(names=(text,))), _person(text))
+    return build_view(_asked(text, rule=terms(names=(text,))), _person(text))
 
 
 def _workflow(text: str, wanted: Any) -> WorkflowRunResult:
@@ -143,7 +143,7 @@ def _words(text: str) -> Iterator[Any]:
 
 def _page(text: str) -> Iterator[Any]:
     for result in (*_approvals(text), *_workflows(text)):
-        yield [_without_values(part) for part in msgspec.to_builtins(contents_of(result, WORDING))]
+        yield [_without_values(part) for part in msgspec.to_builtins(extract_contents(result, WORDING))]
     asked = _asked(text, rule=terms(names=(text,)), decided_at=1.0)
     yield from (
         shown_question(asked, 1.0),
@@ -227,7 +227,7 @@ def test_what_is_displayed_changes_neither_the_digest_nor_the_call() -> None:
     before = digest(request), request.to_dict()
     for _ in (*TELEGRAM.renderer.answer(AgentResponse(messages=[Message("assistant", [request])])),):
         pass
-    assert contents_of(AgentResponse(messages=[Message("assistant", [request])]), WORDING)
+    assert extract_contents(AgentResponse(messages=[Message("assistant", [request])]), WORDING)
     assert (digest(request), request.to_dict()) == before
     # A client of the JSON API gets the exact arguments, and escapes what it displays.
     (waiting,) = waiting_out(WaitingPage(questions=(_view("\u202e"),))).data
@@ -235,7 +235,7 @@ def test_what_is_displayed_changes_neither_the_digest_nor_the_call() -> None:
 
 
 def test_a_choice_is_known_by_its_label_and_by_what_is_displayed_of_it() -> None:
-    choices = choices_of(Literal["yes\u200b", "no"])
+    choices = extract_choices(Literal["yes\u200b", "no"])
     assert [choice.label for choice in choices] == ["yes\\u200b", "no"]
     for written in ("yes\u200b", "yes\\u200b"):
         choice = chosen(choices, written)
@@ -266,6 +266,6 @@ def test_the_end_of_an_argument_was_moved_out_of_sight(filler: str) -> None:
 
 def test_a_question_of_a_workflow_hid_a_part_of_itself_as_markdown() -> None:
     for wanted in (str, bool, create_model("Form", note=(str, ...))):
-        parts = contents_of(_workflow("&#x202e; [pay]: https://a.example 'x'", wanted), WORDING)
+        parts = extract_contents(_workflow("&#x202e; [pay]: https://a.example 'x'", wanted), WORDING)
         assert [part.is_literal for part in parts] == [True, True]
     assert content_of_reply(_reply("x")).is_literal

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.approvals.records import CountedVote, Voter, is_decided, seat_of, vote_of
+from frontdesk.approvals.records import CountedVote, Voter, build_vote, find_seat, is_decided
 from frontdesk.models.approval import ApprovalAnswer, ApprovalVote, ApproverClaim, ApproverTerms, person_key
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk_testing.store_samples import NOW, question
@@ -30,7 +30,7 @@ class Families:
 
 async def seat(terms: ApproverTerms, who: ChannelIdentity, *, escalated: bool = False, **claims: Any) -> str | None:
     voter = Voter(identity=who, key=KEYS.get(who.key, ""), claims=claims)
-    return await seat_of(ASKED.replace(rule=terms, escalated=escalated), terms, voter, Families())
+    return await find_seat(ASKED.replace(rule=terms, escalated=escalated), terms, voter, Families())
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ async def test_a_claim_counts_by_its_value_and_type(claims: dict[str, Any], coun
 def vote(voter: str, name: str, *, approved: bool = True) -> ApprovalVote:
     answer = ApprovalAnswer(approval_id="apr_1", approved=approved)
     account = ChannelIdentity(channel="telegram", native_id=voter)
-    return vote_of(ASKED, answer, NOW, voter=voter, identity=account, seat=name)
+    return build_vote(ASKED, answer, NOW, voter=voter, identity=account, seat=name)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from frontdesk.asgi.messages import (
     ClientGoneError,
     check_length,
+    collect_headers,
     error_headers,
-    headers_of,
     read_rest,
     send_json,
     whole_in,
@@ -116,7 +116,7 @@ async def test_a_json_answer_has_its_length() -> None:
 
 
 def test_of_a_repeated_header_the_last_counts() -> None:
-    assert headers_of({"headers": [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]}) == {b"a": b"3", b"b": b"2"}
+    assert collect_headers({"headers": [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]}) == {b"a": b"3", b"b": b"2"}
 
 
 @pytest.mark.parametrize(

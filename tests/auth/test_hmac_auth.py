@@ -27,7 +27,7 @@ def make(secrets: Any = None, **options: Any) -> tuple[HmacAuth, FakeClock]:
     return auth, clock
 
 
-def scope_of(method: str = "POST", target: str = "/invocations?a=b%20c", kind: str = "http") -> dict[str, Any]:
+def get_scope(method: str = "POST", target: str = "/invocations?a=b%20c", kind: str = "http") -> dict[str, Any]:
     path, _, query = target.partition("?")
     scope: dict[str, Any] = {"type": kind, "raw_path": path.encode(), "path": path, "query_string": query.encode()}
     return {**scope, "method": method} if kind == "http" else scope
@@ -40,7 +40,7 @@ def raw(headers: dict[str, str], **changes: str | None) -> dict[bytes, bytes]:
 
 
 async def ask(auth: HmacAuth, headers: dict[bytes, bytes], **where: str) -> Principal | None:
-    return await auth.authenticate_request(scope_of(**where), headers)
+    return await auth.authenticate_request(get_scope(**where), headers)
 
 
 async def refusal(auth: HmacAuth, headers: dict[bytes, bytes], **where: str) -> str:
@@ -99,7 +99,7 @@ class TestGoodSignatures:
         assert await ask(auth, headers, kind="websocket", target="/responses") == Principal(id="alice")
         clock.advance(10_000)
         # It has counted, and the connection is still that of the same one.
-        scope = scope_of(kind="websocket", target="/responses")
+        scope = get_scope(kind="websocket", target="/responses")
         assert await auth.recheck(scope, headers) == Principal(id="alice")
         other = raw(auth.sign("alice", "GET", "/responses", b"x"))
         assert await refusal(auth, other, kind="websocket", target="/responses") == "unauthenticated"
@@ -197,7 +197,7 @@ class TestWrongSignatures:
         auth, _ = make()
         sent = {"x-agent-invocation-id": "mine"}
         headers = raw({**sent, **signed(auth, headers=sent)})
-        twice = {**scope_of(), "headers": [(b"x-agent-invocation-id", b"other"), *headers.items()]}
+        twice = {**get_scope(), "headers": [(b"x-agent-invocation-id", b"other"), *headers.items()]}
         with pytest.raises(UnauthenticatedError, match="twice"):
             await auth.authenticate_request(twice, headers)
 

@@ -12,14 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ApiKeyAuth, Principal, Secret
-from frontdesk.auth.api_keys import LOOK_SECONDS, KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+from frontdesk.auth.api_keys import (
+    LOOK_SECONDS,
+    KeyFileError,
+    StoredKey,
+    append,
+    extract_time,
+    parse_seconds,
+    read_keys,
+)
 from frontdesk.errors import UnauthenticatedError
 from frontdesk_testing.clock import FakeClock
 
 ONE = "fdk_the-first-key-of-alice"
 TWO = "fdk_the-second-key-of-alice"
 EMPTY = ApiKeyAuth.hash("")
-NOW = seconds_of("2026-06-01T12:00:00Z")
+NOW = parse_seconds("2026-06-01T12:00:00Z")
 
 
 def stored(key: str, key_id: str = "key_1", principal: str = "alice", **times: str) -> StoredKey:
@@ -70,7 +78,7 @@ class TestRotation:
     ) -> None:
         append(path, stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
-        append(path, StoredKey(id="key_1", revoked=time_of(clock.now())))
+        append(path, StoredKey(id="key_1", revoked=extract_time(clock.now())))
         # Within the second it may go on; after it, not one request more, however long nobody came.
         clock.advance(LOOK_SECONDS)
         assert await asyncio.gather(*(refused(auth, ONE) for _ in range(5))) == ["key_expired"] * 5
@@ -93,7 +101,7 @@ class TestRotation:
         assert len(looks) == 1
 
     async def test_an_expired_key_is_refused_without_a_change_of_the_file(self, path: Path, clock: FakeClock) -> None:
-        append(path, stored(ONE, expires=time_of(NOW + 60)))
+        append(path, stored(ONE, expires=extract_time(NOW + 60)))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         assert await who(auth, ONE) == Principal(id="alice")
         clock.advance(60)
@@ -109,7 +117,7 @@ class TestRotation:
     async def test_a_key_that_is_listed_twice_ends_with_the_first_end(self, path: Path, clock: FakeClock) -> None:
         append(path, stored(ONE))
         append(path, stored(ONE, "key_2"))
-        append(path, StoredKey(id="key_2", revoked=time_of(NOW)))
+        append(path, StoredKey(id="key_2", revoked=extract_time(NOW)))
         assert await refused(ApiKeyAuth.from_file(path, clock=clock), ONE) == "key_expired"
 
 
@@ -206,4 +214,4 @@ def test_no_text_is_more_than_a_key_file_error(tmp_path_factory: pytest.TempPath
 
 @given(st.floats(min_value=0, max_value=4e9))
 def test_a_time_is_read_as_it_was_written(seconds: float) -> None:
-    assert seconds_of(time_of(seconds)) == int(seconds)
+    assert parse_seconds(extract_time(seconds)) == int(seconds)

@@ -16,7 +16,7 @@ from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.databases import patient_store
 from tests.scenarios.delivery.parcel_chat import ParcelChat
 from tests.scenarios.stores import new_store
@@ -147,7 +147,7 @@ async def test_another_host_hears_of_a_move(postgres: str, monkeypatch: pytest.M
     ):
         # Of many that say so at once, one writes.
         await asyncio.gather(*(chats[0].context.events.alias_conversation("old", "new") for _ in range(5)))
-        assert await parts_of(there).aliases.first_name("chat", "new") == "new"
-        await parts_of(there).aliases.look()
-        assert await parts_of(there).aliases.first_name("chat", "new") == "old"
-        assert await parts_of(there).aliases.current_name("chat", "old") == "new"
+        assert await get_components(there).aliases.first_name("chat", "new") == "new"
+        await get_components(there).aliases.look()
+        assert await get_components(there).aliases.first_name("chat", "new") == "old"
+        assert await get_components(there).aliases.current_name("chat", "old") == "new"

@@ -16,7 +16,7 @@ from frontdesk.host.config import seal_keys
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 
 OLD, NEW = "an-older-key-of-at-least-32-letters", "a-newer-key-of-at-least-32-letters"
 HIDDEN = "a token that nobody may see"
@@ -100,7 +100,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
         clock.advance(10)
         assert await storage.get("bot") is None
         clock.advance(1)
-        store: Any = store_of(host)
+        store: Any = get_store(host)
         await store._sweep.once()
         assert len(rows(tmp_path)) == 1
 

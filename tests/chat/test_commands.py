@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelCommand
-from frontdesk.chat.commands import locale_of, localized, menus, names_of, offered, out_of_scope, scope_of
+from frontdesk.chat.commands import get_scope, list_names, localized, menus, offered, out_of_scope, parse_locale
 from frontdesk.interfaces.context import CommandLocale, CommandScope
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.request import ChannelRequest
@@ -47,7 +47,7 @@ def test_a_command_is_refused_out_of_its_scopes(
     ],
 )
 def test_a_request_comes_from_a_scope(fields: dict[str, Any], scope: str) -> None:
-    assert scope_of(ChannelRequest(channel="c", **fields)) == scope
+    assert get_scope(ChannelRequest(channel="c", **fields)) == scope
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_request_comes_from_a_scope(fields: dict[str, Any], scope: str) -> Non
 def test_a_command_is_called_as_a_language_says(locale: str | None, shown: tuple[str, str]) -> None:
     command = localized(_command("help", locales=GERMAN), locale)
     assert (command.name, command.description) == shown
-    assert names_of(_command("help", locales=GERMAN)) == {"help", "hilfe"}
+    assert list_names(_command("help", locales=GERMAN)) == {"help", "hilfe"}
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_the_language_of_a_request_counts_before_that_of_its_sender(
     request_locale: Any, own: Any, locale: str | None
 ) -> None:
     request = ChannelRequest(channel="c", attributes={"locale": request_locale})
-    assert locale_of(request, ChannelIdentity("c", "1", attributes={"locale": own})) == locale
-    assert locale_of(request) == (request_locale if request_locale == "fr" else None)
+    assert parse_locale(request, ChannelIdentity("c", "1", attributes={"locale": own})) == locale
+    assert parse_locale(request) == (request_locale if request_locale == "fr" else None)
 
 
 def test_a_list_has_what_is_offered_in_a_scope() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import ENGLISH_WORDING, Wording
 from frontdesk.chat.questions import question_in_words
-from frontdesk.framework.workflow_requests import choices_of, chosen
+from frontdesk.framework.workflow_requests import chosen, extract_choices
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_each_line_of_the_list_answers_with_its_choice(labels: list[str]) -> Non
     text = question_in_words("Which?", str, labels, ENGLISH_WORDING)
     if "\n\n1. " not in text:
         return
-    choices = choices_of(Literal[*labels])  # pyright: ignore[reportInvalidTypeArguments]
+    choices = extract_choices(Literal[*labels])  # pyright: ignore[reportInvalidTypeArguments]
     for number, label in enumerate(labels, 1):
         assert f"\n{number}. {label}\n" in text
         for answer in (str(number), f"{number}."):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.cli import main
-from frontdesk.cli.init import DOORS, MODELS, files_of
+from frontdesk.cli.init import DOORS, MODELS, list_files
 from tests.cli.processes import environment, frontdesk
 from tests.forked import run_forked
 
@@ -34,7 +34,7 @@ def test_the_written_project_passes_its_own_test(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_each_model_has_a_host_that_is_python_and_the_settings_that_it_reads(model: str) -> None:
-    files = files_of(model, ["web"])
+    files = list_files(model, ["web"])
     assert list(files) == NAMES
     ast.parse(files["host.py"])
     ast.parse(files["test_host.py"])
@@ -47,7 +47,7 @@ def test_each_model_has_a_host_that_is_python_and_the_settings_that_it_reads(mod
 
 @pytest.mark.parametrize("door", DOORS)
 def test_each_door_can_be_the_only_one(door: str) -> None:
-    files = files_of("openai", [door])
+    files = list_files("openai", [door])
     imported = {name.name for node in ast.walk(ast.parse(files["host.py"])) for name in getattr(node, "names", [])}
     assert sum(name.endswith("Channel") for name in imported) == 1
     tests = [node for node in ast.parse(files["test_host.py"]).body if getattr(node, "name", "").startswith("test_")]
@@ -168,5 +168,5 @@ def test_a_readme_that_is_there_stays(tmp_path: Path) -> None:
 
 def test_what_a_project_installs_can_be_read_by_pip() -> None:
     for model in MODELS:
-        lines = [line for line in files_of(model, ["web"])["requirements.txt"].splitlines() if line[:1] != "#"]
+        lines = [line for line in list_files(model, ["web"])["requirements.txt"].splitlines() if line[:1] != "#"]
         assert lines == [MODELS[model].requirement, "pytest>=8"]

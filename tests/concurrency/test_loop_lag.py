@@ -12,7 +12,7 @@ from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.concurrency.loop_lag import MAX_LAG_SECONDS, LoopLag, place_of
+from frontdesk.concurrency.loop_lag import MAX_LAG_SECONDS, LoopLag, locate
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
 from tests.scenarios.desk import until
@@ -91,11 +91,11 @@ def _beats(lag: LoopLag, clock: Any, places: list[Callable[[], Any]], seconds: f
 
 
 def _here() -> Any:
-    return place_of(sys._getframe())
+    return locate(sys._getframe())
 
 
 def _there() -> Any:
-    return place_of(sys._getframe())
+    return locate(sys._getframe())
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ async def test_what_is_logged(
 
 
 async def test_the_loop_itself_is_no_code_of_the_user() -> None:
-    place = place_of(sys._getframe())
+    place = locate(sys._getframe())
     assert place is not None
     assert "test_the_loop_itself" in place.function
     frame = sys._getframe()
     while frame.f_back is not None and not frame.f_code.co_filename.endswith("asyncio/events.py"):
         frame = frame.f_back
-    assert place_of(frame) is None
+    assert locate(frame) is None

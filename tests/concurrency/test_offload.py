@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.concurrency.offload import LARGE, off_loop, run_sized, weight_of
+from frontdesk.concurrency.offload import LARGE, compute_weight, off_loop, run_sized
 from frontdesk.concurrency.threads import TrackingExecutor
 from frontdesk.serialization.codec import encode
 
@@ -24,13 +24,13 @@ values = st.recursive(
 
 @given(value=values)
 def test_no_value_weighs_more_than_it_takes(value: Any) -> None:
-    assert weight_of(value, 1 << 40) <= len(encode(value))
+    assert compute_weight(value, 1 << 40) <= len(encode(value))
 
 
 def test_what_contains_itself_has_a_weight() -> None:
     ring: list[Any] = []
     ring.append(ring)
-    assert weight_of(ring, 1000) == 1001
+    assert compute_weight(ring, 1000) == 1001
 
 
 def test_weighing_ends_at_the_limit() -> None:
@@ -43,7 +43,7 @@ def test_weighing_ends_at_the_limit() -> None:
                 yield "x"
 
     endless = Endless()
-    assert weight_of({"a": endless}, 3000) > 3000
+    assert compute_weight({"a": endless}, 3000) > 3000
     assert endless.seen <= 1000
 
 
@@ -52,8 +52,8 @@ def test_attributes_count_when_asked_for() -> None:
         def __init__(self) -> None:
             self.text = "x" * 1000
 
-    assert weight_of([Holds()], 10_000) < 10
-    assert weight_of([Holds()], 10_000, inside=True) > 1000
+    assert compute_weight([Holds()], 10_000) < 10
+    assert compute_weight([Holds()], 10_000, inside=True) > 1000
 
 
 @pytest.mark.parametrize(("size", "elsewhere"), [(LARGE, False), (LARGE + 1, True)])

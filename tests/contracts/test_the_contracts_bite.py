@@ -251,7 +251,7 @@ def anybody_deletes(store: InMemoryStateStore) -> None:
 
 def everybody_asks(store: InMemoryStateStore) -> None:
     async def pending(owner: str) -> Any:
-        return [one for of in list(store.approvals.owned) for one in store.approvals._of(of)]
+        return [one for of in list(store.approvals.owned) for one in store.approvals._list(of)]
 
     store.approvals.pending = pending  # type: ignore[method-assign]
 

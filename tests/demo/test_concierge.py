@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from frontdesk.demo import build_host, choose_client
 from frontdesk.demo.host import ScriptedClient
-from frontdesk.demo.stories import Hotel, calculate, tools_of
+from frontdesk.demo.stories import Hotel, calculate, list_tools
 from frontdesk.host.config import openai_settings
 
 
 def concierge(hotel: Hotel | None = None) -> Agent[Any]:
-    return Agent(ScriptedClient(pause=0), name="Concierge", tools=tools_of(hotel or Hotel()))
+    return Agent(ScriptedClient(pause=0), name="Concierge", tools=list_tools(hotel or Hotel()))
 
 
 async def test_a_tool_answers_and_usage_is_told() -> None:

@@ -29,10 +29,10 @@ class Block(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{name_of(self.page)}:{self.line}"
+        return f"{get_name(self.page)}:{self.line}"
 
 
-def name_of(page: Path) -> str:
+def get_name(page: Path) -> str:
     """The page as it is called in the tree."""
     return page.relative_to(ROOT).as_posix()
 
@@ -58,11 +58,11 @@ def commands(program: str) -> Iterator[tuple[str, str]]:
         for line in block.text.replace("\\\n", " ").splitlines():
             command = line.strip().removeprefix("$ ")
             if command.startswith(f"{program} "):
-                yield name_of(block.page), command.partition(" #")[0].strip()
+                yield get_name(block.page), command.partition(" #")[0].strip()
     for page in PAGES:
         for span in re.findall(r"`([^`\n]+)`", prose_of(page)):
             if span.startswith(f"{program} "):
-                yield name_of(page), span
+                yield get_name(page), span
 
 
 def links(page: Path) -> list[str]:

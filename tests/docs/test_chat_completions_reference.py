@@ -8,7 +8,7 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.chat_completions import ChatCompletionsChannel, parse, schema
 from frontdesk.channels.chat_completions.config import FORWARDABLE, FORWARDED
-from frontdesk.channels.chat_completions.render import error_out, status_of
+from frontdesk.channels.chat_completions.render import error_out, get_status
 from frontdesk.models.run import RunRecord
 from frontdesk.openai.tools import MAX_TOOLS
 from frontdesk_testing import EchoAgent, serving
@@ -77,7 +77,7 @@ def test_every_error_is_documented() -> None:
     documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
     failed = errors.TargetError()
     failed.run = RunRecord(run_id="r", owner="o", channel="c", status="failed", created_at=0.0)
-    assert documented.pop(status_of(failed)) == (error_out(failed).type, {failed.code, "run_not_completed"})
+    assert documented.pop(get_status(failed)) == (error_out(failed).type, {failed.code, "run_not_completed"})
     kinds = [kind for kind in request_errors() if not issubclass(kind, NEVER)]
     assert set(documented) == {kind.status for kind in kinds}
     for kind in kinds:

@@ -2,7 +2,7 @@
 
 import re
 
-from frontdesk.cli.init import DOORS, MODELS, files_of
+from frontdesk.cli.init import DOORS, MODELS, list_files
 from tests.docs.pages import ROOT, blocks, tables
 
 PAGE = ROOT / "docs/guides/models.md"
@@ -25,7 +25,7 @@ def test_the_page_names_each_door() -> None:
 
 def test_each_snippet_is_what_is_written() -> None:
     snippets = [block.text for block in blocks("py") if block.page == PAGE and "def chat_client" in block.text]
-    written = [files_of(model, ["web"])["host.py"] for model in MODELS]
+    written = [list_files(model, ["web"])["host.py"] for model in MODELS]
     assert len(snippets) == len(written)
     for snippet, host in zip(snippets, written, strict=True):
         lines = [line.strip() for line in snippet.splitlines() if line.strip()]

@@ -16,12 +16,12 @@ from frontdesk.channels.invocations.parse import decode as decode_invocation
 from frontdesk.channels.responses.parse import decode as decode_response
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.cli.init import files_of
+from frontdesk.cli.init import list_files
 from frontdesk.cli.options import build_parser
 from frontdesk.http.bodies import decode_as
 from frontdesk_testing import serving
 from tests.contracts.plain_channel import SAID
-from tests.docs.pages import DATABASE, PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
+from tests.docs.pages import DATABASE, PAGES, ROOT, Block, anchors, blocks, commands, get_name, links, prose_of
 from tests.docs.running import module_of
 
 PYTHON = list(blocks("python", calling=False))
@@ -122,7 +122,7 @@ def test_every_make_command_has_a_target(page: str, command: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     if page in ("docs/guides/models.md", "CHANGELOG.md"):
         # These pages also name targets of the Makefile that `frontdesk init` writes.
-        makefile += files_of("openai", ["web"])["Makefile"]
+        makefile += list_files("openai", ["web"])["Makefile"]
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     wanted = [word for word in shlex.split(command)[1:] if "=" not in word and not word.startswith("-")]
     assert set(wanted) <= targets
@@ -130,24 +130,24 @@ def test_every_make_command_has_a_target(page: str, command: str) -> None:
     assert settings <= set(re.findall(r"^([A-Z]+) ", makefile, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=get_name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for link in links(page):
         target, _, anchor = link.partition("#")
         if "://" in target:
             continue
         found = (page.parent / target).resolve() if target else page
-        assert found.exists(), f"{link} in {name_of(page)}"
-        assert not anchor or anchor in anchors(found), f"{link} in {name_of(page)}"
+        assert found.exists(), f"{link} in {get_name(page)}"
+        assert not anchor or anchor in anchors(found), f"{link} in {get_name(page)}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=get_name)
 def test_every_path_that_is_named_is_there(page: Path) -> None:
     for path in re.findall(r"`((?:src|tests|docs|bench|requirements)/[\w./-]+)`", prose_of(page)):
-        assert (ROOT / path).exists(), f"{path} in {name_of(page)}"
+        assert (ROOT / path).exists(), f"{path} in {get_name(page)}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=get_name)
 def test_every_module_and_name_of_the_package_exists(page: Path) -> None:
     for name in re.findall(r"`(frontdesk(?:\.\w+)+)", prose_of(page)):
         assert pkgutil.resolve_name(name) is not None
@@ -162,7 +162,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             continue
         seen.add(page)
         waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if "://" not in link]
-    assert {name_of(page) for page in PAGES} <= {name_of(page) for page in seen}
+    assert {get_name(page) for page in PAGES} <= {get_name(page) for page in seen}
 
 
 def test_the_architecture_shows_the_layers_that_are_enforced() -> None:

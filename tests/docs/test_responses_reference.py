@@ -11,7 +11,7 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.responses import ResponsesChannel, schema
 from frontdesk.channels.responses.config import FORWARDABLE, FORWARDED
-from frontdesk.channels.responses.render import error_out, status_of
+from frontdesk.channels.responses.render import error_out, get_status
 from frontdesk.host.validation.channels import HOST_PATHS
 from frontdesk.openai import items as openai_items
 from frontdesk.outbound import media
@@ -106,7 +106,7 @@ def test_every_error_is_documented() -> None:
 @pytest.mark.parametrize("param", ["previous_run_id", "previous_response_id"])
 def test_a_response_that_cannot_be_continued_is_a_bad_request(param: str) -> None:
     error = errors.NotFoundError(param=param)
-    assert status_of(error) == 400
+    assert get_status(error) == 400
     assert error_out(error).code in spans(tables(PAGE)["Errors"][0][2])
 
 

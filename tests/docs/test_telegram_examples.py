@@ -28,7 +28,7 @@ async def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator
         yield telegram
 
 
-def _text_of(name: str) -> str:
+def _extract_text(name: str) -> str:
     return (EXAMPLES / name).read_text("utf-8")
 
 
@@ -68,7 +68,7 @@ async def play(text: str, http: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 async def test_audit_265_a_typed_workflow_behind_two_channels_with_checkpoints(fake: FakeTelegram) -> None:
     async with serving(example(EXAMPLES / "order_workflow.py")) as client:
-        answers = await play(_text_of("order_workflow.rest"), client.http)
+        answers = await play(_extract_text("order_workflow.rest"), client.http)
         assert [answer["text"] for answer in answers] == ["c-1: tea", "c-1: tea, cake", "c-1: tea, jam", "c-1: tea"]
         ann = TelegramUser.of(fake, "Ann", 7)
         ann.say("bread")
@@ -104,7 +104,7 @@ async def test_audit_268_an_answer_over_http_is_shown_on_telegram_as_well(fake: 
 
 
 async def test_the_command_of_the_example_is_one_that_works(fake: FakeTelegram) -> None:
-    text = _text_of("telegram_multicast.py")
+    text = _extract_text("telegram_multicast.py")
     (body,) = re.findall(r"-d '(.*?)'", text)
     async with serving(example(EXAMPLES / "telegram_multicast.py")) as client:
         alice = TelegramUser.of(fake, "Alice", 42)

@@ -6,7 +6,7 @@ from typing import Any
 from agent_framework import ContextProvider, WorkflowAgent
 
 from frontdesk import AgentFrameworkHost
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Till
@@ -40,7 +40,7 @@ class Decided:
     def __init__(self, host: AgentFrameworkHost) -> None:
         self.seen = asyncio.Event()
         self.go_on = asyncio.Event()
-        answers: Any = parts_of(host).answers
+        answers: Any = get_components(host).answers
         plain = answers.take
 
         async def take(*given: Any) -> Any:

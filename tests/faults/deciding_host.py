@@ -17,8 +17,8 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing.crash import CrashPlan, _watch_commits
-from frontdesk_testing.internals import parts_of, store_of
-from tests.faults.paying_host import die, target_of
+from frontdesk_testing.internals import get_components, get_store
+from tests.faults.paying_host import die, parse_target
 from tests.faults.sweeping import stop_sweep
 
 
@@ -37,7 +37,7 @@ class Deciding(InvocationsChannel):
 
     async def _decided(self, request: Request) -> JSONResponse:
         """Return how the runs after decisions ended, and what is left of their events."""
-        store: Any = store_of(self.host)
+        store: Any = get_store(self.host)
         names = await store._engine.read("SELECT owner, run_id FROM runs WHERE kind = 'background'")
         runs = [await store.runs.get(*name) for name in names]
         ((left,),) = await store._engine.read("SELECT COUNT(*) FROM inbox WHERE done_at IS NULL")
@@ -45,8 +45,8 @@ class Deciding(InvocationsChannel):
         return JSONResponse({"left": left, "runs": ends})
 
     async def _decide(self, request: Request) -> JSONResponse:
-        store: Any = store_of(self.host)
-        parts: Any = parts_of(self.host)
+        store: Any = get_store(self.host)
+        parts: Any = get_components(self.host)
         approval_id = request.path_params["approval_id"]
         ((owner,),) = await store._engine.read("SELECT owner FROM approvals")
         question = await store.approvals.get(owner, approval_id)
@@ -71,7 +71,7 @@ def main(settings: str) -> None:
     root, channel = Path(given["root"]), Deciding()
     if "point" in given:
         channel.plan = CrashPlan(given["point"], given["passes"])
-    target = target_of("agent", root, given.get("moment", "never"))
+    target = parse_target("agent", root, given.get("moment", "never"))
     place: dict[str, Any] = {"state_dir": root}
     if "dsn" in given:
         timeouts: dict[str, Any] = {"lease_seconds": 5.0, "statement_timeout": 3.0, "connect_timeout": 1.5}

@@ -60,7 +60,7 @@ class Gate:
         return await asyncio.gather(*requests)
 
 
-def outcome_of(answer: httpx.Response) -> str:
+def classify_outcome(answer: httpx.Response) -> str:
     error = answer.json().get("error") or {"code": ""}
     return f"{answer.status_code} {error['code']}".strip()
 
@@ -70,7 +70,7 @@ async def bodies(client: HostClient, gate: Gate, path: str) -> list[str]:
 
     async def post() -> str:
         headers = {"content-type": "application/json"}
-        return outcome_of(await client.http.post(path, content=raw, headers=headers, timeout=300))
+        return classify_outcome(await client.http.post(path, content=raw, headers=headers, timeout=300))
 
     return await gate.release([asyncio.create_task(post()) for _ in range(REQUESTS)])
 
@@ -102,7 +102,7 @@ async def conversations(client: HostClient, gate: Gate, kept: str) -> list[str]:
 
     async def post(conversation: str) -> str:
         body = {"input": "a", "conversation": conversation}
-        return outcome_of(await client.http.post("/v1/responses", json=body, timeout=300))
+        return classify_outcome(await client.http.post("/v1/responses", json=body, timeout=300))
 
     return await gate.release([asyncio.create_task(post(path)) for path in paths])
 

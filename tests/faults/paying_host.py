@@ -22,7 +22,7 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.delivery import destination_drain
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk.scripted import ScriptedChatClient
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.messages import MessageChannel
 from tests.databases import short_lease
 from tests.scenarios.cast import call
@@ -72,7 +72,7 @@ def _answer(messages: Any) -> Any:
     return "done" if results else [call("pay", amount=5)]
 
 
-def target_of(kind: str, root: Path, moment: str) -> Any:
+def parse_target(kind: str, root: Path, moment: str) -> Any:
     """A target of a kind that asks before it pays 5."""
     paid = Payments(root / "paid", moment)
 
@@ -99,7 +99,7 @@ def main(settings: str) -> None:
         channels = [MessageChannel(platform_url=given["platform"], token=given["token"], intake="polling")]
     elif "bot_api" in given:
         channels = [TelegramChannel(bot_token=given["token"], api_url=given["bot_api"], transport="polling")]
-    target, policy = target_of(given["kind"], root, moment), given.get("on_interrupt", "fail")
+    target, policy = parse_target(given["kind"], root, moment), given.get("on_interrupt", "fail")
     place: dict[str, Any] = {"state_dir": root}
     if "dsn" in given:
         # What was being sent when a process ended is sent again after the time that a push may take.
@@ -110,7 +110,7 @@ def main(settings: str) -> None:
     host = AgentFrameworkHost(target, channels=channels, on_interrupt=policy, **place)
     if moment == "written":
         _die_when_begun()
-    answers: Any = parts_of(host).answers
+    answers: Any = get_components(host).answers
     plain = answers.take
 
     async def take(*arguments: Any) -> Any:

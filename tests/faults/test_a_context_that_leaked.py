@@ -23,7 +23,7 @@ from frontdesk.runners.base import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import serving
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.databases import short_lease
 from tests.host.link_door import Loud
 from tests.scenarios.cast import call, scripted
@@ -152,7 +152,7 @@ class Story:
         await context.events.accept(event(self.chat, "event"))
         await self.noted("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
-        await parts_of(host).notifier.tell(self.chat.by("bob").identity, "a notification")
+        await get_components(host).notifier.tell(self.chat.by("bob").identity, "a notification")
         async with asyncio.timeout(60):
             # With the answer to the event.
             await self.chat.hears("bob", 3)

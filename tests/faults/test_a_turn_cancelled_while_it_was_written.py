@@ -14,7 +14,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.active import ActiveRun
 from frontdesk.sessions.leases import LeaseKeeper
 from frontdesk_testing import serving
-from frontdesk_testing.internals import active_runs, parts_of
+from frontdesk_testing.internals import active_runs, get_components
 from tests.faults.test_hang_ups_during_a_commit import Gate, heard
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import MINE
@@ -54,7 +54,7 @@ async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
 ) -> None:
     async with _gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
-        parts = parts_of(host)
+        parts = get_components(host)
         ended, overdue = parts.recorder.ended, threading.Semaphore(0)
 
         async def watched(*given: Any) -> Any:
@@ -79,7 +79,7 @@ async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
 async def test_a_turn_that_could_not_keep_its_session_was_cancelled_in_every_round(tmp_path: Path) -> None:
     async with _gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
-        parts = parts_of(host)
+        parts = get_components(host)
         keeper = LeaseKeeper(parts.store, parts.turns, parts.active)
         gate.close()
         asking = asyncio.create_task(_ask(http, "x"))

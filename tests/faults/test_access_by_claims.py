@@ -9,7 +9,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
 from frontdesk_testing import HostClient, serving
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.messages import MessageChannel
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 from tests.scenarios.cast import PlainAgent
@@ -27,17 +27,17 @@ class Door:
         self._subject = subject
 
     async def key(self) -> str:
-        found = await store_of(self.host).identities.find(ADA)
+        found = await get_store(self.host).identities.find(ADA)
         assert found is not None
         return found.isolation_key
 
     async def link(self, **claims: Any) -> None:
-        links = parts_of(self.host).links
+        links = get_components(self.host).links
         assert links is not None
         await links.join(LinkProof(linker="oauth", identity=ADA, subject=self._subject, claims=claims))
 
     async def unlink(self) -> None:
-        links = parts_of(self.host).links
+        links = get_components(self.host).links
         assert links is not None
         await links.part(ADA)
 
@@ -53,7 +53,7 @@ class Door:
         if answer.status_code != 200:
             return answer.status_code, None
         name = f"{self._issuers.url(tenant)}|{claims.get('sub', 'u1')}"
-        found = await store_of(self.host).identities.find(ChannelIdentity(channel="invocations", native_id=name))
+        found = await get_store(self.host).identities.find(ChannelIdentity(channel="invocations", native_id=name))
         return answer.status_code, None if found is None else found.isolation_key
 
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk import ChannelIdentity, LinkChallenge, NativeIdAllowlist, OneTimeCodeIdentityLinker
 from frontdesk.errors import TooManyRequestsError
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.messages import Person
 from frontdesk_testing.messages.wire import Chat as Place
 from frontdesk_testing.messages.wire import Event, MessageIn, User
@@ -86,7 +86,7 @@ async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
         await _denied(chat, bob, bob.chat_id, "hello")
         await _denied(chat, bob, bob.chat_id, "/new")
         identity = ChannelIdentity(channel=chat.channel.name, native_id=bob.user_id)
-        assert await store_of(chat.host).identities.find(identity) is None
+        assert await get_store(chat.host).identities.find(identity) is None
 
 
 async def test_a_challenge_never_appears_in_a_group() -> None:

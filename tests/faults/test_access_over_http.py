@@ -117,7 +117,7 @@ async def test_sends_to_others_ignored_the_list() -> None:
     alice = ChannelIdentity(channel="invocations", native_id="alice")
     bob = ChannelIdentity(channel="invocations", native_id="bob")
     async with serving(host):
-        context = host._context_of("invocations")
+        context = host._get_context("invocations")
         for target in (ResponseTarget.identity(bob), ResponseTarget.identities([alice, bob])):
             request = ChannelRequest(channel="invocations", input="for bob", response_target=target)
             for call in (context.run, context.stream, context.submit):

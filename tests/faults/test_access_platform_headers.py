@@ -39,7 +39,7 @@ def host_of(auth: Any, target: Any = telling, **options: Any) -> AgentFrameworkH
     return AgentFrameworkHost(target, channels=[InvocationsChannel(auth=auth), ResponsesChannel(auth=auth)], **options)
 
 
-async def text_of(client: HostClient, headers: dict[str, str]) -> str:
+async def extract_text(client: HostClient, headers: dict[str, str]) -> str:
     return (await client.invoke("hello", headers=headers))["text"]
 
 
@@ -56,8 +56,8 @@ async def test_a_host_without_a_platform_takes_no_notice_of_them() -> None:
 async def test_a_caller_with_a_key_of_its_own_can_not_send_them() -> None:
     auth = [PlatformAuth(trusted=TrustedSecret(SECRET)), ApiKeyAuth({"alice": KEY})]
     async with serving(host_of(auth)) as client:
-        assert await text_of(client, {"x-api-key": KEY, **FIRST}) == "nothing"
-        assert await text_of(client, {"x-platform-secret": SECRET, **FIRST}) == "user-1 chat-1 None"
+        assert await extract_text(client, {"x-api-key": KEY, **FIRST}) == "nothing"
+        assert await extract_text(client, {"x-platform-secret": SECRET, **FIRST}) == "user-1 chat-1 None"
         refused = [
             FIRST,
             {**FIRST, "x-platform-secret": "wrong"},
@@ -111,7 +111,7 @@ async def test_the_keys_of_one_request_were_seen_by_the_next() -> None:
         sent = [{"x-agent-user-id": f"user-{one}"} if one % 2 else {"x-api-key": KEY} for one in range(10)]
         # On connections that are kept, a second round meets what the first has left.
         for _ in range(2):
-            told = await asyncio.gather(*(text_of(client, headers) for headers in sent))
+            told = await asyncio.gather(*(extract_text(client, headers) for headers in sent))
             assert told == [headers.get("x-agent-user-id", "") for headers in sent]
 
 

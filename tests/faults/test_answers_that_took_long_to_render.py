@@ -14,7 +14,7 @@ import frontdesk.markdown.rules  # noqa: F401  # Imported with the first answer 
 from frontdesk import AgentFrameworkHost
 from frontdesk.interfaces.chat import LiveTerms
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.channels.web.visiting import visiting, web_host
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
@@ -144,7 +144,7 @@ async def test_an_answer_on_the_page_stopped_everybody(large: Large, monkeypatch
 
 async def ended(host: AgentFrameworkHost) -> None:
     """Wait until an answer was sent, and nothing is on its way."""
-    store = store_of(host)
+    store = get_store(host)
 
     async def done() -> bool:
         counts = await store.outbox.counts()

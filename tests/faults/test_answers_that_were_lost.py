@@ -8,7 +8,7 @@ from agent_framework import Content, tool
 
 from frontdesk.errors import ConflictError, RequestError
 from frontdesk.models.approval import ApprovalAnswer
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.faults.answer_steps import KINDS, Decided, Doorway, Payer, code, yes
 from tests.faults.test_questions_and_unlinking import asked, link, say_yes
 from tests.host.link_door import Loud, opened
@@ -122,7 +122,7 @@ async def test_a_run_whose_answer_was_taken_over_did_not_act_on_it(stream: bool,
         # As a host does that has the session after the lease of this one has ended.
         other = ApprovalAnswer(approval_id=run["approvals"][0]["id"], approved=approved)
         (question,) = desk.ledger.kept_approvals.values()
-        await parts_of(desk.host).answers.take(question.owner, [other])
+        await get_components(desk.host).answers.take(question.owner, [other])
         door.open.set()
         response = await first
         assert "approval_answered" in response.text

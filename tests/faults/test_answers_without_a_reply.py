@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.writes import Do
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
@@ -53,7 +53,7 @@ async def test_the_reply_to_a_decision_was_lost_and_the_answer_with_it(store: Po
     bank = Bank()
     async with open_desk(bank.agent([call("pay", amount=5)], ["done"]), store=store) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
-        answers: Any = parts_of(desk.host).answers
+        answers: Any = get_components(desk.host).answers
         plain = answers.take
 
         async def take(*given: Any) -> Any:

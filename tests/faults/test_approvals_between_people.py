@@ -11,7 +11,7 @@ from frontdesk.errors import ConflictError
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.cast import call, scripted
@@ -66,14 +66,14 @@ async def test_made_up_and_foreign_answers_run_nothing_on_either_host(postgres: 
             for approval_id, code in ((questions[0]["id"], 403), ("apr_made_up", 404), (questions[0]["tool"], 404)):
                 answer = {"id": approval_id, "approved": True}
                 assert (await host.http.post("/invocations", json={"approval": answer})).status_code == code
-            context = host.host._context_of("telegram")
+            context = host.host._get_context("telegram")
             for stranger in (team.eve, team.ada):
                 caller = Caller(identity=on_telegram(stranger))
                 assert (await context.approvals.decide(caller, questions[0]["id"], True)).outcome == "not_yours"
         # A name is no id: the same person on another channel is somebody else.
         namesake = Caller(identity=ChannelIdentity(channel="invocations", native_id=str(team.bob.id)))
         assert (
-            await second.host._context_of("invocations").approvals.decide(namesake, questions[0]["id"], True)
+            await second.host._get_context("invocations").approvals.decide(namesake, questions[0]["id"], True)
         ).approval is None
         # Through the webhook, and without its secret.
         body = {"update_id": 1, "callback_query": {"id": "1", "from": team.bob.as_json(), "data": "ok:x"}}
@@ -101,7 +101,7 @@ async def test_two_questions_of_one_turn_are_both_asked_and_both_count_after_eac
     async with replicas(team, postgres) as (first, second):
         one, other = await asked(first)
         await second.answers(team.chat(team.bob), 2)
-        contexts = [host.host._context_of("telegram") for host in (first, second)]
+        contexts = [host.host._get_context("telegram") for host in (first, second)]
         bob, kim = (Caller(identity=on_telegram(person)) for person in (team.bob, team.kim))
         # On both hosts at once, one decides; the id is the same on both.
         outcomes = await asyncio.gather(
@@ -126,7 +126,7 @@ async def test_of_votes_at_the_same_moment_none_is_lost(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres, votes=2) as (first, second):
         questions = await asked(first)
-        contexts = [host.host._context_of("telegram") for host in (first, second)]
+        contexts = [host.host._get_context("telegram") for host in (first, second)]
         people = [Caller(identity=on_telegram(person)) for person in (team.bob, team.kim)]
         for question in questions:
             decisions = await asyncio.gather(
@@ -166,7 +166,7 @@ async def test_of_answers_on_the_wires_of_both_hosts_one_counts(postgres: str) -
 
 
 async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) -> str:
-    context = host.host._context_of("telegram")
+    context = host.host._get_context("telegram")
     try:
         hosted = await context.run(await context.approvals.build_request(caller, [answer]), caller)
     except ConflictError as error:
@@ -177,12 +177,12 @@ async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) 
 async def test_a_question_that_both_hosts_let_expire_goes_on_once(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as hosts:
-        store = store_of(hosts[0].host)
+        store = get_store(hosts[0].host)
         ids = [question["id"] for question in await asked(hosts[0])]
         for name in ids:
             question = await store.approvals.find(name)
             assert question is not None
-            await asyncio.gather(*(parts_of(host.host)._expire(question) for host in hosts))
+            await asyncio.gather(*(get_components(host.host)._expire(question) for host in hosts))
 
         async def has_gone_on() -> bool:
             last = await store.approvals.find(ids[-1])

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk_testing import serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 
 STEPS = 20
 """How many requests are answered before a turn that could have gone ahead has done so."""
@@ -29,7 +29,7 @@ class Gate:
     """Stops the commits of a SQLite store for a while."""
 
     def __init__(self, host: AgentFrameworkHost) -> None:
-        engine: Any = store_of(host)
+        engine: Any = get_store(host)
         engine = engine._engine
         self._finish = engine._finish
         self._open = threading.Event()

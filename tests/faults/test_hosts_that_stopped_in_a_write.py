@@ -15,7 +15,7 @@ from frontdesk.errors import FrontdeskError, SessionBusyError, StoreUnavailableE
 from frontdesk.stores.sql.postgres.connections import Address, TimedConnection
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing.store_samples import OWNER, keep_session, said, session, texts
-from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, PostgresServer, need_postgres, postgres_server
+from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, PostgresServer, postgres_server, require_postgres
 from tests.forked import ForkedProcess, fork
 from tests.scenarios.desk import until
 
@@ -25,7 +25,7 @@ NAME = "ses_1"
 
 @pytest.fixture(scope="module", params=[BEFORE_TRANSACTION_TIMEOUT, NEWEST])
 def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    with postgres_server(need_postgres(request.param)) as found:
+    with postgres_server(require_postgres(request.param)) as found:
         yield found
 
 

@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import serving
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.scenarios.desk import until
 
@@ -64,7 +64,7 @@ async def test_a_run_under_a_key_is_cancelled_at_another_host(postgres: str) -> 
         asked = asyncio.create_task(one.http.post("/invocations", json={"message": "x"}, headers=KEY))
         await begun.wait()
         again = asyncio.create_task(other.http.post("/invocations", json={"message": "x"}, headers=KEY))
-        run_id = next(iter(parts_of(hosts[0]).background._held))[1]
+        run_id = next(iter(get_components(hosts[0]).background._held))[1]
         cancelled = await other.http.post(f"/invocations/{run_id}/cancel")
         assert [one.json()["status"] for one in (cancelled, await asked, await again)] == ["cancelled"] * 3
 

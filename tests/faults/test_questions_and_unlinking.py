@@ -10,7 +10,7 @@ from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
 from frontdesk.models.request import ChannelRequest
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from tests.host.link_door import Loud, opened
 from tests.scenarios.asking import Clerk
 
@@ -20,14 +20,14 @@ async def link(host: Any) -> None:
     ann, ann2 = (
         ChannelIdentity(channel=channel, native_id=name) for channel, name in (("red", "ann"), ("blue", "ann2"))
     )
-    links = parts_of(host).links
+    links = get_components(host).links
     assert links is not None
     await links.join(LinkProof(linker="test", identity=ann2, survivor=ann))
 
 
 async def say_yes(channel: Loud, name: str) -> Any:
     """Say yes to the only question that anybody was asked; to a made up one, if nobody was."""
-    store: Any = store_of(channel.context)
+    store: Any = get_store(channel.context)
     asked = [approval_id for (_, approval_id), _ in store.approvals.records.items()]
     answer = ApprovalAnswer(approval_id=asked[0] if asked else "apr_none", approved=True)
     request = await channel.context.approvals.build_request(channel.by(name), [answer])
@@ -99,7 +99,7 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
     red, blue = Loud("red"), Loud("blue")
     async with opened([red, blue], target=clerk.answer) as host:
         await link(host)
-        plain = parts_of(host).gate.requester
+        plain = get_components(host).gate.requester
         seen: list[Any] = []
 
         async def requester(admitted: Any) -> Any:
@@ -109,7 +109,7 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
                 await blue.says("ann2", "/unlink")
             return record
 
-        monkeypatch.setattr(parts_of(host).gate, "requester", requester)
+        monkeypatch.setattr(get_components(host).gate, "requester", requester)
         with pytest.raises(UnlinkedError):
             await asked(blue, "ann2", "pay 5")
         assert len(seen) == 1

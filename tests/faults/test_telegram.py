@@ -9,7 +9,7 @@ import pytest
 from frontdesk import PostgresStateStore
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk_testing import EchoAgent, GatedAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import Upload, fake_telegram
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import SECRET, TelegramHost, open_bot
@@ -19,7 +19,7 @@ HEADER = "x-telegram-bot-api-secret-token"
 
 async def deliveries(bot: TelegramHost) -> list[tuple[str, str | None]]:
     """Return the status and the reason of all that was sent."""
-    return [(delivery.status, delivery.error) for delivery in await store_of(bot.host).outbox.find()]
+    return [(delivery.status, delivery.error) for delivery in await get_store(bot.host).outbox.find()]
 
 
 def update(user_id: int, text: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def test_a_restart_in_the_middle_of_an_answer_ends_it_in_the_same_message(
             await bot.ended()
         assert fake.shown(chat).answers == ["one two three"]
         assert fake.shown(chat).messages[-1].buttons == ()
-        assert len(fake.calls_of("sendMessage")) == 1
+        assert len(fake.list_calls("sendMessage")) == 1
 
 
 async def test_another_poller_ends_ours_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:

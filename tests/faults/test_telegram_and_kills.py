@@ -43,4 +43,4 @@ async def test_a_host_that_is_killed_in_mid_answer_is_followed_by_another(tmp_pa
             await fake.until(lambda: len(fake.shown(fake.private(ada)).answers) == 3)
         assert fake.shown(fake.private(ada)).answers == ["one two three", "four", "six"]
         assert fake.shown(fake.private(bob)).answers == ["five"]
-        assert len(fake.calls_of("sendMessage")) == 4
+        assert len(fake.list_calls("sendMessage")) == 4

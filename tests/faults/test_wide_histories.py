@@ -20,7 +20,7 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.json_size import VALUE_BYTES
 from frontdesk.sessions.memory import HistoryMemory
 from frontdesk_testing import EchoAgent, GatedAgent, serving
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
 
@@ -58,7 +58,7 @@ class TestRequests:
         limits = HttpLimits(max_bytes_per_caller=2 * LEAST, max_bytes=2 * LEAST)
         auth = ApiKeyAuth(KEYS)
         host = AgentFrameworkHost(agent, channels=[ResponsesChannel(auth=auth, limits=limits)], store=store)
-        agent.memory = parts_of(host).turns.memory
+        agent.memory = get_components(host).turns.memory
         async with serving(host) as client:
 
             async def ask(who: str, **body: Any) -> Any:
@@ -111,7 +111,7 @@ class TestWaiting:
     ) -> None:
         agent = Gated()
         host = AgentFrameworkHost(agent, channels=[ResponsesChannel()], store=store)
-        memory = agent.memory = parts_of(host).turns.memory
+        memory = agent.memory = get_components(host).turns.memory
         memory._max = 2 * LEAST
         async with serving(host) as client:
             post = client.http.post
@@ -138,7 +138,7 @@ class TestWaiting:
         agent, wide_words = Gated(), "x" * 1_000_000
         store = InMemoryStateStore()
         async with open_chat(agent, store=store) as chat:
-            memory = agent.memory = parts_of(chat.host).turns.memory
+            memory = agent.memory = get_components(chat.host).turns.memory
             memory._max = 3_000_000
             people = [await chat.platform.user(f"Person {number}") for number in range(4)]
             for person in people:

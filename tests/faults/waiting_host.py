@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Inn, Till
 
@@ -30,7 +30,7 @@ class Diary(list[Any]):
             file.write(f"{done}\n")
 
 
-def target_of(kind: str, diary: Diary) -> Any:
+def parse_target(kind: str, diary: Diary) -> Any:
     """Return an inn, or a till with one of the scripts."""
     if kind == "inn":
         inn = Inn()
@@ -43,9 +43,9 @@ def target_of(kind: str, diary: Diary) -> Any:
 
 def main(port: str, root: str, kind: str, moment: str) -> None:
     """Serve until the process is killed, or ends itself before or after the record of a run is saved."""
-    target = target_of(kind, Diary(Path(root, "diary")))
+    target = parse_target(kind, Diary(Path(root, "diary")))
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], state_dir=root)
-    recorder: Any = parts_of(host).recorder
+    recorder: Any = get_components(host).recorder
     completed = recorder.completed
 
     async def killed(*arguments: Any) -> None:

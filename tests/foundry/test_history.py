@@ -23,7 +23,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import UnavailableError
 from frontdesk.foundry.conventions import foundry_response_id, is_response_id
-from frontdesk.history.foundry.provider import directory_of
+from frontdesk.history.foundry.provider import get_directory
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import HostClient, serving
 from tests.foundry.fake import FakeStorage, HttpStorage
@@ -371,7 +371,8 @@ _UNSAFE = [
 
 def test_no_key_leads_out_of_the_root_or_to_another_person(tmp_path: Path) -> None:
     places = {
-        directory_of(tmp_path, IsolationKeys(user_key=key, chat_key=None)): key for key in [*_UNSAFE, None, "none", "a"]
+        get_directory(tmp_path, IsolationKeys(user_key=key, chat_key=None)): key
+        for key in [*_UNSAFE, None, "none", "a"]
     }
     assert len(places) == len(_UNSAFE) + 3
     for place in places:
@@ -396,7 +397,7 @@ def _names(root: Path, *keys: str) -> list[str]:
     """Create the directories of people, and return their names."""
     found: list[str] = []
     for key in keys:
-        place = directory_of(root, IsolationKeys(user_key=key, chat_key=key))
+        place = get_directory(root, IsolationKeys(user_key=key, chat_key=key))
         place.mkdir(parents=True, exist_ok=True)
         found.append(place.parent.name)
     return found
@@ -443,7 +444,7 @@ def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
     root.mkdir()
     (root / "ada").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="leads out"):
-        directory_of(root, IsolationKeys(user_key="ada"))
+        get_directory(root, IsolationKeys(user_key="ada"))
 
 
 # What is found when it is made.

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from frontdesk.foundry.conventions import ITEM_PREFIXES, foundry_response_id, is_response_id, item_id, partition_of
+from frontdesk.foundry.conventions import ITEM_PREFIXES, foundry_response_id, get_partition, is_response_id, item_id
 
 _OLDER = "resp_" + "a" * 32 + "0123456789abcdef"
 
@@ -19,9 +19,9 @@ def test_a_response_id_has_a_partition_and_an_entropy() -> None:
 def test_a_chain_and_its_items_stay_in_one_partition() -> None:
     first = foundry_response_id()
     later = foundry_response_id(first)
-    assert partition_of(later) == partition_of(first) is not None
+    assert get_partition(later) == get_partition(first) is not None
     for kind in ITEM_PREFIXES:
-        assert partition_of(item_id(kind, later)) == partition_of(first)
+        assert get_partition(item_id(kind, later)) == get_partition(first)
 
 
 def test_the_id_of_an_item_can_be_the_same_each_time() -> None:
@@ -32,7 +32,7 @@ def test_the_id_of_an_item_can_be_the_same_each_time() -> None:
 
 
 def test_older_ids_have_their_partition_at_the_end() -> None:
-    assert partition_of(_OLDER) == "0123456789abcdef00"
+    assert get_partition(_OLDER) == "0123456789abcdef00"
     assert foundry_response_id(_OLDER).startswith("caresp_0123456789abcdef00")
 
 

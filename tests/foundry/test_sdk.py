@@ -38,7 +38,7 @@ from frontdesk import (
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.foundry.conventions import ITEM_PREFIXES, item_id, partition_of
+from frontdesk.foundry.conventions import ITEM_PREFIXES, get_partition, item_id
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
 from tests.faults.ports import free_port
@@ -169,10 +169,10 @@ def _text(response: dict[str, Any]) -> str:
 def test_ids_are_those_of_the_sdk() -> None:
     made = foundry_response_id()
     assert generator.is_valid(made, ["caresp"]) == (True, None)
-    assert generator.extract_partition_key(made) == partition_of(made)
+    assert generator.extract_partition_key(made) == get_partition(made)
     theirs = generator.new_response_id()
-    assert partition_of(theirs) == generator.extract_partition_key(theirs)
-    assert partition_of(generator.new_response_id(made)) == partition_of(foundry_response_id(theirs[:0] + made))
+    assert get_partition(theirs) == generator.extract_partition_key(theirs)
+    assert get_partition(generator.new_response_id(made)) == get_partition(foundry_response_id(theirs[:0] + made))
     for kind, prefix in ITEM_PREFIXES.items():
         ours, its = item_id(kind, made), generator.new_item_id({"type": kind}, made)
         assert ours.partition("_")[0] == its.partition("_")[0] == prefix

@@ -6,7 +6,7 @@ import pytest
 from agent_framework import AgentResponseUpdate, Content, Message, WorkflowEvent
 
 from frontdesk import Citation, ToolUse
-from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS, LiveNotes, notes_of
+from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS, LiveNotes, list_notes
 from frontdesk.interfaces.chat import ToolDetail
 
 SECRET = "hunter2"
@@ -45,8 +45,8 @@ def cited(*annotations: Any) -> Content:
 )
 def test_as_much_is_noted_of_a_call_as_the_channel_shows(detail: ToolDetail, expected: tuple[ToolUse, ...]) -> None:
     messages = [Message("assistant", [call()]), Message("tool", [result()]), Message("assistant", ["done"])]
-    assert notes_of(messages, detail).tools == expected
-    assert (SECRET in str(notes_of(messages, detail))) == (detail == "full")
+    assert list_notes(messages, detail).tools == expected
+    assert (SECRET in str(list_notes(messages, detail))) == (detail == "full")
 
 
 def test_a_call_is_followed_from_its_first_piece_to_its_result() -> None:
@@ -69,19 +69,19 @@ def test_a_call_is_followed_from_its_first_piece_to_its_result() -> None:
 
 def test_a_call_that_waits_for_a_yes_has_its_question_instead() -> None:
     asked = Content.from_function_approval_request("1", call())
-    assert notes_of([Message("assistant", [call(), asked])], "full").tools == ()
-    assert notes_of([Message("tool", [result()])], "full").tools == ()
+    assert list_notes([Message("assistant", [call(), asked])], "full").tools == ()
+    assert list_notes([Message("tool", [result()])], "full").tools == ()
 
 
 def test_a_call_that_failed_says_so() -> None:
     messages = [Message("assistant", [call()]), Message("tool", [result(exception="boom")])]
-    assert notes_of(messages, "names").tools[0].state == "failed"
+    assert list_notes(messages, "names").tools[0].state == "failed"
 
 
 def test_notes_are_bounded() -> None:
     calls = [call(f"tool {number} " + "x" * 500, str(number), "y" * 9_999) for number in range(2 * MAX_TOOLS)]
     sources = [{"type": "citation", "title": "t" * 999, "url": f"https://a.example/{n}"} for n in range(99)]
-    notes = notes_of([Message("assistant", [*calls, cited(*sources)])], "full")
+    notes = list_notes([Message("assistant", [*calls, cited(*sources)])], "full")
     assert len(notes.tools) == MAX_TOOLS
     assert notes.tools[-1].name.startswith(f"tool {2 * MAX_TOOLS - 1} x")
     assert {len(tool.arguments) for tool in notes.tools} == {MAX_DETAIL_LENGTH + 1}
@@ -108,5 +108,5 @@ def test_notes_are_bounded() -> None:
     ],
 )
 def test_a_source_is_known_by_its_annotation(annotation: Any, expected: Citation | None) -> None:
-    notes = notes_of([Message("assistant", [cited(annotation, annotation)])], "hidden")
+    notes = list_notes([Message("assistant", [cited(annotation, annotation)])], "hidden")
     assert notes.citations == (() if expected is None else (expected,))

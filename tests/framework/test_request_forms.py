@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from frontdesk.framework.request_forms import MAX_FIELDS, FormField, check, fields_of, form_of, in_words
+from frontdesk.framework.request_forms import MAX_FIELDS, FormField, build_fields, build_form, check, in_words
 from tests.examples import examples
 
 
@@ -45,7 +45,7 @@ STAY: dict[str, Any] = {
 
 
 def test_each_kind_of_value_has_its_field() -> None:
-    fields = form_of(Stay)
+    fields = build_form(Stay)
     assert [(field.name, field.kind, field.label, field.required) for field in fields] == [
         ("name", "text", "Your name", True),
         ("nights", "integer", "Nights", True),
@@ -68,7 +68,7 @@ def test_a_dataclass_has_a_form_too() -> None:
         accepted: bool
         nights: int = 1
 
-    assert [(field.name, field.kind, field.default) for field in form_of(Choice)] == [
+    assert [(field.name, field.kind, field.default) for field in build_form(Choice)] == [
         ("accepted", "boolean", None),
         ("nights", "integer", 1),
     ]
@@ -98,13 +98,13 @@ class Listed(BaseModel):
     [str, int, bool, Any, dict, list[str], Meal, Message, list[Message], Deep, Odd, Patterned, Listed, "Stay", None],
 )
 def test_for_what_a_form_can_not_ask_there_is_none(wanted: Any) -> None:
-    assert form_of(wanted) == ()
+    assert build_form(wanted) == ()
 
 
 def test_a_form_is_bounded() -> None:
     properties = {f"field {number}": {"type": "string"} for number in range(MAX_FIELDS + 1)}
-    assert fields_of({"type": "object", "properties": properties}) == ()
-    assert fields_of({"type": "object", "properties": {"one": {"type": "string", "title": "x" * 9_000}}}) == ()
+    assert build_fields({"type": "object", "properties": properties}) == ()
+    assert build_fields({"type": "object", "properties": {"one": {"type": "string", "title": "x" * 9_000}}}) == ()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_form_is_bounded() -> None:
     ],
 )
 def test_values_are_checked(change: dict[str, Any], problem: str | None) -> None:
-    found = [found.sentence for found in check(form_of(Stay), {**STAY, **change})]
+    found = [found.sentence for found in check(build_form(Stay), {**STAY, **change})]
     assert found == ([] if problem is None else [problem])
 
 
@@ -153,7 +153,7 @@ GIVEN = st.fixed_dictionaries(
 @given(GIVEN)
 def test_what_the_form_takes_the_type_takes(values: dict[str, Any]) -> None:
     values = {**STAY, **values}
-    if check(form_of(Stay), values):
+    if check(build_form(Stay), values):
         return
     try:
         TypeAdapter(Stay).validate_json(msgspec.json.encode(values), strict=True)
@@ -163,7 +163,7 @@ def test_what_the_form_takes_the_type_takes(values: dict[str, Any]) -> None:
 
 def test_the_values_in_words_have_a_line_for_each_field() -> None:
     values = {**STAY, "sea_view": True, "meals": ["eggs", "kippers"]}
-    assert in_words(form_of(Stay), values).splitlines() == [
+    assert in_words(build_form(Stay), values).splitlines() == [
         "Your name: Ada",
         "Nights: 2",
         "Room: attic",

@@ -8,10 +8,10 @@ from agent_framework import AgentResponse, Content, WorkflowEvent, WorkflowRunRe
 from frontdesk.framework.workflow_requests import (
     approvals_in,
     asked,
-    call_id_of,
+    build_call_id,
     calls_in,
-    payload_of,
-    requests_of,
+    extract_requests,
+    parse_payload,
     type_name,
 )
 
@@ -28,8 +28,8 @@ def approval() -> Content:
 
 def test_each_request_is_found_once() -> None:
     result = WorkflowRunResult([request("one"), request("two"), request("one")])
-    assert [one.request_id for one in requests_of(result)] == ["one", "two"]
-    assert requests_of(AgentResponse(messages=[])) == requests_of(None) == []
+    assert [one.request_id for one in extract_requests(result)] == ["one", "two"]
+    assert extract_requests(AgentResponse(messages=[])) == extract_requests(None) == []
 
 
 def test_approvals_and_calls_are_told_apart() -> None:
@@ -43,20 +43,20 @@ def test_approvals_and_calls_are_told_apart() -> None:
 
 @pytest.mark.parametrize("name", ["r", "auto::0", "x" * 64, "é" * 64])
 def test_an_id_is_its_own_name(name: str) -> None:
-    assert call_id_of(request(name)) == name
+    assert build_call_id(request(name)) == name
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "y" * 65, "x" * 10_000, "\ud800" * 65])
 def test_an_id_that_is_too_long_for_a_call_gets_another(name: str) -> None:
-    assert 1 <= len(call_id_of(request(name))) <= 64
-    assert call_id_of(request(name)) == call_id_of(request(name))
+    assert 1 <= len(build_call_id(request(name))) <= 64
+    assert build_call_id(request(name)) == build_call_id(request(name))
 
 
 def test_two_long_ids_stay_two() -> None:
-    assert call_id_of(request("x" * 65)) != call_id_of(request("x" * 66))
+    assert build_call_id(request("x" * 65)) != build_call_id(request("x" * 66))
 
 
 @pytest.mark.parametrize(("wanted", "name"), [(str, "str"), (list[int], "list[int]"), (int | None, "int | None")])
 def test_a_type_has_a_name(wanted: Any, name: str) -> None:
     assert type_name(request(wanted=wanted)) == name
-    assert payload_of(request(wanted=wanted)) == {"request_id": "r", "data": "what?", "response_type": name}
+    assert parse_payload(request(wanted=wanted)) == {"request_id": "r", "data": "what?", "response_type": name}

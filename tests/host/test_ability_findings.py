@@ -135,7 +135,7 @@ def test_an_object_that_stands_for_another_one_does_not_lose_its_abilities_witho
     inner = OneTimeCodeIdentityLinker()
     stands = type("Stands", (), {"__getattr__": lambda self, name: getattr(inner, name)})()
     (finding,) = ability_findings(stands, linker_ability)
-    assert finding.startswith("Stands defines question_of but does not derive from SupportsLinkQuestions: ")
+    assert finding.startswith("Stands defines find_question but does not derive from SupportsLinkQuestions: ")
 
 
 def test_a_method_that_cannot_be_called_as_declared_is_found() -> None:

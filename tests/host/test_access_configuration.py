@@ -21,13 +21,13 @@ from frontdesk import (
     NativeIdAllowlist,
     SameConfidentialityTierOnly,
 )
-from frontdesk.access.policy import rules_of
+from frontdesk.access.policy import list_rules
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.interfaces.access import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
 from frontdesk.models.identity import Caller
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.access.door import FixedLinker, link
 from tests.scenarios.cast import echo
 
@@ -213,13 +213,13 @@ def test_conversations_inherit_from_the_channel_whose_callers_they_have() -> Non
         "responses": ResponsesChannel(allowlist=listed, require_link=True),
         "conversations": ConversationsChannel(),
     }
-    rules = rules_of(channels, AllowAll())
+    rules = list_rules(channels, AllowAll())
     assert rules["conversations"] == rules["responses"] == AccessRule(allowlist=listed, require_link=True)
     channels["conversations"] = ConversationsChannel(allowlist=None)
-    assert rules_of(channels, AllowAll())["conversations"] == AccessRule()
+    assert list_rules(channels, AllowAll())["conversations"] == AccessRule()
     channels["responses"] = ResponsesChannel()
     channels["conversations"] = ConversationsChannel(require_link=True)
-    assert rules_of(channels, listed)["conversations"] == AccessRule(allowlist=listed, require_link=True)
+    assert list_rules(channels, listed)["conversations"] == AccessRule(allowlist=listed, require_link=True)
 
 
 ALICE = ChannelIdentity(channel="web", native_id="alice")
@@ -288,4 +288,4 @@ class TestAuthorize:
         assert await host.authorize(ALICE) == Allowed(isolation_key="key_9")
         assert isinstance(await host.authorize(ALICE.replace(native_id="bob")), LinkRequired)
         assert not linker.begun
-        assert not await store_of(host).identities.of_owner("key_9")
+        assert not await get_store(host).identities.of_owner("key_9")

@@ -11,7 +11,7 @@ from frontdesk.errors import StoreUnavailableError
 from frontdesk.models.run import FINAL, RunRecord
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
-from frontdesk_testing.internals import active_runs, parts_of
+from frontdesk_testing.internals import active_runs, get_components
 from tests.scenarios.cast import spell
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_background_streams import follow
@@ -75,7 +75,7 @@ async def test_one_that_was_written_while_its_host_stopped_went_on_behind_the_en
     async with host.app.router.lifespan_context(host.app):
         asking = asyncio.create_task(host.run_in_background(ASKED, identity=ADA))
         await store.reached.wait()
-        background = parts_of(host).background
+        background = get_components(host).background
         stopping = asyncio.create_task(background.drain())
         for _ in range(100):
             # Far more steps than it takes if it does not wait for what is being written.
@@ -139,7 +139,7 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
         await slow.began.wait()
         slow.go_on.set()
         await desk.ended(first["id"])
-        await until(lambda: not parts_of(desk.host).background.run_tasks)
+        await until(lambda: not get_components(desk.host).background.run_tasks)
         store.ended.set()
         await asking
         assert (await desk.ended("mine"))["status"] == "completed"
@@ -184,7 +184,7 @@ async def test_a_client_left_while_its_run_was_written_and_nobody_worked_on_it()
     host = host_over(store)
     async with host.app.router.lifespan_context(host.app):
         asking = asyncio.create_task(host.run_in_background(ASKED.replace(run_id="mine"), identity=ADA))
-        await until(lambda: asking.done() or parts_of(host).background._coming)
+        await until(lambda: asking.done() or get_components(host).background._coming)
         asking.cancel()
         await asyncio.wait([asking])
         await until(lambda: len(active_runs(host)) == 1)

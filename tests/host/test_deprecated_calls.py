@@ -9,6 +9,7 @@ import frontdesk
 from frontdesk.errors import NotFoundError
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.interfaces.context_groups import DeprecatedCalls
+from frontdesk.linkers import oauth
 from frontdesk.models.run import RunRecord
 from tests.host.link_door import Loud, opened
 
@@ -120,3 +121,9 @@ def test_an_old_public_name_is_the_new_one_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="frontdesk.Limits is deprecated. Use frontdesk.HttpLimits."):
         old = frontdesk.Limits  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
     assert old is frontdesk.HttpLimits
+
+
+def test_an_old_linker_name_is_the_new_one_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="Use get_subject"):
+        old = oauth.subject_of  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+    assert old is oauth.get_subject

@@ -11,7 +11,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.memory.store import InMemoryStateStore
-from frontdesk_testing.internals import active_runs, parts_of
+from frontdesk_testing.internals import active_runs, get_components
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import open_desk, serving, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -183,7 +183,7 @@ async def test_a_request_that_is_still_running_when_the_host_stops_was_recorded_
     async with open_desk(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
-        await parts_of(desk.host).active.stop_all()
+        await get_components(desk.host).active.stop_all()
         answer = (await asked).json()
         assert (answer["status"], answer["error"]["code"]) == ("failed", "interrupted")
     assert desk.run("mine").status == "failed"
@@ -205,7 +205,7 @@ async def test_a_request_that_its_caller_has_cancelled_stays_cancelled_when_the_
         await until(lambda: bool(desk.active))
         cancelling = asyncio.create_task(desk.cancel("mine"))
         await left.wait()
-        stopping = asyncio.create_task(parts_of(desk.host).active.stop_all())
+        stopping = asyncio.create_task(get_components(desk.host).active.stop_all())
         await asyncio.sleep(0)
         go_on.set()
         await stopping

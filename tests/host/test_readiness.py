@@ -19,7 +19,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import FrontdeskError, StoreUnavailableError
 from frontdesk.host.app import Readiness
 from frontdesk_testing import EchoAgent, serving, serving_app
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 
 
 def _host(**options: Any) -> AgentFrameworkHost:
@@ -127,7 +127,7 @@ async def test_readyz_says_no_when_the_database_was_closed_under_the_host(tmp_pa
     host = _host(state_dir=tmp_path)
     async with serving(host, raise_errors=False) as client:
         assert (await client.http.get("/readyz")).status_code == 200
-        await store_of(host).close()
+        await get_store(host).close()
         host._readiness._asked = None
         down = await client.http.get("/readyz")
         assert (down.status_code, down.json()) == (503, {"status": "unavailable"})

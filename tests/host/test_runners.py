@@ -8,7 +8,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore, InProcessTaskRunner
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.runner_contract import Notes, ended
 
 
@@ -28,7 +28,7 @@ def findings(**settings: Any) -> list[str]:
 
 def test_without_one_a_host_does_its_work_itself(tmp_path: Path) -> None:
     for settings, durable in (({}, False), ({"state_dir": tmp_path}, True)):
-        runner = parts_of(host_with(**settings)).runner
+        runner = get_components(host_with(**settings)).runner
         assert isinstance(runner, InProcessTaskRunner)
         assert runner.durable is durable
 

@@ -5,7 +5,7 @@ import pytest
 
 from frontdesk.channels.invocations.parse import decode
 from frontdesk.errors import InvalidRequestError
-from frontdesk.http.bodies import decode_as, place_of
+from frontdesk.http.bodies import decode_as, locate
 from tests.linear.test_loops import lines_of
 
 
@@ -38,7 +38,7 @@ def test_the_place_of_a_field_was_searched_from_each_of_its_letters() -> None:
     # 32 KB of a field's name took 4.8 seconds. No pattern is left there, and no loop.
     name = " - at `$" * 4_000
     for call in (
-        lambda: place_of(msgspec.ValidationError(f"Object contains unknown field `{name}` - at `$.a`")),
+        lambda: locate(msgspec.ValidationError(f"Object contains unknown field `{name}` - at `$.a`")),
         lambda: decode(msgspec.json.encode({"message": "a", "options": {name: 1}, name: 1})),
     ):
         assert lines_of(call) < 100

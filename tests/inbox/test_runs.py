@@ -7,7 +7,7 @@ from frontdesk import AgentFrameworkHost, ChannelRequest, InMemoryStateStore, Na
 from frontdesk.models.delivery import InboxItem
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import EchoAgent, GatedAgent, serving
-from frontdesk_testing.internals import active_runs, parts_of
+from frontdesk_testing.internals import active_runs, get_components
 from frontdesk_testing.messages import MessageChannel, message_platform
 from tests.faults.inbox.desk import SECRET, answering, heard, listen, undone
 from tests.scenarios.desk import until
@@ -47,7 +47,7 @@ async def test_an_event_of_an_older_host_is_answered(tmp_path: Path) -> None:
         )
         async with store.transaction() as transaction:
             transaction.accept(old)
-        await parts_of(host).events.intake.accept(old)
+        await get_components(host).events.intake.accept(old)
         assert await heard(platform, ann, 2) == ["first", "old"]
         await until(lambda: _is_empty(store))
 

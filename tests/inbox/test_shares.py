@@ -16,7 +16,7 @@ from frontdesk.models.identity import Caller, IdentityRecord
 from frontdesk.models.link import LinkRecord
 from frontdesk.models.request import ChannelRequest, ChannelSession
 from frontdesk_testing import EchoAgent, FakeClock, GatedAgent
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.messages import MessageChannel
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
@@ -55,7 +55,7 @@ class SlowForVisitors(GatedAgent):
 
 async def flood(host: AgentFrameworkHost, visitors: int, messages: int) -> None:
     """Has each visitor send messages, each in a conversation of its own."""
-    intake = parts_of(host).events.intake
+    intake = get_components(host).events.intake
     for number in range(visitors * messages):
         assert await intake.accept(visitor_says(number, f"vis_{number % visitors}", str(number)))
 
@@ -109,7 +109,7 @@ async def test_unlinked_visitors_could_let_any_number_of_messages_wait() -> None
     web = WebChatChannel(event_limits=EventLimits(max_waiting_for_unlinked=40))
     async with open_chat(agent, channels=[web], store=store) as chat:
         await flood(chat.host, visitors=40, messages=1)
-        intake = parts_of(chat.host).events.intake
+        intake = get_components(chat.host).events.intake
         assert not await intake.accept(visitor_says(100, "new", "main"))
         # An account is not rejected for what visitors send.
         await link(store, "linked", subject="google:1")
@@ -149,18 +149,18 @@ class TestGroups:
     async def test_each_channel_is_a_group_and_unlinked_visitors_are_another_one(self) -> None:
         groups = self.make(InMemoryStateStore()).task_groups()
         assert tuple(groups.names) == ("messages", "web", UNLINKED)
-        assert groups.group_of({"channel": "messages", "conversation_id": "1"}) == "messages"
+        assert groups.get_group({"channel": "messages", "conversation_id": "1"}) == "messages"
         # Nothing is known of it, and it could be anybody's.
-        assert groups.group_of(PLACE) == UNLINKED
+        assert groups.get_group(PLACE) == UNLINKED
 
     async def test_a_visitor_with_an_account_is_of_the_channel(self) -> None:
         store = InMemoryStateStore()
         groups = self.make(store)
         await groups.note(visitor_says(1, "vis", "main"))
-        assert groups.task_groups().group_of(PLACE) == UNLINKED
+        assert groups.task_groups().get_group(PLACE) == UNLINKED
         await link(store, "vis", subject="google:1")
         await groups.note(visitor_says(2, "vis", "main"))
-        assert groups.task_groups().group_of(PLACE) == "web"
+        assert groups.task_groups().get_group(PLACE) == "web"
 
     async def test_visitors_linked_with_each_other_alone_have_no_account(self) -> None:
         store = InMemoryStateStore()
@@ -168,19 +168,19 @@ class TestGroups:
         for visitor in ("vis", "vis_2"):
             await link(store, visitor, subject=None, key="key_both")
         await groups.note(visitor_says(1, "vis", "main"))
-        assert groups.task_groups().group_of(PLACE) == UNLINKED
+        assert groups.task_groups().get_group(PLACE) == UNLINKED
         await link(store, "somebody", subject=None, key="key_both", channel="messages")
         await groups.note(visitor_says(2, "vis", "main"))
-        assert groups.task_groups().group_of(PLACE) == "web"
+        assert groups.task_groups().get_group(PLACE) == "web"
 
     async def test_visitors_took_a_turn_each_in_the_quarantine(self) -> None:
         store = InMemoryStateStore()
         groups = self.make(store)
         visitors = [visitor_says(number, f"vis_{number}", "main") for number in range(3)]
-        assert {await groups.sender_of(item) for item in visitors} == {(UNLINKED, "")}
+        assert {await groups.build_sender(item) for item in visitors} == {(UNLINKED, "")}
         await link(store, "ada", subject="s|ada")
         account = visitor_says(4, "ada", "main")
-        assert await groups.sender_of(account) == account.caller.identity.key
+        assert await groups.build_sender(account) == account.caller.identity.key
 
 
 async def test_texts_of_visitors_filled_the_disk() -> None:

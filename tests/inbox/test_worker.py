@@ -14,10 +14,10 @@ from frontdesk.inbox import worker
 from frontdesk.inbox.batching import MessageBatcher
 from frontdesk.inbox.claimed import ClaimedEvents
 from frontdesk.inbox.groups import SenderGroups
-from frontdesk.inbox.worker import InboxWorker, SenderPlaces
+from frontdesk.inbox.worker import InboxWorker, SenderSlots
 from frontdesk.stores.memory.delivery import MemoryInbox
 from frontdesk_testing import EchoAgent, FakeClock, GatedAgent
-from frontdesk_testing.internals import active_runs, parts_of
+from frontdesk_testing.internals import active_runs, get_components
 from frontdesk_testing.messages import MessagePlatform
 from frontdesk_testing.store_samples import inbox_item
 from tests.faults.inbox.desk import answering, heard, undone
@@ -106,7 +106,7 @@ async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
         await platform.say(ann, "for ever")
         await agent.started.wait()
         (run,) = active_runs(host)
-        await parts_of(host).active.cancel(run)
+        await get_components(host).active.cancel(run)
         agent.release.set()
         await platform.say(ann, "again")
         assert await heard(platform, ann, 1) == ["again"]
@@ -184,7 +184,7 @@ class TestPlaces:
         assert agent.most_at_once == 2
 
     def test_a_place_is_passed_on_and_nothing_is_remembered(self) -> None:
-        places = SenderPlaces({"turn": 1, "control": 1, "resume": 1})
+        places = SenderSlots({"turn": 1, "control": 1, "resume": 1})
         first, second, third = [inbox_item(name, chat=name) for name in ("one", "two", "three")]
         assert places.enter(first)
         assert not places.enter(second)

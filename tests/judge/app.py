@@ -47,7 +47,7 @@ class FileClock:
         return time.monotonic()
 
 
-def key_of(principal: int) -> str:
+def get_key(principal: int) -> str:
     """The API key of one of the judge's callers."""
     return f"key-number-{principal:04}-of-the-judge"
 
@@ -57,7 +57,7 @@ def make() -> AgentFrameworkHost:
     given = json.loads(os.environ["JUDGE"])
     directory = Path(given["directory"])
     clock = FileClock(directory / "clock")
-    auth = ApiKeyAuth({f"p{number}": key_of(number) for number in range(PRINCIPALS)})
+    auth = ApiKeyAuth({f"p{number}": get_key(number) for number in range(PRINCIPALS)})
     limits = _known(InvocationsChannel, dict.fromkeys(_SEND_LIMITS, given.get("send_seconds", 3.0)))
     channels: list[Any] = [
         InvocationsChannel(auth=auth, **limits),

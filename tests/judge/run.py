@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, need_postgres, postgres_server
+from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, postgres_server, require_postgres
 from tests.judge.actors.approvals import Approvals
 from tests.judge.actors.background import Background
 from tests.judge.actors.base import Actor
@@ -131,7 +131,7 @@ async def campaign(plan: Plan) -> Report:
         async with site("sqlite", **settings) as place:
             return await _judged(plan, place, [])
     version = BEFORE_TRANSACTION_TIMEOUT if plan.layout == "postgres16" else NEWEST
-    async with site("postgres", hosts=2, workers=1, version=need_postgres(version), **settings) as place:
+    async with site("postgres", hosts=2, workers=1, version=require_postgres(version), **settings) as place:
         return await _judged(plan, place, [])
 
 

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from frontdesk_testing.messages import MessagePlatform, message_platform
 from tests.databases import NEWEST, PostgresServer, postgres_server
 from tests.faults.ports import free_port
-from tests.judge.app import key_of
+from tests.judge.app import get_key
 from tests.judge.proxy import PostgresProxy
 from tests.judge.wire import Answer, CutError, Exchange, ask
 
@@ -122,15 +122,15 @@ class Process:
 
     async def post(self, path: str, body: Any, *, by: int = 0, **more: Any) -> Answer:
         """Ask something as one of the callers."""
-        return await ask(self.port, "POST", path, body, key=key_of(by), **more)
+        return await ask(self.port, "POST", path, body, key=get_key(by), **more)
 
     async def get(self, path: str, *, by: int = 0) -> Answer:
         """Look something up as one of the callers."""
-        return await ask(self.port, "GET", path, key=key_of(by))
+        return await ask(self.port, "GET", path, key=get_key(by))
 
     async def begin(self, path: str, body: Any, *, by: int = 0, method: str = "POST", **more: Any) -> Exchange:
         """Ask something, and keep the connection to read or to cut."""
-        return await Exchange.begin(self.port, method, path, body, key=key_of(by), **more)
+        return await Exchange.begin(self.port, method, path, body, key=get_key(by), **more)
 
 
 class Site:

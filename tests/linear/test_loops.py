@@ -49,7 +49,7 @@ from frontdesk.markdown.plain_text import split_text, text_length
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.openai import items as openai_items
 from frontdesk.openai import tools
-from frontdesk.openai.tools import input_arguments, input_of
+from frontdesk.openai.tools import input_arguments, parse_input
 from frontdesk.outbound import network
 from frontdesk.secret import Secret, redact, shorten
 from frontdesk.serialization import codec, json_tree
@@ -196,18 +196,18 @@ READERS: dict[str, Reads] = {
     "parse_sse": lambda text, units: parse_sse(b"data: " + text.encode("utf-8", "replace") + b"\n\n"),
     "read_sse": lambda text, units: asyncio.run(_collect(pieces_of(text))),
     "read_events": lambda text, units: list(read_events(pieces_of(text))),
-    "data_of": lambda text, units: sse.data_of(text.encode("utf-8", "replace")),
+    "encode_data": lambda text, units: sse.encode_data(text.encode("utf-8", "replace")),
     "read_rest": lambda text, units: asyncio.run(_body(text)),
     "resumed_after": lambda text, units: http.resumed_after(text.encode("utf-8", "replace")),
     "plain_id": lambda text, units: identifiers.plain_id(text, "id"),
-    "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
+    "locate": lambda text, units: bodies.locate(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
     "a completion": lambda text, units: completions.decode(json.dumps({"messages": [{text: text}], text: 1}).encode()),
     "tools of a response": lambda text, units: responses.client_tools(
         [], tools.merged([{"type": "function", "name": f"f{place}"} for place in range(units)])
     ),
-    "the text of a custom tool": lambda text, units: input_of(input_arguments(text)) + input_of(text),
+    "the text of a custom tool": lambda text, units: parse_input(input_arguments(text)) + parse_input(text),
     "messages of a completion": lambda text, units: read_messages(chat(text, units // 8), (), "append"),
     "a message on the page": page_message,
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),

@@ -25,7 +25,7 @@ ADDED = {"shade": "red", "shapes": [{"$": "Invented", "x": 1}], "unknown_fields"
 SESSION = SessionRecord(session_id="s", owner="o", key="k", created_at=1.5, updated_at=2.5)
 
 
-def tree_of(value: Any) -> Any:
+def parse_tree(value: Any) -> Any:
     return msgspec.json.decode(codec.encode(value))["data"]
 
 
@@ -38,24 +38,24 @@ def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[
     @examples(8)
     @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
     def check(noun: StoredRecord) -> None:
-        newer = {**tree_of(noun), **ADDED}
+        newer = {**parse_tree(noun), **ADDED}
         read = codec.decode(record(newer))
         assert picture(msgspec.structs.replace(read, unknown_fields=None)) == picture(noun)
-        assert tree_of(read) == newer
+        assert parse_tree(read) == newer
         assert codec.to_json(read) == newer
 
     check()
 
 
 def test_a_field_of_a_newer_version_was_dropped_when_an_older_one_wrote_the_record_again() -> None:
-    point = {**tree_of(CheckpointRef(session_id="s", checkpoint_id="c")), "epoch": 3}
-    newer = {**tree_of(SESSION), "checkpoint": point, "title": "Trip"}
-    after = tree_of(codec.decode(record(newer)).replace(turns=1, messages=2))
+    point = {**parse_tree(CheckpointRef(session_id="s", checkpoint_id="c")), "epoch": 3}
+    newer = {**parse_tree(SESSION), "checkpoint": point, "title": "Trip"}
+    after = parse_tree(codec.decode(record(newer)).replace(turns=1, messages=2))
     assert after == {**newer, "turns": 1, "messages": 2}
 
 
 def test_a_noun_with_such_fields_can_be_hashed_and_compared() -> None:
-    tree = {**tree_of(ResponseTarget.channels(["a"])), "urgency": {"a": [1]}}
+    tree = {**parse_tree(ResponseTarget.channels(["a"])), "urgency": {"a": [1]}}
     first, second = codec.from_json(tree), codec.from_json(tree)
     assert (first, hash(first)) == (second, hash(second))
     assert first != ResponseTarget.channels(["a"])
@@ -64,11 +64,11 @@ def test_a_noun_with_such_fields_can_be_hashed_and_compared() -> None:
 @examples(60)
 @given(strategies.nouns(InboxItem), st.data())
 def test_fields_added_anywhere_in_a_record_stay_in_it(item: InboxItem, data: st.DataObject) -> None:
-    tree = tree_of(item)
+    tree = parse_tree(item)
     nouns = [one for one in _objects(tree) if one.get("$") in codec.STORED_AS]
     for noun in data.draw(st.lists(st.sampled_from(nouns), min_size=1, max_size=3)):
         noun["added"] = data.draw(strategies.json_values())
-    assert tree_of(codec.decode(record(tree))) == tree
+    assert parse_tree(codec.decode(record(tree))) == tree
 
 
 def _objects(tree: Any) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def test_an_envelope_may_grow() -> None:
     ],
 )
 def test_a_field_of_a_newer_framework_is_skipped(value: Any) -> None:
-    tree = tree_of(value)
+    tree = parse_tree(value)
     for one in _objects(tree):
         if "$" in one:
             one["sparkle"] = {"$": "Invented"}
@@ -133,12 +133,12 @@ class TestARename:
 
         self.add("Journey", Trip)
         trip = Trip(destination="Oslo", stops=("Kiel",))
-        assert tree_of(trip) == {"$": "Journey", "to": "Oslo", "via": {"$": "tuple", "items": ["Kiel"]}}
+        assert parse_tree(trip) == {"$": "Journey", "to": "Oslo", "via": {"$": "tuple", "items": ["Kiel"]}}
         assert codec.decode(codec.encode(trip)) == trip
         # The Python name is no stored name: to a reader it is a field of another version.
-        newer = {**tree_of(trip), "destination": "Rome"}
+        newer = {**parse_tree(trip), "destination": "Rome"}
         assert codec.from_json(newer).destination == "Oslo"
-        assert tree_of(codec.from_json(newer)) == newer
+        assert parse_tree(codec.from_json(newer)) == newer
         with pytest.raises(CodecError, match="malformed"):
             codec.encode(trip.replace(destination=5))
 
@@ -149,7 +149,7 @@ class TestARename:
 
         self.add("Stay", Stay)
         stay = Stay(guest="Ann", since=-1.5)
-        assert tree_of(stay) == {"$": "Stay", "who": "Ann", "since": -1.5}
+        assert parse_tree(stay) == {"$": "Stay", "who": "Ann", "since": -1.5}
         assert codec.decode(codec.encode(stay)) == stay
 
     def test_of_a_type_needs_its_old_tag(self) -> None:
@@ -158,7 +158,7 @@ class TestARename:
 
         with pytest.raises(CodecError, match="tag='Original'"):
             self.add("Original", Renamed)
-        assert json_tree.name_of(Renamed) is None
+        assert json_tree.get_name(Renamed) is None
 
 
 def test_a_request_in_an_event_of_a_newer_version_keeps_its_fields_on_its_way() -> None:
@@ -171,12 +171,12 @@ def test_a_request_in_an_event_of_a_newer_version_keeps_its_fields_on_its_way() 
         request=ChannelRequest(channel="c", input="hi"),
         received_at=1.5,
     )
-    tree = tree_of(item)
+    tree = parse_tree(item)
     tree["request"]["urgent"] = True
     read = codec.decode(record(tree))
-    assert tree_of(read.request.replace(background=True)) == {**tree["request"], "background": True}
+    assert parse_tree(read.request.replace(background=True)) == {**tree["request"], "background": True}
 
 
 def test_a_conversation_keeps_what_it_does_not_know() -> None:
-    tree = {**tree_of(Conversation(conversation_id="c", owner="o", created_at=1.0)), "archived": True}
-    assert tree_of(codec.decode(record(tree)).replace(metadata={"a": "b"}))["archived"] is True
+    tree = {**parse_tree(Conversation(conversation_id="c", owner="o", created_at=1.0)), "archived": True}
+    assert parse_tree(codec.decode(record(tree)).replace(metadata={"a": "b"}))["archived"] is True

@@ -23,7 +23,7 @@ from frontdesk.runners import procrastinate
 from frontdesk.serialization import codec, framework_codec, json_tree
 from frontdesk.stores.sql import background, files, sweeper
 from frontdesk.stores.sql.migrations.schema import VERSION, backfills
-from frontdesk.stores.sql.move.endpoints import shapes_of
+from frontdesk.stores.sql.move.endpoints import read_shapes
 from frontdesk.stores.sql.postgres import connections
 
 
@@ -58,7 +58,7 @@ def names() -> dict[str, Any]:
         "file_uses": list(sweeper.USES),
         "nouns": nouns(),
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *framework_codec.WORKFLOW_FORMS]),
-        "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},
+        "tables": {shape.name: sorted(shape.columns) for shape in read_shapes(VERSION)},
         "backfills": sorted(backfills()),
         "tasks": [*TASKS.values(), outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
         "notices": [background.CHANNEL, *get_args(ChangeKind)],
@@ -109,7 +109,7 @@ def test_the_comparison_sees_every_kind_of_change() -> None:
 def test_a_type_is_written_under_its_stored_name() -> None:
     for tag, kind in codec.STORED_AS.items():
         assert kind.__struct_config__.tag == tag
-        assert json_tree.name_of(kind) == tag
+        assert json_tree.get_name(kind) == tag
 
 
 WRITTEN_BY_WHOEVER_HOLDS_THE_LEASE = {

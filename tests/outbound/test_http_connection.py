@@ -195,7 +195,7 @@ class TestRequests:
     async def test_a_target_is_encoded_once(self) -> None:
         platform = Platform([ok()])
         async with calling(platform.serve) as client:
-            base = f"http://{client.hosts.origin_of(client._base.reveal()).netloc}"
+            base = f"http://{client.hosts.get_origin(client._base.reveal()).netloc}"
             for url in ("a%2Fb/ü?c=<d>&e=f#g", f"{base}?a=/b", base):
                 await client.request("GET", url)
         lines = [request.partition(b"\r\n")[0] for request in platform.requests]
@@ -316,7 +316,7 @@ class TestConnections:
         client = PlatformHttp("http://platform.test", allow_private=True, resolve=names.resolve)
         await client.request("GET", "x")
         await client.request("GET", "x")
-        client.hosts.forget(client.hosts.origin_of("http://platform.test"))
+        client.hosts.forget(client.hosts.get_origin("http://platform.test"))
         await client.request("GET", "x")
         assert [host for host, _ in internet.dialled] == ["10.0.0.34", "10.0.0.35"]
         await client.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from frontdesk.outbound.platform import FormFile, encode_form
 
 
-def parts_of(content_type: str, body: bytes) -> list[Message]:
+def get_components(content_type: str, body: bytes) -> list[Message]:
     message = message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
     assert message.is_multipart()
     return [part for part in message.walk() if not part.is_multipart()]
@@ -18,7 +18,7 @@ def parts_of(content_type: str, body: bytes) -> list[Message]:
 def test_a_form_has_its_fields_and_files() -> None:
     files = [FormFile("document", "a.txt", "text/plain", b"hello\r\n--x")]
     kind, body = encode_form({"chat_id": "1", "caption": "Grüße"}, files)
-    chat, caption, document = parts_of(kind, body)
+    chat, caption, document = get_components(kind, body)
     assert chat.get_payload(decode=True) == b"1"
     assert caption.get_payload(decode=True) == "Grüße".encode()
     assert document.get_payload(decode=True) == b"hello\r\n--x"

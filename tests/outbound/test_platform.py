@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.outbound.platform import PlatformHttp, PlatformResponse, push_error_from, retry_after_of
+from frontdesk.outbound.platform import PlatformHttp, PlatformResponse, parse_retry_after, push_error_from
 from frontdesk.secret import Secret
 from tests.outbound.origin import SECRET, Internet, Names, Origin, at, moved, ok, serving, until_gone
 
@@ -38,7 +38,7 @@ async def failure(call: Any) -> PushError:
     return error
 
 
-def kind_of(error: PushError) -> tuple[type[PushError], str]:
+def detect_kind(error: PushError) -> tuple[type[PushError], str]:
     return type(error), error.code
 
 
@@ -129,7 +129,7 @@ async def test_connections_are_kept_and_closed() -> None:
 async def test_no_other_server_gets_the_token(url: str) -> None:
     names = Names()
     client = PlatformHttp("https://slack.com/api", resolve=names.resolve)
-    assert kind_of(await failure(client.request("GET", url))) == (PushRefusedError, "host_refused")
+    assert detect_kind(await failure(client.request("GET", url))) == (PushRefusedError, "host_refused")
     assert names.asked == []
 
 
@@ -137,7 +137,7 @@ async def test_a_name_that_leads_inside_is_not_called(monkeypatch: pytest.Monkey
     internet = Internet(monkeypatch)
     names = Names(slack_com=[["93.184.216.34", "10.0.0.7"]])
     client = PlatformHttp("https://slack.com", resolve=names.resolve)
-    assert kind_of(await failure(client.request("GET", "x"))) == (PushError, "address_refused")
+    assert detect_kind(await failure(client.request("GET", "x"))) == (PushError, "address_refused")
     assert internet.dialled == []
 
 
@@ -146,7 +146,7 @@ async def test_a_token_was_sent_over_the_internet_in_plain_text(monkeypatch: pyt
     for server, address in (("http://slack.com", "93.184.216.34"), ("http://93.184.216.34", "93.184.216.34")):
         names = Names(slack_com=[["10.0.0.7", address]])
         client = PlatformHttp(server, allow_private=True, resolve=names.resolve)
-        assert kind_of(await failure(client.request("GET", "x"))) == (PushError, "address_refused")
+        assert detect_kind(await failure(client.request("GET", "x"))) == (PushError, "address_refused")
     assert internet.dialled == []
 
 
@@ -183,9 +183,9 @@ async def test_redirects_are_not_followed(origin: Origin) -> None:
 
 async def test_what_was_not_sent_is_no_unknown() -> None:
     client = PlatformHttp("http://127.0.0.1:1", allow_private=True)
-    assert kind_of(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
+    assert detect_kind(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
     client = PlatformHttp("https://platform.test", resolve=Names().resolve)
-    assert kind_of(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
+    assert detect_kind(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
 
 
 async def test_a_connection_that_takes_too_long_was_not_sent() -> None:
@@ -194,7 +194,7 @@ async def test_a_connection_that_takes_too_long_was_not_sent() -> None:
         raise AssertionError
 
     client = PlatformHttp("https://platform.test", resolve=never, timeout=0.01)
-    assert kind_of(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
+    assert detect_kind(await failure(client.request("POST", "x"))) == (PushError, "unreachable")
 
 
 async def test_no_response_leaves_it_open(origin: Origin) -> None:
@@ -211,9 +211,9 @@ async def test_no_response_leaves_it_open(origin: Origin) -> None:
     origin.answers |= {"/silent": silent, "/cut": cut, "/half": half}
     async with calling(origin) as client:
         late = await failure(client.request("POST", f"silent?key={SECRET}", seconds=0.2))
-        assert kind_of(late) == (PushUnknownError, "push_unknown")
+        assert detect_kind(late) == (PushUnknownError, "push_unknown")
         for path in ("cut", "half"):
-            assert kind_of(await failure(client.request("POST", path))) == (PushUnknownError, "push_unknown")
+            assert detect_kind(await failure(client.request("POST", path))) == (PushUnknownError, "push_unknown")
 
 
 async def test_a_response_is_bounded(origin: Origin) -> None:
@@ -230,7 +230,7 @@ async def test_a_response_is_bounded(origin: Origin) -> None:
     async with calling(origin, max_bytes=64) as client:
         for path in ("endless", "zip"):
             error = await failure(client.request("GET", path))
-            assert kind_of(error) == (PushUnknownError, "unreadable_response")
+            assert detect_kind(error) == (PushUnknownError, "unreadable_response")
         assert (await client.request("GET", "limit")).body == b"x" * 64
         # A refusal is known by its status, however long its page is.
         assert (await client.request("GET", "page")) == PlatformResponse(500, {"content-length": "65"}, b"")
@@ -264,7 +264,7 @@ DATED = {"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 20
     ],
 )
 def test_how_long_to_wait(headers: dict[str, str], body: Any, seconds: float | None) -> None:
-    assert retry_after_of(PlatformResponse(429, headers, msgspec.json.encode(body))) == seconds
+    assert parse_retry_after(PlatformResponse(429, headers, msgspec.json.encode(body))) == seconds
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_how_long_to_wait(headers: dict[str, str], body: Any, seconds: float | N
 )
 def test_every_status_is_an_error_of_its_kind(status: int, expected: type[PushError]) -> None:
     error = push_error_from(PlatformResponse(status, {"retry-after": "3"}, b"<html>"))
-    assert kind_of(error) == (expected, f"status_{status}")
+    assert detect_kind(error) == (expected, f"status_{status}")
     assert error.retry_after == (3.0 if status in (429, 500, 502, 503) else None)
     assert push_error_from(PlatformResponse(status, {}, b""), code="chat_gone").code == "chat_gone"
 

@@ -20,7 +20,7 @@ from tests.test_pipeline import caller, in_session, opened, request
 AUTH = {"alice": "the-key-of-alice", "bob": "the-key-of-bob-long"}
 
 
-def error_of(response: Any) -> tuple[int, str]:
+def build_error(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
@@ -96,7 +96,7 @@ async def test_a_question_of_the_release_is_answered_by_the_id_that_was_shown() 
 async def test_a_question_without_an_id_was_kept_as_none() -> None:
     for missing in (None, "", "  "):
         async with open_desk(Clerk(missing).answer) as desk:
-            assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_missing")
+            assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_missing")
             assert not desk.ledger.kept_approvals
             assert (await say_yes(desk, "None")).status_code == 404
 
@@ -104,13 +104,13 @@ async def test_a_question_without_an_id_was_kept_as_none() -> None:
 async def test_an_id_that_no_channel_could_send_back_is_refused() -> None:
     for wrong in ("x" * 257, "a\nb", " a", 7):
         async with open_desk(Clerk(wrong).answer) as desk:
-            assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_invalid")
+            assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_invalid")
             assert not desk.ledger.kept_approvals
 
 
 async def test_two_questions_of_one_turn_with_one_id_are_refused() -> None:
     async with open_desk(Clerk(["q", "q"]).answer) as desk:
-        assert error_of(await desk.ask("pay 5 500", session_id="s")) == (200, "approval_id_taken")
+        assert build_error(await desk.ask("pay 5 500", session_id="s")) == (200, "approval_id_taken")
         assert not desk.ledger.kept_approvals
 
 
@@ -132,7 +132,7 @@ async def test_an_id_that_was_used_up_is_not_asked_again() -> None:
     async with open_desk(clerk.answer) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         await say_yes(desk, shown)
-        assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_taken")
+        assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, shown)).status_code == 409
         assert clerk.paid == [5]
 
@@ -179,7 +179,7 @@ async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None
 
     async with open_desk(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
-        assert error_of(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
+        assert build_error(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, shown)).json()["text"] == "done"
         assert paid == [5]
 

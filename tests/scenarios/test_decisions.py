@@ -16,7 +16,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.test_pipeline import caller, in_session, opened
@@ -176,7 +176,7 @@ async def test_a_requester_who_is_denied_by_now() -> None:
     """Somebody is allowed to decide, and the same person's other account, which has asked, may not come in any more."""
     shop = Shop()
     async with asked(shop) as (context, ledger, approval_id):
-        parts, allowed = parts_of(context), []
+        parts, allowed = get_components(context), []
         plain = parts.pipeline._gate.authorize
 
         async def authorize(*arguments: Any, **options: Any) -> Any:

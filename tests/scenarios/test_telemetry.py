@@ -17,7 +17,7 @@ from tests.scenarios.stores import new_store
 
 def tree(telemetry: RecordingTelemetry) -> list[tuple[str, str | None, str | None]]:
     """Return the spans with the kind of their parents and their outcomes."""
-    parents = [telemetry.parent_of(span) for span in telemetry.spans]
+    parents = [telemetry.find_parent(span) for span in telemetry.spans]
     return [
         (span.kind, None if parent is None else parent.kind, span.outcome)
         for span, parent in zip(telemetry.spans, parents, strict=True)
@@ -77,7 +77,7 @@ async def test_a_question_in_a_chat_and_its_answer_are_one_trace() -> None:
         await until(is_settled)
     (decided,) = telemetry.of("approval")
     assert (decided.trace_id, decided.outcome, decided.labels) == (trace_id, "approved", {"channel": "messages"})
-    asked_by = telemetry.parent_of(decided)
+    asked_by = telemetry.find_parent(decided)
     assert asked_by is telemetry.of("run")[0]
 
 

@@ -22,13 +22,13 @@ def test_a_state_that_has_only_the_empty_place_of_the_history_is_blank(state: di
 
 async def test_a_small_state_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     weighed: list[int] = []
-    weigh = snapshot.weight_of
+    weigh = snapshot.compute_weight
 
     def count(value: Any, most: int) -> int:
         weighed.append(most)
         return weigh(value, most)
 
-    monkeypatch.setattr(snapshot, "weight_of", count)
+    monkeypatch.setattr(snapshot, "compute_weight", count)
     session = AgentSession(session_id="ses_1")
     session.state["mine"] = {"text": "x" * 100}
     assert (await Snapshots().take(session))["state"] == session.state

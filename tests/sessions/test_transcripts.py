@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_framework import Message
 
-from frontdesk.ids import RandomIds, time_of
+from frontdesk.ids import RandomIds, extract_time
 from frontdesk.sessions.session_list import as_transcript
 
 FIRST, SECOND = RandomIds().new("msg"), RandomIds().new("msg")
@@ -26,7 +26,7 @@ def test_a_turn_has_the_time_of_its_question_and_the_channels_to_which_it_went()
             message("user", "msg_from a client", channel="chat"),
         ]
     )
-    first, second = time_of(FIRST, "msg"), time_of(SECOND, "msg")
+    first, second = extract_time(FIRST, "msg"), extract_time(SECOND, "msg")
     assert [said.at for said in noted] == [None, first, first, second, second, second]
     assert [said.channel for said in noted] == [None] + ["chat"] * 5
     assert [sorted(said.shown_on) for said in noted] == [[], ["chat"], ["chat"], ["chat", "web"], ["web"], ["chat"]]
@@ -34,4 +34,4 @@ def test_a_turn_has_the_time_of_its_question_and_the_channels_to_which_it_went()
 
 def test_the_time_of_an_id_that_is_not_ours_is_unknown() -> None:
     for given in ("", "msg_", "msg_0192f0c1a2b3", f"run{FIRST[3:]}", FIRST.upper(), f"{FIRST}0"):
-        assert time_of(given, "msg") is None
+        assert extract_time(given, "msg") is None

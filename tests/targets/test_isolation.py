@@ -46,7 +46,7 @@ async def _later() -> str:
     return seen()
 
 
-async def text_of(context: Any, asked: ChannelRequest, who: Caller) -> str:
+async def extract_text(context: Any, asked: ChannelRequest, who: Caller) -> str:
     return (await context.run(asked, who)).result.text
 
 
@@ -56,9 +56,9 @@ def thrice(keys: str) -> str:
 
 async def test_they_are_seen_everywhere_in_the_run_and_not_after_it() -> None:
     async with opened(telling) as (context, _):
-        assert await text_of(context, request(), caller()) == thrice("user-1/chat-1/call-1")
+        assert await extract_text(context, request(), caller()) == thrice("user-1/chat-1/call-1")
         assert get_current_isolation_keys() is None
-        assert await text_of(context, request(), caller(None)) == thrice("nothing")
+        assert await extract_text(context, request(), caller(None)) == thrice("nothing")
 
 
 async def test_in_a_stream_they_are_seen_to_its_end() -> None:
@@ -158,7 +158,7 @@ async def test_twenty_runs_at_once_see_their_own() -> None:
 
     async with opened(together) as (context, _):
         people = [IsolationKeys(user_key=f"user-{number}") if number % 2 else None for number in range(20)]
-        asked = [text_of(context, request(), caller(keys, f"p{number}")) for number, keys in enumerate(people)]
+        asked = [extract_text(context, request(), caller(keys, f"p{number}")) for number, keys in enumerate(people)]
         told = await asyncio.gather(*asked)
     wanted = ["nothing" if one is None else f"{one.user_key}/None/None" for one in people]
     assert told == [f"{one} {one}" for one in wanted]
@@ -170,7 +170,7 @@ class TestHooks:
             return asked.replace(isolation=OTHERS)
 
         async with opened(telling, probe=Probe(run_hook=hook)) as (context, _):
-            assert await text_of(context, request(), caller()) == thrice("user-2/None/None")
+            assert await extract_text(context, request(), caller()) == thrice("user-2/None/None")
             assert get_current_isolation_keys() is None
 
     async def test_the_wire_may_not(self) -> None:

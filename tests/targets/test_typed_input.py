@@ -10,7 +10,7 @@ import pytest
 from agent_framework import Content, Message
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.targets.typed_input import fit, fit_answer, is_of
+from frontdesk.targets.typed_input import fit, fit_answer, is_instance
 
 
 @dataclass
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_refused_by_name(value: Any, messages: list[Message
     ],
 )
 def test_types_are_looked_into(value: Any, wanted: Any, expected: bool) -> None:
-    assert is_of(value, wanted) is expected
+    assert is_instance(value, wanted) is expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.errors import NotFoundError, PushLimitedError
 from frontdesk.interfaces.telemetry import SpanKind
-from frontdesk.telemetry.spans import MAX_CARRIED_LENGTH, NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import MAX_CARRIED_LENGTH, NO_SPANS, Spans, classify_outcome
 from frontdesk_testing import RecordingTelemetry
 
 
@@ -50,7 +50,7 @@ def test_without_telemetry_nothing_is_made() -> None:
     ],
 )
 def test_the_outcome_of_an_error(error: BaseException, outcome: str) -> None:
-    assert outcome_of(error) == outcome
+    assert classify_outcome(error) == outcome
 
 
 def test_what_is_too_long_to_be_stored_is_not_carried() -> None:

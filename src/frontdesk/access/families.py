@@ -41,7 +41,7 @@ class Change(NamedTuple):
     """The key that the leaving members have shared with the staying ones."""
 
 
-def first_of(links: Iterable[LinkRecord]) -> LinkRecord:
+def find_first(links: Iterable[LinkRecord]) -> LinkRecord:
     """Return the root link of the family, or the oldest one."""
     return min(links, key=lambda link: (link.previous_key is not None, link.linked_at, link.identity.key))
 

@@ -11,7 +11,7 @@ from frontdesk.clock import Clock
 from frontdesk.concurrency.tasks import maybe_await
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError, UnlinkedError
 from frontdesk.hooks import call_access
-from frontdesk.http.idempotency import run_id_of
+from frontdesk.http.idempotency import get_run_id
 from frontdesk.ids import Ids
 from frontdesk.interfaces.access import (
     AccessRule,
@@ -112,7 +112,7 @@ class Authorizer:
         where = channel or subject.channel
         if where not in self._rules:
             # Principals stay known by a channel that was removed.
-            where = self._keys.channels_of(where)[0]
+            where = self._keys.list_channels(where)[0]
         channel_rule = self._rules.get(where)
         if channel_rule is None:
             return _deny_unknown_channel()
@@ -154,7 +154,7 @@ class Authorizer:
         """
         # All anonymous callers share one identity, which must not be linked to a person.
         linker = None if caller is not None and caller.anonymous else self._linker
-        link = None if linker is None else await _link(linker, self._keys.one_of(identity))
+        link = None if linker is None else await _link(linker, self._keys.get_principal(identity))
         claims: Mapping[str, Any] = {} if caller is None else caller.claims
         allowed = await self._with_key(identity, claims, "channel" if claims else "none", hooked)
         if not isinstance(allowed, Allowed):
@@ -340,7 +340,7 @@ class Gate(Authorizer):
         if request.idempotency_key is None:
             return made or self._ids.new(self._run_prefixes.get(request.channel, "run"))
         prefix = self._run_prefixes.get(request.channel, "run")
-        return run_id_of(prefix, owner, request.channel, request.idempotency_key)
+        return get_run_id(prefix, owner, request.channel, request.idempotency_key)
 
     def new_run_id(self, channel: str) -> str:
         return self._ids.new(self._run_prefixes.get(channel, "run"))
@@ -396,11 +396,11 @@ class Gate(Authorizer):
 
     async def _check_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
         """Reject destinations from the unhooked request that are not the caller's own identities."""
-        own = {Address.of(name) for name in self._keys.names_of(caller.identity)}
+        own = {Address.of(name) for name in self._keys.list_names(caller.identity)}
         others = {address.plain for address in wire.response_target.addresses} - own
         if others and key is not None:
-            known = await self._keys.identities_of(key)
-            others -= {Address.of(name) for identity in known for name in self._keys.names_of(identity)}
+            known = await self._keys.list_identities(key)
+            others -= {Address.of(name) for identity in known for name in self._keys.list_names(identity)}
         if others:
             raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
 

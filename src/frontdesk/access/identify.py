@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Collection, Sequence
 from typing import Any
 
-from frontdesk.access.families import first_of
+from frontdesk.access.families import find_first
 from frontdesk.access.principals import Principals
 from frontdesk.clock import Clock
 from frontdesk.concurrency.tasks import maybe_await
@@ -55,27 +55,27 @@ class IdentityKeys:
 
     def known(self, identity: ChannelIdentity) -> Awaitable[IdentityRecord | None]:
         """Return the record of an identity, possibly cached."""
-        return self._store.identities.find(self.one_of(identity))
+        return self._store.identities.find(self.get_principal(identity))
 
-    def one_of(self, identity: ChannelIdentity) -> ChannelIdentity:
+    def get_principal(self, identity: ChannelIdentity) -> ChannelIdentity:
         """Return the canonical identity of an unlinked person."""
-        return identity if self._principals is None else self._principals.home_of(identity)
+        return identity if self._principals is None else self._principals.get_home(identity)
 
-    def names_of(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
-        return (identity,) if self._principals is None else self._principals.names_of(identity)
+    def list_names(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
+        return (identity,) if self._principals is None else self._principals.list_names(identity)
 
     def seen_on(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
         """Return the alias of an identity on a channel. Without one, return the identity unchanged."""
         return identity if self._principals is None else self._principals.seen_on(identity, channel)
 
-    def channels_of(self, channel: str) -> Sequence[str]:
+    def list_channels(self, channel: str) -> Sequence[str]:
         """Return the channels that share the identities of a channel, including itself."""
-        return (channel,) if self._principals is None else self._principals.channels_of(channel)
+        return (channel,) if self._principals is None else self._principals.list_channels(channel)
 
     async def look_up(self, identity: ChannelIdentity) -> str | None:
         if self._resolver is not None:
             return await _resolve(self._resolver, identity)
-        record = await self._store.identities.find(self.one_of(identity))
+        record = await self._store.identities.find(self.get_principal(identity))
         return None if record is None else record.isolation_key
 
     async def ask_before_hook(self, identity: ChannelIdentity) -> tuple[str | None, bool]:
@@ -86,38 +86,38 @@ class IdentityKeys:
         key = await _resolve(self._resolver, identity.replace(attributes=watched))
         return key, key is None and watched.missed
 
-    async def identities_of(self, isolation_key: str) -> Sequence[ChannelIdentity]:
+    async def list_identities(self, isolation_key: str) -> Sequence[ChannelIdentity]:
         """Return the known identities that share a key. For unlinked identities the resolver decides."""
         identities = await self._store.identities.of_owner(isolation_key)
         if self._resolver is None:
             return identities
-        return [identity for identity in identities if await self._is_of(identity, isolation_key)]
+        return [identity for identity in identities if await self._matches(identity, isolation_key)]
 
-    async def places_of(self, isolation_key: str, shared: Collection[str]) -> Sequence[ChannelIdentity]:
+    async def list_addresses(self, isolation_key: str, shared: Collection[str]) -> Sequence[ChannelIdentity]:
         """Return the identities of a key, with only the first one on channels that have one mailbox per person."""
-        identities = await self.identities_of(isolation_key)
+        identities = await self.list_identities(isolation_key)
         counted = Counter(identity.channel for identity in identities if identity.channel in shared)
         if not any(count > 1 for count in counted.values()):
             return identities
         links = [link for link in await self._store.identities.links(isolation_key) if link.identity.channel in shared]
         groups = [[link for link in links if link.identity.channel == channel] for channel in counted]
-        first = {first_of(group).identity.key for group in groups if group}
+        first = {find_first(group).identity.key for group in groups if group}
         return [one for one in identities if counted[one.channel] < 2 or one.key in first]
 
-    async def _is_of(self, identity: ChannelIdentity, isolation_key: str) -> bool:
+    async def _matches(self, identity: ChannelIdentity, isolation_key: str) -> bool:
         link = await self._store.identities.link(identity)
         return link is not None or await self.look_up(identity) == isolation_key
 
     async def record(self, identity: ChannelIdentity) -> IdentityRecord | None:
         """Return the current record of an identity, including writes of other processes."""
-        return await self._store.identities.find(self.one_of(identity), fresh=True)
+        return await self._store.identities.find(self.get_principal(identity), fresh=True)
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
         """Return the key of an allowed identity, issuing it if needed, or None if the operator's resolver refuses
         it."""
         if self._resolver is not None:
             return await _resolve(self._resolver, identity)
-        identity = self.one_of(identity)
+        identity = self.get_principal(identity)
         record = IdentityRecord(identity=identity, isolation_key=self._ids.new("key"), created_at=self._clock.now())
         return (await self._store.identities.remember(record)).isolation_key
 

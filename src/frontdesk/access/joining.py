@@ -42,7 +42,7 @@ class PrincipalJoiner:
     async def sources(self) -> dict[str, str]:
         """Return the source channels to join, each with its home channel."""
         rule, _ = await self.rule.read()
-        return {} if rule is None else _sources_of(rule)
+        return {} if rule is None else _map_sources(rule)
 
     async def steps(self, after: tuple[str, str] | None, limit: int) -> tuple[list[JoinStep], tuple[str, str] | None]:
         """Return a page of steps, and the position of the next page."""
@@ -108,7 +108,7 @@ class PrincipalJoiner:
         return AuditLine(at=self._clock.now(), owner=step.key, subject=subject, action=action, by=by)
 
 
-def _sources_of(rule: PrincipalRule) -> dict[str, str]:
+def _map_sources(rule: PrincipalRule) -> dict[str, str]:
     sources: dict[str, str] = {}
     for name, home in rule.shared.items():
         for earlier in (name, rule.homes.get(name, name)):

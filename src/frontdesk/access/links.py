@@ -6,11 +6,12 @@ a change ends under the key with which it began.
 """
 
 import hashlib
+import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from frontdesk.access.families import Change, Family, first_of, join_names, leaving, merge, split
+from frontdesk.access.families import Change, Family, find_first, join_names, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import TierPolicy
 from frontdesk.chat.commands import locale_of_person
@@ -153,8 +154,12 @@ class Links:
             return False
         return True
 
-    async def link_of(self, identity: ChannelIdentity) -> LinkRecord | None:
+    async def find_link(self, identity: ChannelIdentity) -> LinkRecord | None:
         return await self._store.identities.link(identity)
+
+    async def link_of(self, identity: ChannelIdentity) -> LinkRecord | None:
+        warnings.warn("link_of is deprecated. Use find_link.", DeprecationWarning, stacklevel=2)
+        return await self.find_link(identity)
 
     def say(self, identity: ChannelIdentity, key: str, /, **values: Any) -> str:
         return self._texts.say(key, locale_of_person(identity), **values)
@@ -204,14 +209,14 @@ class Links:
         """Raise unless the policy lets all channels of both families share."""
         if self._policy is None or there.key == other.key:
             return
-        sides = [self._channels_of(family) for family in (there, other)]
+        sides = [self._list_channels(family) for family in (there, other)]
         for source in sides[0]:
             for destination in sides[1]:
                 await self._policy.need("link", source, destination)
 
-    def _channels_of(self, family: Family) -> list[str]:
+    def _list_channels(self, family: Family) -> list[str]:
         channels = {identity.channel for identity in family.identities}
-        return sorted({name for channel in channels for name in self._keys.channels_of(channel)})
+        return sorted({name for channel in channels for name in self._keys.list_channels(channel)})
 
     async def part(self, identity: ChannelIdentity, *, here: ChannelIdentity | None = None) -> None:
         await self._retry(lambda: self._part(identity, here))
@@ -228,7 +233,7 @@ class Links:
         by: str | None = None,
     ) -> None:
         if await self._store.identities.find(identity, fresh=True) is None:
-            link = await self.link_of(identity)
+            link = await self.find_link(identity)
             if link is None:
                 return
             await self._record(identity, link)
@@ -267,7 +272,7 @@ class Links:
         if self._policy is None:
             return False
         linked = {link.identity.channel for link in await self._store.identities.links(isolation_key)}
-        for source in self._keys.channels_of(home.channel):
+        for source in self._keys.list_channels(home.channel):
             for channel in linked:
                 if not await self._policy.allows("link", source, channel):
                     return False
@@ -284,11 +289,11 @@ class Links:
         names = (one.get(name) for name in _NAMES for one in claims)
         return next((name for name in names if isinstance(name, str) and name), None)
 
-    async def home_of(self, identity: ChannelIdentity, *, fresh: bool = False) -> ChannelIdentity:
+    async def get_home(self, identity: ChannelIdentity, *, fresh: bool = False) -> ChannelIdentity:
         """Return the person's first identity on the same channel. `fresh` bypasses the cache."""
         linked = await self._linked_with(identity, fresh=fresh)
         links = [link for link in linked if link.identity.channel == identity.channel]
-        return first_of(links).identity if links else identity
+        return find_first(links).identity if links else identity
 
     async def _linked_with(self, identity: ChannelIdentity, *, fresh: bool = False) -> Sequence[LinkRecord]:
         link = await self._store.identities.link(identity, fresh=fresh)
@@ -296,10 +301,10 @@ class Links:
 
     async def greet(self, caller: Caller, linker: IdentityLinker) -> bool:
         """Link a caller by verified claims that are linked with another identity. Return True if linked."""
-        subject = linker.subject_of(caller.claims) if isinstance(linker, ReadsClaims) else None
+        subject = linker.get_subject(caller.claims) if isinstance(linker, ReadsClaims) else None
         if subject is None or caller.anonymous:
             return False
-        link = await self.link_of(caller.identity)
+        link = await self.find_link(caller.identity)
         if link is not None and link.subject is not None:
             return False
         first = await self._store.identities.linked_as(subject)

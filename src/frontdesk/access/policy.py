@@ -57,7 +57,7 @@ def as_rule(given: Allowlist | None) -> AccessRule:
     return given if isinstance(given, AccessRule) else AccessRule(allowlist=given)
 
 
-def rules_of(channels: Mapping[str, Channel], default: Allowlist | None) -> dict[str, AccessRule]:
+def list_rules(channels: Mapping[str, Channel], default: Allowlist | None) -> dict[str, AccessRule]:
     return {name: _rule(channel, channels, as_rule(default)) for name, channel in channels.items()}
 
 

@@ -23,12 +23,12 @@ from frontdesk.interfaces.chat import PushesParts
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import access as log
 from frontdesk.models.base import FrozenStruct
-from frontdesk.models.channel_storage import SealedValue, ValuePlace
+from frontdesk.models.channel_storage import SealedValue, ValueLocation
 from frontdesk.models.identity import ANONYMOUS, ChannelIdentity
 
 REFRESH_SECONDS = 2.0
 """The interval at which a host looks whether an operator has joined the principals, where processes share a store."""
-_PLACE = ValuePlace(channel="", storage="principals", key="rule")
+_PLACE = ValueLocation(channel="", storage="principals", key="rule")
 _MAX_TRIES = 8
 
 
@@ -106,7 +106,7 @@ class Principals:
         self._policy = policy
         self._is_shared = store.lease_seconds is not None
         self._resolves_itself = resolves_itself
-        self._groups = [] if resolves_itself else _groups_of(channels)
+        self._groups = [] if resolves_itself else _group_principals(channels)
         self._homes: Mapping[str, str] = {}
         self._members: Mapping[str, tuple[str, ...]] = {}
         self._refreshing: asyncio.Task[None] | None = None
@@ -133,7 +133,7 @@ class Principals:
         """Return the home channel for principals of a channel."""
         return self._homes.get(channel, channel)
 
-    def home_of(self, identity: ChannelIdentity) -> ChannelIdentity:
+    def get_home(self, identity: ChannelIdentity) -> ChannelIdentity:
         """Return the canonical identity of a principal. Other identities are returned unchanged."""
         home = self._homes.get(identity.channel)
         if home is None or home == identity.channel or identity.native_id == ANONYMOUS:
@@ -146,13 +146,13 @@ class Principals:
             return identity
         return identity if identity.native_id == ANONYMOUS else identity.replace(channel=channel)
 
-    def names_of(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
+    def list_names(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
         """Return a principal as a user of each sharing channel. Other identities are returned alone."""
-        home = self.home_of(identity)
+        home = self.get_home(identity)
         names = self._members.get(home.channel, ()) if identity.native_id != ANONYMOUS else ()
         return [identity.replace(channel=name) for name in names] or [identity]
 
-    def channels_of(self, channel: str) -> Sequence[str]:
+    def list_channels(self, channel: str) -> Sequence[str]:
         """Return the channels of the host that share principals with a channel, including itself."""
         members = self._members.get(self.home_of_channel(channel), ())
         return [name for name in members if name in self._channels] or [channel]
@@ -161,7 +161,7 @@ class Principals:
         """Return a channel of the host for an identity's channel: another sharing channel if it was removed."""
         if channel in self._channels:
             return channel
-        return self.channels_of(channel)[0]
+        return self.list_channels(channel)[0]
 
     async def _recorded(self) -> PrincipalRule | None:
         for _ in range(_MAX_TRIES):
@@ -260,7 +260,7 @@ class Principals:
                 return
 
 
-def _groups_of(channels: Mapping[str, Channel]) -> list[list[str]]:
+def _group_principals(channels: Mapping[str, Channel]) -> list[list[str]]:
     """Group channels by shared auth object.
 
     Channels that can send first are excluded, because people know them by their own names.
@@ -275,10 +275,10 @@ def _groups_of(channels: Mapping[str, Channel]) -> list[list[str]]:
         if channel.auth is None or not is_http or channel.callers_of is not None:
             continue
         if not isinstance(channel, (ChannelPush, PushesParts)):
-            groups.setdefault(_key_of(channel.auth), []).append(name)
+            groups.setdefault(_get_key(channel.auth), []).append(name)
     return list(groups.values())
 
 
-def _key_of(auth: object) -> Any:
+def _get_key(auth: object) -> Any:
     """Return a value that identifies an auth object. Equal lists of the same objects produce equal keys."""
     return auth.members if type(auth) is AnyAuth else id(auth)

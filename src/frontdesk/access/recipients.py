@@ -26,7 +26,7 @@ class Recipients:
         except ForbiddenError as error:
             raise not_admitted(who, error) from None
 
-    async def need_known(self, who: ChannelIdentity) -> None:
+    async def require_known(self, who: ChannelIdentity) -> None:
         """Raise if a person is unknown to the host and the channel reports that they do not exist."""
         channel = self._channels.get(who.channel)
         if not isinstance(channel, ChecksRecipients) or await self._store.identities.find(who) is not None:

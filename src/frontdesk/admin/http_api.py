@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.admin.socket_file import MAX_BODY_BYTES, bind, file_identity
-from frontdesk.asgi.messages import need_identity, read_rest
+from frontdesk.asgi.messages import read_rest, require_identity
 from frontdesk.concurrency.tasks import cancel_and_wait
 from frontdesk.errors import BodyTimeoutError, FrontdeskError, InvalidRequestError, RequestError
 from frontdesk.http.bodies import decode_as
@@ -92,7 +92,7 @@ _ROUTES: tuple[tuple[str, str, str, Callable[[Request, Given], Given]], ...] = (
 """Method, path, call of the service, and the function that reads the arguments of the call."""
 
 
-def build_app(desk: AdminDesk) -> Starlette:
+def build_app(desk: AdminService) -> Starlette:
     def route(method: str, path: str, call: str, read: Callable[[Request, Given], Given]) -> Route:
         async def answer(request: Request) -> Response:
             body = await _read_body(request) if method == "POST" else {}
@@ -107,7 +107,7 @@ def build_app(desk: AdminDesk) -> Starlette:
 
 
 async def _read_body(request: Request) -> Given:
-    need_identity(dict(request.scope["headers"]))
+    require_identity(dict(request.scope["headers"]))
     try:
         async with asyncio.timeout(BODY_SECONDS):
             raw = await read_rest(request.receive, await request.receive(), MAX_BODY_BYTES)
@@ -158,7 +158,7 @@ class AdminProtocol(BoundedHttpProtocol):
 class AdminSocket:
     """Serves the admin socket. Its file mode allows only the user of the host to open it."""
 
-    def __init__(self, path: Path, desk: AdminDesk) -> None:
+    def __init__(self, path: Path, desk: AdminService) -> None:
         self.path = path
         self._config = uvicorn.Config(build_app(desk), log_config=None, lifespan="off", ws="none", proxy_headers=False)
         self._state = ServerState()

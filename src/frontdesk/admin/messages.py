@@ -79,7 +79,7 @@ class AdminMessaging:
         return {"run_id": record.run_id, "person": record.owner, "existed": False}
 
 
-def need_speaking(parts: AdminMessagingDeps | None) -> AdminMessagingDeps:
+def require_messaging(parts: AdminMessagingDeps | None) -> AdminMessagingDeps:
     """Return the parts. Raise without a host, because then nothing can be sent and no target runs."""
     if parts is None:
         raise NotFoundError("Only a running host can send messages and run its target.", code="no_host")

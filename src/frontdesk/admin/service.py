@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.access.joining import JoinStep
 from frontdesk.access.principals import REFRESH_SECONDS
 from frontdesk.admin.actions import AdminActions, AdminParts, operator_name
-from frontdesk.admin.messages import AdminMessaging, need_speaking
+from frontdesk.admin.messages import AdminMessaging, require_messaging
 from frontdesk.admin.queries import AdminQueries
 from frontdesk.errors import InvalidRequestError
 from frontdesk.loggers import audit
@@ -71,7 +71,7 @@ def _shown(step: JoinStep) -> dict[str, Any]:
     }
 
 
-class AdminDesk:
+class AdminService:
     def __init__(self, parts: AdminParts) -> None:
         self._parts = parts
         self._queries = AdminQueries(parts.store)
@@ -113,7 +113,7 @@ class AdminDesk:
         return shown
 
     async def _speak(self, name: str, given: Mapping[str, Any]) -> Any:
-        speaker = AdminMessaging(need_speaking(self._parts.speaking), operator_name(_text(given, "by")))
+        speaker = AdminMessaging(require_messaging(self._parts.speaking), operator_name(_text(given, "by")))
         text, key = _text(given, "text"), _optional(given, "idempotency_key")
         to = _texts(given, "to")
         if name == "deliver" and set(to) == {"person"}:

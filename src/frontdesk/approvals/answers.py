@@ -11,7 +11,7 @@ from agent_framework import Message
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.extraction import answer as answer_content
 from frontdesk.approvals.extraction import digest, taken
-from frontdesk.approvals.records import Voter, status_of
+from frontdesk.approvals.records import Voter, get_status
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.errors import (
@@ -204,19 +204,19 @@ class ApprovalAnswers:
                 if self._expire is not None:
                     await self._expire(question)
                 raise _expired()
-            if not question.waits or question.status not in ("pending", status_of(given)):
+            if not question.waits or question.status not in ("pending", get_status(given)):
                 raise answered()
             if question.terms is not None and question.status == "pending":
                 if caller is None:
                     raise unknown()
-                await self._decisions.need_deciding(question, given, Voter.of_owner(caller, owner))
+                await self._decisions.require_eligible(question, given, Voter.of_owner(caller, owner))
         return questions
 
     def complete(self, questions: Sequence[PendingApproval]) -> list[PendingApproval]:
         """Add the current tool schemas and the expiry time to new questions."""
         return self._decisions.complete(questions, self._lifetime)
 
-    def need_unchanged(self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> None:
+    def require_unchanged(self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> None:
         """Reject an approval if the call has changed since it was displayed. Rejections are always accepted."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
@@ -295,7 +295,7 @@ class ApprovalAnswers:
         questions: list[PendingApproval] = []
         for given in answers:
             question = await self._store.approvals.get(owner, given.approval_id)
-            if question is None or not question.waits or question.status not in ("pending", status_of(given)):
+            if question is None or not question.waits or question.status not in ("pending", get_status(given)):
                 raise answered()
             questions.append(question)
         note, finish = await self._decisions.note_answers(questions, answers, caller, event)
@@ -307,7 +307,7 @@ class ApprovalAnswers:
                     transaction.decide_approval(
                         owner,
                         given.approval_id,
-                        status_of(given),
+                        get_status(given),
                         at=now,
                         reason=given.reason,
                         attempt=attempt,

@@ -13,13 +13,13 @@ from frontdesk.approvals.records import (
     Resume,
     UpdatesApprovalMessages,
     Voter,
-    caller_of,
+    audit_line,
+    build_caller,
+    build_vote,
+    find_seat,
+    get_status,
     is_decided,
-    line_of,
     resuming,
-    seat_of,
-    status_of,
-    vote_of,
 )
 from frontdesk.approvals.voters import VoterLookup, check_unchanged
 from frontdesk.clock import Clock
@@ -39,7 +39,7 @@ from frontdesk.models.approval import (
 )
 from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
-from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome
 
 MAX_KEYS_OF_VOTER = 200
 """The number of keys that are stored with one vote. A person has about 40 at most, unless they link again and again."""
@@ -84,9 +84,11 @@ class VoteCounter:
         terms = question.terms
         if operator or terms is None:
             seat = OPERATOR_SEAT if operator else "requester"
-            return Tally(question, vote_of(question, answer, at, voter=voter.key, identity=voter.identity, seat=seat))
+            return Tally(
+                question, build_vote(question, answer, at, voter=voter.key, identity=voter.identity, seat=seat)
+            )
         now, record = await self._voters.update_voter(voter, keeps_key=voter.key == question.owner)
-        seat = None if now is None else await seat_of(question, terms, now, self._voters.fresh)
+        seat = None if now is None else await find_seat(question, terms, now, self._voters.fresh)
         if now is None or seat is None:
             return None
         votes = await self._store.approvals.votes(question.owner, question.approval_id)
@@ -95,7 +97,7 @@ class VoteCounter:
         person_keys = now.person_keys if replaced is None else now.person_keys.union(replaced.person_keys)
         if len(person_keys) > MAX_KEYS_OF_VOTER:
             return None
-        vote = vote_of(
+        vote = build_vote(
             question,
             answer,
             at,
@@ -188,12 +190,12 @@ class Decisions:
         terms = question.terms
         if terms is None:
             return (question, "requester") if question.owner == voter.key else (None, None)
-        seat = await self.seat_of(question, terms, voter)
+        seat = await self.find_seat(question, terms, voter)
         return (question if seat is not None or question.owner == voter.key else None), seat
 
-    async def seat_of(self, question: PendingApproval, terms: ApproverTerms, voter: Voter) -> str | None:
+    async def find_seat(self, question: PendingApproval, terms: ApproverTerms, voter: Voter) -> str | None:
         """Return the seat of a voter, or None if the vote does not count."""
-        return await seat_of(question, terms, await self.voters.recognise(voter), self.voters)
+        return await find_seat(question, terms, await self.voters.recognise(voter), self.voters)
 
     async def decide(
         self, voter: Voter, answer: ApprovalAnswer, seen: str | None, new_run_id: NewRunId, resume: Resume
@@ -234,9 +236,9 @@ class Decisions:
                     raise _busy()
                 decision = await self._vote(question, answer, voter, new_run_id, resume, span, operator=operator)
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
-        span.end(status_of(answer) if decision.outcome == "recorded" else decision.outcome)
+        span.end(get_status(answer) if decision.outcome == "recorded" else decision.outcome)
         return decision
 
     async def _vote(
@@ -261,12 +263,12 @@ class Decisions:
         if not tally.enough:
             return await self._count(tally)
         # Of questions of earlier versions it is not known who asked: only that person could answer.
-        requester = fresh.requester or caller_of(vote)
+        requester = fresh.requester or build_caller(vote)
         if requester is None:
             raise ValueError("a vote has the account with which it was given")
-        decided = fresh.replace(status=status_of(answer), decided_at=vote.at, reason=answer.reason, begun=False)
+        decided = fresh.replace(status=get_status(answer), decided_at=vote.at, reason=answer.reason, begun=False)
         event = resuming(decided, answer, requester, vote.at, new_run_id).replace(trace=span.carry())
-        if await self._write(decided, event, resume, caller_of(vote), tally):
+        if await self._write(decided, event, resume, build_caller(vote), tally):
             return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
         now = await self._store.approvals.get(question.owner, answer.approval_id)
         # Either another decision was earlier, or a voter or another vote has changed.
@@ -303,7 +305,7 @@ class Decisions:
                 if tally is not None:
                     self._note(transaction, decided, tally.vote)
                 else:
-                    transaction.add_audit(line_of(decided, EXPIRED, at))
+                    transaction.add_audit(audit_line(decided, EXPIRED, at))
                 for row in rows:
                     transaction.add_delivery(row)
                 transaction.accept(event)
@@ -324,7 +326,7 @@ class Decisions:
                 check_tallies(transaction, [tally])
                 transaction.add_vote(vote)
                 if not tally.is_repeated:
-                    transaction.add_audit(line_of(question, "voted", vote.at, vote.voter, vote.reason))
+                    transaction.add_audit(audit_line(question, "voted", vote.at, vote.voter, vote.reason))
         except StoreError:
             return None
         return Decision(outcome="needs_more", approval=question)
@@ -350,7 +352,7 @@ class Decisions:
             return Decision(outcome="changed", approval=question)
         return None
 
-    async def need_deciding(self, question: PendingApproval, answer: ApprovalAnswer, voter: Voter) -> Tally | None:
+    async def require_eligible(self, question: PendingApproval, answer: ApprovalAnswer, voter: Voter) -> Tally | None:
         """Return the tally by which an HTTP answer decides, or None if no other approvals are required.
 
         Reject the answer of a person who may not vote, and an answer that other people still have to approve. The vote
@@ -404,17 +406,17 @@ class Decisions:
         now, noted, rows = self._clock.now(), list[tuple[PendingApproval, ApprovalVote]](), list[Delivery]()
         tallies: list[Tally] = []
         for question, answer in zip(questions, answers, strict=True):
-            decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason)
+            decided = question.replace(status=get_status(answer), decided_at=now, reason=answer.reason)
             if event is not None:
                 rows += await self._settling.confirmations(event, decided)
             if question.status == "pending":
                 identity = None if caller is None else caller.identity
-                vote = vote_of(question, answer, now, voter=question.owner, identity=identity)
+                vote = build_vote(question, answer, now, voter=question.owner, identity=identity)
                 if question.terms is not None:
                     if caller is None:
                         raise ForbiddenError(NOT_YOURS, code="approval_not_yours", param="approvals")
                     # The votes of others are counted again: one of them may have lost the right meanwhile.
-                    tally = await self.need_deciding(question, answer, Voter.of_owner(caller, question.owner))
+                    tally = await self.require_eligible(question, answer, Voter.of_owner(caller, question.owner))
                     if tally is not None:
                         tallies.append(tally)
                         vote = tally.vote
@@ -447,16 +449,16 @@ class Decisions:
         """
         now = self._clock.now()
         if question.requester is None:
-            await self._cancel(question, EXPIRED, line_of(question, EXPIRED, now))
+            await self._cancel(question, EXPIRED, audit_line(question, EXPIRED, now))
             return
         answer = ApprovalAnswer(approval_id=question.approval_id, approved=False, reason=EXPIRED)
-        decided = question.replace(status=status_of(answer), decided_at=now, reason=EXPIRED, begun=False)
+        decided = question.replace(status=get_status(answer), decided_at=now, reason=EXPIRED, begun=False)
         event = resuming(decided, answer, question.requester, now, new_run_id).replace(trace=question.trace)
         await self._write(decided, event, resume)
 
     async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
         """Cancel a question on behalf of an operator. Return True if it was not decided before."""
-        line = line_of(question, "cancelled", self._clock.now(), by, reason)
+        line = audit_line(question, "cancelled", self._clock.now(), by, reason)
         return await self._cancel(question, reason, line)
 
     async def _cancel(self, question: PendingApproval, reason: str | None, line: AuditLine) -> bool:
@@ -480,7 +482,9 @@ class Decisions:
         """Cancel pending questions because their context has ended. Decided questions are unchanged."""
         for question in questions:
             if question.status == "pending":
-                await self._cancel(question, reason, line_of(question, "cancelled", self._clock.now(), reason=reason))
+                await self._cancel(
+                    question, reason, audit_line(question, "cancelled", self._clock.now(), reason=reason)
+                )
 
     async def note_cancelled(
         self, owner: str, at: float, reason: str
@@ -538,7 +542,7 @@ class Decisions:
         vote: ApprovalVote,
     ) -> None:
         transaction.add_vote(vote)
-        transaction.add_audit(line_of(decided, decided.status, vote.at, vote.voter, vote.reason))
+        transaction.add_audit(audit_line(decided, decided.status, vote.at, vote.voter, vote.reason))
 
 
 def _busy() -> ConflictError:

@@ -9,7 +9,7 @@ from agent_framework import AgentResponse, Content, Message
 
 from frontdesk.errors import ApprovalIdError
 from frontdesk.framework.approval_ids import mark_shown
-from frontdesk.framework.workflow_requests import approvals_in, requests_of
+from frontdesk.framework.workflow_requests import approvals_in, extract_requests
 from frontdesk.identifiers import MAX_ID_LENGTH
 from frontdesk.models.approval import EXPIRED, PendingApproval
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
@@ -51,7 +51,7 @@ def _first_repeated(questions: Sequence[PendingApproval]) -> PendingApproval | N
 
 def _approval_requests(result: Any) -> Sequence[Content]:
     if not isinstance(result, AgentResponse):
-        return approvals_in(requests_of(result))
+        return approvals_in(extract_requests(result))
     asked: list[Content] = []
     for message in result.messages:
         for content in message.contents:

@@ -9,8 +9,8 @@ from frontdesk.access.gate import Gate, identify
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.approvals.answers import refused, unknown
 from frontdesk.approvals.decisions import NEEDS_MORE, Decisions
-from frontdesk.approvals.records import Resume, Voter, owns_question, status_of
-from frontdesk.approvals.requester import view_of
+from frontdesk.approvals.records import Resume, Voter, get_status, owns_question
+from frontdesk.approvals.requester import build_view
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
 from frontdesk.errors import InvalidRequestError
@@ -98,7 +98,7 @@ class HttpVotes:
         """Return a person's own questions, and those they may answer, found by accounts and claims."""
         store, now = self._store, self._clock.now()
         accounts = await store.identities.of_owner(voter.key) if voter.key else ()
-        names = [name for one in (voter.identity, *accounts) for name in self._keys.names_of(one)]
+        names = [name for one in (voter.identity, *accounts) for name in self._keys.list_names(one)]
         approvers = [*map(person_key, names), *claim_keys(voter.claims)]
         found = await store.approvals.waiting_for(
             approvers, owner=voter.key or None, after=after, limit=limit, max_bytes=MAX_PAGE_BYTES
@@ -116,14 +116,14 @@ class HttpVotes:
         for question in found:
             own = question.owner == voter.key
             if not question.is_expired(now) and (own or await self._is_asked(voter, question)):
-                views.append(view_of(question, voter.identity).replace(own=own))
+                views.append(build_view(question, voter.identity).replace(own=own))
         return WaitingPage(questions=tuple(views), after=found[-1].approval_id if is_followed else None)
 
     async def _is_asked(self, voter: Voter, question: PendingApproval) -> bool:
         decisions, terms = self._decisions, question.terms
         if terms is None or await owns_question(question, voter, decisions.voters):
             return False
-        return await decisions.seat_of(question, terms, voter) is not None
+        return await decisions.find_seat(question, terms, voter) is not None
 
     async def _refuse_mixed(self, voter: Voter, answers: Sequence[ApprovalAnswer]) -> None:
         for answer in answers:
@@ -148,7 +148,7 @@ class HttpVotes:
     async def _decide(self, voter: Voter, answer: ApprovalAnswer) -> Decision:
         decision = await self._decisions.decide(voter, answer, None, self._gate.new_run_id, self._resume)
         question = decision.approval
-        if decision.outcome != "late" or question is None or question.status != status_of(answer):
+        if decision.outcome != "late" or question is None or question.status != get_status(answer):
             return decision
         # A client that has lost the response sends the request again, and its vote has decided.
         votes = await self._store.approvals.votes(question.owner, question.approval_id)
@@ -190,7 +190,7 @@ class HttpVotes:
             return f"{tool}: {error.message}"
         if decision.outcome == "needs_more":
             return f"{tool}: {NEEDS_MORE}"
-        return self._texts.say(f"approval.{status_of(answer)}", None, tool=tool)
+        return self._texts.say(f"approval.{get_status(answer)}", None, tool=tool)
 
 
 def _tool(question: PendingApproval | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from frontdesk.access.gate import Gate
 from frontdesk.approvals.answers import Expire
 from frontdesk.approvals.names import PersonNames
-from frontdesk.approvals.records import has_claim, line_of
+from frontdesk.approvals.records import audit_line, has_claim
 from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.chat.aliases import Aliases
 from frontdesk.chat.i18n.en import ENGLISH
@@ -220,7 +220,7 @@ class ApprovalExpiry:
         try:
             async with self._store.transaction() as transaction:
                 transaction.escalate_approval(question.owner, question.approval_id)
-                transaction.add_audit(line_of(question, "escalated", self._clock.now(), reason=named_people(people)))
+                transaction.add_audit(audit_line(question, "escalated", self._clock.now(), reason=named_people(people)))
                 for row in rows:
                     transaction.add_delivery(row)
         except StoreError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from frontdesk.approvals.records import caller_of
+from frontdesk.approvals.records import build_caller
 from frontdesk.display.person_names import plain_name
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.approval import EXPIRED, Decision, PendingApproval
@@ -54,7 +54,7 @@ class PersonNames:
         votes = await self._approvals.votes(question.owner, question.approval_id)
         last = [vote for vote in votes if vote.approved == (question.status == "approved")]
         if last:
-            return caller_of(last[-1])
+            return build_caller(last[-1])
         return question.requester if question.terms is None else None
 
     async def with_decider(self, question: PendingApproval, by: Caller | None = None) -> PendingApproval:

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, Literal, TypeGuard, cast
 
 from frontdesk.approvals.names import PersonNames
-from frontdesk.display.person_names import label_of, plain_name
+from frontdesk.display.person_names import build_label, plain_name
 from frontdesk.errors import NobodyToAskError
 from frontdesk.hooks import call_approvers, takes
 from frontdesk.loggers import runs as log
@@ -302,12 +302,12 @@ class RuleBinder:
         return await self._bound(rule, question, requester, hidden)
 
     async def _direct(self, requester: Caller) -> ApproverTerms:
-        people = await self._people_of(["requester"], requester)
+        people = await self._list_people(["requester"], requester)
         return ApproverTerms(
             approvers=(requester.identity,), shows_arguments=False, names=_labels(people), people=people
         )
 
-    async def _people_of(self, approvers: Sequence[Any], requester: Caller) -> tuple[PersonName, ...]:
+    async def _list_people(self, approvers: Sequence[Any], requester: Caller) -> tuple[PersonName, ...]:
         """Return the approvers as displayed to the requester. Of a role only the name."""
         people: list[PersonName] = []
         for approver in approvers:
@@ -339,7 +339,7 @@ class RuleBinder:
     async def _bound(
         self, rule: ApproverRule, question: PendingApproval, requester: Caller, hidden: bool
     ) -> ApproverTerms:
-        people, shown = await _people(rule.approvers, question), await self._people_of(rule.approvers, requester)
+        people, shown = await _people(rule.approvers, question), await self._list_people(rule.approvers, requester)
         asks_requester = "requester" in rule.approvers and not rule.exclude_requester
         if hidden and asks_requester:
             people, asks_requester = [requester.identity, *people], False
@@ -386,4 +386,4 @@ def _claims(approvers: Sequence[Any]) -> tuple[ApproverClaim, ...]:
 
 
 def _labels(people: Sequence[PersonName]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(label_of, people)))
+    return tuple(dict.fromkeys(map(build_label, people)))

@@ -28,11 +28,11 @@ OPERATOR_SEAT = "operator"
 """The seat of an operator, who decides alone."""
 
 
-def status_of(answer: ApprovalAnswer) -> ApprovalStatus:
+def get_status(answer: ApprovalAnswer) -> ApprovalStatus:
     return "approved" if answer.approved else "rejected"
 
 
-def vote_of(
+def build_vote(
     question: PendingApproval,
     answer: ApprovalAnswer,
     at: float,
@@ -61,11 +61,11 @@ def vote_of(
     )
 
 
-def line_of(question: PendingApproval, action: str, at: float, by: str = "", reason: str | None = None) -> AuditLine:
+def audit_line(question: PendingApproval, action: str, at: float, by: str = "", reason: str | None = None) -> AuditLine:
     return AuditLine(at=at, owner=question.owner, subject=question.approval_id, action=action, by=by, reason=reason)
 
 
-def caller_of(vote: ApprovalVote) -> Caller | None:
+def build_caller(vote: ApprovalVote) -> Caller | None:
     return None if vote.identity is None else Caller(identity=vote.identity)
 
 
@@ -133,7 +133,7 @@ class CountedVote(NamedTuple):
     person_keys: frozenset[str] = frozenset()
 
 
-async def seat_of(question: PendingApproval, terms: ApproverTerms, voter: Voter, people: FindsPeople) -> str | None:
+async def find_seat(question: PendingApproval, terms: ApproverTerms, voter: Voter, people: FindsPeople) -> str | None:
     """Return the seat in which a person votes, or None if the vote does not count.
 
     A person matches by the named account, or by another account that is linked with it now.
@@ -150,10 +150,10 @@ async def seat_of(question: PendingApproval, terms: ApproverTerms, voter: Voter,
     for person in named:
         if voter.key and await people.find_key(person) == voter.key:
             return seat_name(person)
-    return f"{CLAIM_SEAT}{voter.key}" if has_claim(claims_of(question, terms), voter.claims) else None
+    return f"{CLAIM_SEAT}{voter.key}" if has_claim(list_claims(question, terms), voter.claims) else None
 
 
-def claims_of(question: PendingApproval, terms: ApproverTerms) -> Sequence[ApproverClaim]:
+def list_claims(question: PendingApproval, terms: ApproverTerms) -> Sequence[ApproverClaim]:
     return (*terms.claims, *(terms.escalate_claims if question.escalated else ()))
 
 
@@ -200,7 +200,7 @@ def count_people(votes: Sequence[CountedVote]) -> int:
     """
     groups: list[tuple[set[str], bool]] = []
     for given in votes:
-        keys, approves = set(_keys_of(given)), given.counts and given.vote.approved
+        keys, approves = set(_list_keys(given)), given.counts and given.vote.approved
         apart: list[tuple[set[str], bool]] = []
         for others, approved in groups:
             if keys.isdisjoint(others):
@@ -211,7 +211,7 @@ def count_people(votes: Sequence[CountedVote]) -> int:
     return sum(approves for _, approves in groups)
 
 
-def _keys_of(given: CountedVote) -> frozenset[str]:
+def _list_keys(given: CountedVote) -> frozenset[str]:
     vote = given.vote
     keys = {owner_key(vote.voter), *vote.person_keys, *given.person_keys}
     if vote.identity is not None:

@@ -12,7 +12,7 @@ from frontdesk.approvals.voters import VoterLookup
 from frontdesk.chat.commands import locale_of_person
 from frontdesk.concurrency.offload import run_rendering
 from frontdesk.delivery.plan import Planner
-from frontdesk.display.person_names import label_of, unverified_name, waited_for
+from frontdesk.display.person_names import build_label, unverified_name, waited_for
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NobodyToAskError
 from frontdesk.framework.approval_ids import note_waiting
 from frontdesk.identifiers import digest
@@ -164,17 +164,17 @@ class ApprovalRequester:
         plan = self._planner.question
         rows: list[Delivery] = []
         for person in people:
-            view = view_of(question, person)
+            view = build_view(question, person)
             rows += await run_rendering(question.request, plan, view, person, _key(question, person))
         return rows
 
 
-def view_of(question: PendingApproval, person: ChannelIdentity) -> QuestionView:
+def build_view(question: PendingApproval, person: ChannelIdentity) -> QuestionView:
     requester = question.requester
     shown = question.requester_name or (None if requester is None else unverified_name(requester.identity))
     return QuestionView(
         approval=question,
-        asker="" if shown is None else label_of(shown),
+        asker="" if shown is None else build_label(shown),
         requester=shown,
         channel="" if requester is None else requester.identity.channel,
         group=question.resume is not None and question.resume.group,

@@ -8,9 +8,9 @@ from frontdesk.approvals.records import (
     CountedVote,
     FindsPeople,
     Voter,
-    claims_of,
+    find_seat,
     is_requester,
-    seat_of,
+    list_claims,
 )
 from frontdesk.interfaces.access import Allowed
 from frontdesk.interfaces.linker import IdentityLinker, ReadsClaims
@@ -40,15 +40,15 @@ class VoterLookup:
         linker: IdentityLinker | None = None,
         look_up_key: LookUpKey | None = None,
         allow: Allow | None = None,
-        one_of: Callable[[ChannelIdentity], ChannelIdentity] = lambda identity: identity,
+        get_principal: Callable[[ChannelIdentity], ChannelIdentity] = lambda identity: identity,
     ) -> None:
         """Use the host's linker, keys and gate. Without them, the records of the store decide.
 
-        `one_of` returns the canonical identity of a principal that several channels share.
+        `get_principal` returns the canonical identity of a principal that several channels share.
         """
         self._store = store
         self._linker = linker
-        self._one_of = one_of
+        self._build_one_of = get_principal
         self._look_up_key = look_up_key or self._stored_key
         self._allow = allow or self._allow_stored
 
@@ -62,7 +62,7 @@ class VoterLookup:
         return Allowed(isolation_key=await self.find_key(caller.identity), verified_claims=claims)
 
     async def _link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return None if self._linker is None else await self._linker.resolve(self._one_of(identity))
+        return None if self._linker is None else await self._linker.resolve(self._build_one_of(identity))
 
     async def find_key(self, identity: ChannelIdentity) -> str | None:
         """Return the isolation key of an account as the gate returns it, or None."""
@@ -94,7 +94,7 @@ class VoterLookup:
 
         The record is read first. While it keeps its version, the links of the account have not changed.
         """
-        identity = self._one_of(identity)
+        identity = self._build_one_of(identity)
         record = await self._store.identities.find(identity, fresh=True)
         await self._store.identities.link(identity, fresh=True)
         return record
@@ -140,9 +140,9 @@ class VoterLookup:
             return CountedVote(vote, False), record
         # The person is the one who has voted, even if the account belongs to somebody else now.
         voter = voter.replace(person_keys=voter.person_keys.union(vote.person_keys))
-        if await seat_of(question, terms, voter, self.fresh) is not None:
+        if await find_seat(question, terms, voter, self.fresh) is not None:
             return CountedVote(vote, True, voter.person_keys), record
-        if not _has_unstored_claims(vote, record) or not claims_of(question, terms):
+        if not _has_unstored_claims(vote, record) or not list_claims(question, terms):
             return CountedVote(vote, False), record
         voter = await self.recognise(Voter(identity=vote.identity, key=vote.voter))
         excluded = terms.exclude_requester and await is_requester(question, voter, self.fresh)
@@ -180,7 +180,7 @@ def _keys_of_claims(caller: Caller, linker: IdentityLinker | None) -> list[str]:
     if caller.anonymous or not claims:
         return []
     keys: list[str] = []
-    subject = linker.subject_of(claims) if isinstance(linker, ReadsClaims) else None
+    subject = linker.get_subject(claims) if isinstance(linker, ReadsClaims) else None
     if linker is not None and subject is not None:
         keys.append(subject_key(linker.name, subject))
     if caller.claim_source:

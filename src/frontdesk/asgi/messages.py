@@ -144,7 +144,7 @@ class DirectApp:
         raise NotImplementedError
 
 
-def headers_of(scope: Scope) -> dict[bytes, bytes]:
+def collect_headers(scope: Scope) -> dict[bytes, bytes]:
     """Return the headers by lower-case name. The last one of a repeated header is used."""
     return dict(scope["headers"])
 
@@ -191,7 +191,7 @@ def _repeated(name: bytes) -> InvalidRequestError:
     return InvalidRequestError(f"The header {name.decode('latin-1')} comes twice.", code="repeated_header")
 
 
-def need_identity(headers: Headers) -> None:
+def require_identity(headers: Headers) -> None:
     """Reject a compressed body. Nothing here decompresses, so the body size equals the bytes sent."""
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     if encoding not in (b"identity", b""):
@@ -342,7 +342,7 @@ class Cors:
 
     async def serve(self, app: ASGIApp, methods: Iterable[str], scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a preflight of a listed origin. All other requests go to `app`, which supports `methods`."""
-        headers = headers_of(scope)
+        headers = collect_headers(scope)
         origin = headers.get(b"origin")
         if origin is None or origin not in self._origins:
             return await app(scope, receive, _marked(send, ()))

@@ -46,7 +46,7 @@ class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
         self.name = " or ".join(names)
         self.body_header: bytes | None = signed.pop() if signed else None
         self.gives_claims = any(getattr(auth, "gives_claims", True) for auth in auths)
-        self.security_schemes = {name: scheme for auth in auths for name, scheme in schemes_of(auth).items()}
+        self.security_schemes = {name: scheme for auth in auths for name, scheme in collect_schemes(auth).items()}
         self.auths = tuple(auths)
         self._members = [_Member(auth, "" if auth.name == keep_ids_of else f"{auth.name}:") for auth in auths]
         self.members = tuple((id(member.auth), member.prefix) for member in self._members)
@@ -122,7 +122,7 @@ class _Member:
         return await self.ask(scope, headers)
 
 
-def schemes_of(auth: OneAuth | None) -> Mapping[str, Mapping[str, str]]:
+def collect_schemes(auth: OneAuth | None) -> Mapping[str, Mapping[str, str]]:
     """Return the OpenAPI security schemes. A kind without a description counts as bearer tokens."""
     if auth is None:
         return {}

@@ -47,14 +47,14 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     @property
     def ends_at(self) -> float | None:
         """Return the expiry of the key in epoch seconds, or None."""
-        ends = [seconds_of(time) for time in (self.expires, self.revoked) if time is not None]
+        ends = [parse_seconds(time) for time in (self.expires, self.revoked) if time is not None]
         return min(ends) if ends else None
 
     def state(self, now: float) -> str:
         """Return `active`, `expired` or `revoked`."""
-        if self.revoked is not None and seconds_of(self.revoked) <= now:
+        if self.revoked is not None and parse_seconds(self.revoked) <= now:
             return "revoked"
-        return "expired" if self.expires is not None and seconds_of(self.expires) <= now else "active"
+        return "expired" if self.expires is not None and parse_seconds(self.expires) <= now else "active"
 
 
 _decoder = msgspec.json.Decoder(StoredKey)
@@ -96,7 +96,7 @@ def _checked(key: StoredKey) -> StoredKey:
         raise ValueError("a key needs an id and a principal")
     for time in (key.created, key.expires, key.revoked):
         if time is not None:
-            seconds_of(time)
+            parse_seconds(time)
     read_hash(key.hash)
     return key
 
@@ -121,7 +121,7 @@ def append(path: Path, key: StoredKey) -> None:
         os.close(handle)
 
 
-def digest_of(key: str) -> bytes:
+def compute_digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -138,7 +138,7 @@ def read_hash(text: str) -> bytes:
     return digest
 
 
-def seconds_of(time: str) -> float:
+def parse_seconds(time: str) -> float:
     """Parse an ISO 8601 time into epoch seconds. Times without a zone are in UTC."""
     try:
         parsed = datetime.fromisoformat(time)
@@ -147,7 +147,7 @@ def seconds_of(time: str) -> float:
     return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).timestamp()
 
 
-def time_of(seconds: float) -> str:
+def extract_time(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -184,7 +184,7 @@ class ApiKeyAuth(ShowsSchemes):
         for number, (principal, given) in enumerate(keys.items(), 1):
             # Not by name: of a mapping that was written the wrong way round, the name is the key.
             labels[principal] = label = f"principal {number} of {len(keys)}"
-            _need_name(principal, label)
+            _require_name(principal, label)
             for key in listed_secrets(given, f"ApiKeyAuth: the keys of {label}"):
                 _add(self._principals, principal, _digest(label, key), labels)
         if not self._principals:
@@ -193,7 +193,7 @@ class ApiKeyAuth(ShowsSchemes):
     @staticmethod
     def hash(key: Key) -> str:
         """Return the hash of a key, for use in a configuration instead of the key."""
-        return HASHED + digest_of(revealed(key)).hex()
+        return HASHED + compute_digest(revealed(key)).hex()
 
     @classmethod
     def from_file(cls, path: str | Path, *, clock: Clock | None = None) -> "ApiKeyAuth":
@@ -217,10 +217,10 @@ class ApiKeyAuth(ShowsSchemes):
         if ends_at is not None and ends_at <= self._clock.now():
             raise UnauthenticatedError("The API key is no longer valid.", code="key_expired")
         if not bearer:
-            self._need_one_key(presented, headers)
+            self._require_one_key(presented, headers)
         return principal
 
-    def _need_one_key(self, presented: bytes, headers: Headers) -> None:
+    def _require_one_key(self, presented: bytes, headers: Headers) -> None:
         """Reject a request with two keys. A proxy may have checked the other one.
 
         A bearer token that is not a key of this host may be meant for such a proxy, and is ignored.
@@ -318,7 +318,7 @@ def _add(
         table[digest] = (digest, owner, ends_at)
 
 
-def _need_name(principal: object, label: str) -> None:
+def _require_name(principal: object, label: str) -> None:
     if not isinstance(principal, str):
         raise TypeError(f"ApiKeyAuth: the name of {label} must be a string, got {type(principal).__name__}")
     if not principal or principal == ANONYMOUS:
@@ -334,7 +334,7 @@ def _digest(label: str, given: object) -> bytes:
     if not key.startswith(HASHED):
         if len(key) < MIN_KEY_LENGTH:
             raise ValueError(f"ApiKeyAuth: a key of {label} is shorter than {MIN_KEY_LENGTH} characters; {_DIRECTION}")
-        return digest_of(key)
+        return compute_digest(key)
     try:
         return read_hash(key)
     except ValueError as error:

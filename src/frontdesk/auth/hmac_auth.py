@@ -162,7 +162,7 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
             raise UnauthenticatedError(f"A signed request needs the headers {needed}, each in its form.")
         if scope["type"] != "http" and body_hash != EMPTY.encode():
             raise UnauthenticatedError("A handshake is signed with an empty body.")
-        self._need_single(scope)
+        self._require_single(scope)
         person = self._people.get(principal, self._nobody)
         method = scope.get("method", "GET").encode()
         text = _text(principal, method, _target(scope), timestamp, nonce, body_hash, *self._lines(headers))
@@ -175,7 +175,7 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
     def _must_sign(self, name: bytes) -> bool:
         return name.startswith(SIGNED_PREFIX) or name in self._signed_too
 
-    def _need_single(self, scope: Scope) -> None:
+    def _require_single(self, scope: Scope) -> None:
         # Of two, one reader takes the first and another the last.
         sent = [name for name, _ in scope.get("headers", ()) if self._must_sign(name)]
         if len(sent) != len(set(sent)):
@@ -243,7 +243,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
     for number, (name, given) in enumerate(secrets.items(), 1):
         # Not by name: of a mapping that was written the wrong way round, the name is the secret.
         label = f"principal {number} of {len(secrets)}"
-        _need_name(name, label)
+        _require_name(name, label)
         own = [_long_enough(label, secret) for secret in listed_secrets(given, f"HmacAuth: the secrets of {label}")]
         if not own:
             raise ValueError(f"HmacAuth: {label} has no secret")
@@ -256,7 +256,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
     return people
 
 
-def _need_name(name: object, label: str) -> None:
+def _require_name(name: object, label: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"HmacAuth: the name of {label} must be a string, got {type(name).__name__}")
     if not name or name == ANONYMOUS or not name.isprintable() or not name.isascii():

@@ -146,7 +146,7 @@ class PlatformAuth(AsksEnvironment, ShowsSchemes):
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
         if not self._trusted.trusts(scope, headers):
             return None
-        _need_single(scope)
+        _require_single(scope)
         if self._needs_call and _CALL not in headers:
             raise UnauthenticatedError(_OLDER, code="platform_protocol")
         user = _user(headers, self._user)
@@ -159,7 +159,7 @@ class PlatformAuth(AsksEnvironment, ShowsSchemes):
         return await self.authenticate_request(scope, headers)
 
 
-def _need_single(scope: Scope) -> None:
+def _require_single(scope: Scope) -> None:
     # A platform that adds its header to the one of a client means its own, and the host can't tell the two apart.
     sent = [name for name, _ in scope.get("headers", ()) if name in _ALL]
     if len(sent) != len(set(sent)):

@@ -12,7 +12,7 @@ from frontdesk.identifiers import digest
 from frontdesk.ids import Ids
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import host as log
-from frontdesk.models.channel_storage import SealedToken, SealedValue, StoredValue, ValuePlace
+from frontdesk.models.channel_storage import SealedToken, SealedValue, StoredValue, ValueLocation
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.live_message import LiveFence
 from frontdesk.serialization.codec import decode, encode_within
@@ -86,17 +86,17 @@ class HostStorage:
     async def delete(self, key: str) -> None:
         await self._values.delete(self._place(key))
 
-    def _place(self, key: str) -> ValuePlace:
-        return ValuePlace(channel=self._channel, storage=self._name, key=key)
+    def _place(self, key: str) -> ValueLocation:
+        return ValueLocation(channel=self._channel, storage=self._name, key=key)
 
-    def _sealed(self, place: ValuePlace, value: Any, expires_at: float | None) -> SealedValue:
+    def _sealed(self, place: ValueLocation, value: Any, expires_at: float | None) -> SealedValue:
         data = encode_within(value, MAX_VALUE_LENGTH, "a value")
         key_id, sealed = self._storages.sealer.seal(data, _bound_to(place))
         version = self._storages.ids.new("val")
         return SealedValue(version=version, key_id=key_id, data=sealed, expires_at=expires_at)
 
 
-def _bound_to(place: ValuePlace) -> bytes:
+def _bound_to(place: ValueLocation) -> bytes:
     """Return the binding of a sealed value, which prevents moving it to another key."""
     return json.encode([place.channel, place.storage, place.key])
 

@@ -311,7 +311,7 @@ class ChatChannel(
         # A message is a reply only in the chat of the question.
         reply_to = message.reply_to if message.answers == part.conversation_id else ""
         message = msgspec.structs.replace(message, reply_to=reply_to, answers="", asks="")
-        return message, await self._place_of(part), part.idempotency_key
+        return message, await self._build_destination(part), part.idempotency_key
 
     async def destination(
         self,
@@ -326,7 +326,7 @@ class ChatChannel(
         place = await self.direct(identity.native_id)
         return msgspec.structs.replace(place, reference=reference) if reference else place
 
-    async def _place_of(self, part: PushPart) -> Destination:
+    async def _build_destination(self, part: PushPart) -> Destination:
         return await self.destination(part.identity, part.conversation_id, part.kind, part.reference)
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
@@ -343,7 +343,7 @@ class ChatChannel(
         """Edit or delete a message as the part requires. Return its id."""
         if not isinstance(self, EditsMessages):
             raise PushNotEditableError("The platform changes no messages.")
-        message_id, place = read_handle(replaces).message_id, await self._place_of(part)
+        message_id, place = read_handle(replaces).message_id, await self._build_destination(part)
         if part.action == "retract":
             await self.delete(message_id, place)
             return message_id
@@ -385,13 +385,13 @@ class ChatChannel(
         if isinstance(self, AnswersClicks) and is_choice_click(item):
             # Nothing else ends the waiting sign on a button that makes a choice.
             await self.context.events.reply(item, Reply(to="only_me"))
-        return await self._need_replies().prepare(item)
+        return await self._require_replies().prepare(item)
 
     async def settle_answers(
         self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
         """Resolve the questions of the clicked buttons."""
-        return await self._need_replies().settle(answers, waiting)
+        return await self._require_replies().settle(answers, waiting)
 
     def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
         return confirmation(item, approval, wording_for(item, self._texts))
@@ -409,9 +409,9 @@ class ChatChannel(
         return msgspec.to_builtins(self._renderer_for(locale).settled_question(approval, by))
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
-        return await self._need_replies().refuse(item, error)
+        return await self._require_replies().refuse(item, error)
 
-    def _need_replies(self) -> Replies:
+    def _require_replies(self) -> Replies:
         if self._replies is None:
             raise UnsupportedError("The channel is not part of a host.")
         return self._replies

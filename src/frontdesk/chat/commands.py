@@ -28,13 +28,13 @@ class Menu(NamedTuple):
     commands: Sequence[ChannelCommand]
 
 
-def scope_of(request: ChannelRequest) -> CommandScope:
+def get_scope(request: ChannelRequest) -> CommandScope:
     if not request.group:
         return "direct"
     return "admins" if request.attributes.get(ADMIN) is True else "group"
 
 
-def locale_of(request: ChannelRequest, identity: ChannelIdentity | None = None) -> str | None:
+def parse_locale(request: ChannelRequest, identity: ChannelIdentity | None = None) -> str | None:
     """Return the language of the sender of a request. The request takes precedence over the identity."""
     locale: Any = request.attributes.get(LOCALE)
     if isinstance(locale, str) and locale:
@@ -77,7 +77,7 @@ def _words(command: ChannelCommand, locale: str | None) -> CommandLocale | None:
     return known.get(tag)
 
 
-def names_of(command: ChannelCommand) -> set[str]:
+def list_names(command: ChannelCommand) -> set[str]:
     """Return all names of a command, in every language."""
     return {command.name, *(words.name for words in command.locales.values() if words.name)}
 

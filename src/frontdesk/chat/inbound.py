@@ -216,11 +216,11 @@ async def give_up(context: ChannelContext, change: MembershipChange) -> None:
     later."""
     place = change.place
     name = place.user_id or place.chat_id if place.kind == "direct" else place.conversation_id
-    threads = thread_of(place) if place.kind == "group" and not place.thread_id else None
+    threads = build_thread_matcher(place) if place.kind == "group" and not place.thread_id else None
     await context.events.end_deliveries(name, reason=change.reason, before=change.at, also=threads)
 
 
-def thread_of(place: Destination) -> Callable[[str], bool]:
+def build_thread_matcher(place: Destination) -> Callable[[str], bool]:
     """Return a predicate that matches conversation names of threads in a chat."""
 
     def is_thread(name: str) -> bool:

@@ -36,7 +36,7 @@ class LiveAnswers(EditsMessages, StreamsReplies, ChatChannel):
         return await (await self._live_answer(place)).update(handles, view)
 
     async def _live_answer(self, place: LivePlace) -> LiveMessage:
-        return LiveMessage(self, self.growing, place, await _place_of(self, place))
+        return LiveMessage(self, self.growing, place, await _build_destination(self, place))
 
     @cached_property
     def growing(self) -> GrowingTexts:
@@ -56,7 +56,7 @@ class FindsMessages(SupportsPushLookup, SupportsLiveLookup, ChatChannel):
         return await self.find(part.idempotency_key, place)
 
     async def find_live(self, place: LivePlace, key: str) -> str | None:
-        return await self.find(key, await _place_of(self, place))
+        return await self.find(key, await _build_destination(self, place))
 
 
 @chat_ability
@@ -71,11 +71,11 @@ class TypingNotices(ShowsTyping, ChatChannel):
         """Show or hide the typing notice."""
 
     async def show_typing(self, place: LivePlace) -> None:
-        await self.typing(await _place_of(self, place), on=True)
+        await self.typing(await _build_destination(self, place), on=True)
 
     async def end_typing(self, place: LivePlace) -> None:
-        await self.typing(await _place_of(self, place), on=False)
+        await self.typing(await _build_destination(self, place), on=False)
 
 
-async def _place_of(channel: ChatChannel, place: LivePlace) -> Destination:
+async def _build_destination(channel: ChatChannel, place: LivePlace) -> Destination:
     return await channel.destination(place.identity, place.conversation_id, place.kind, place.reference)

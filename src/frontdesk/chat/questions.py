@@ -100,7 +100,7 @@ def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingAppro
     return next(iter(named or short), None)
 
 
-def card_of(decision: Decision, by: ChannelIdentity, wording: Wording, limit: int) -> Card:
+def build_card(decision: Decision, by: ChannelIdentity, wording: Wording, limit: int) -> Card:
     """Return the card for the user that pressed a button: the decision, or the reason why there is none.
 
     The card includes the arguments of the call if it stays within `limit` with them.

@@ -25,12 +25,12 @@ from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
     MAX_BUTTONS,
     approvals_in,
-    call_id_of,
+    build_call_id,
     calls_in,
-    choices_of,
+    extract_choices,
+    extract_requests,
     is_request,
     question_text,
-    requests_of,
 )
 from frontdesk.markdown import Dialect, Document, Unit, lay_out, pack, parse, parse_growing, split, split_with_starts
 from frontdesk.markdown.nodes import Block, Break, Inline, Item, Link, List, Paragraph, Text
@@ -53,7 +53,7 @@ class Citation(NamedTuple):
     url: str
 
 
-def citations_of(contents: Iterable[Content]) -> list[Citation]:
+def extract_citations(contents: Iterable[Content]) -> list[Citation]:
     """Return the distinct sources of texts in citation order, at most 20.
 
     Sources whose URL is already in the text are omitted.
@@ -226,11 +226,11 @@ class Renderer:
         for output in whole_outputs(result):
             said = said_in(output)
             parts += self.plain(output_json(output)) if said is None else self._messages(said)
-        waiting = requests_of(result)
+        waiting = extract_requests(result)
         for request in calls_in(waiting):
             wanted: Any = request.response_type
-            labels = [choice.label for choice in choices_of(wanted)]
-            parts += self._request(question_text(request.data), call_id_of(request), wanted, labels)
+            labels = [choice.label for choice in extract_choices(wanted)]
+            parts += self._request(question_text(request.data), build_call_id(request), wanted, labels)
         return parts + self._questions(approvals_in(waiting), shared)
 
     def _messages(self, messages: Sequence[Message], role: str = "assistant") -> list[OutboundMessage]:
@@ -239,7 +239,7 @@ class Renderer:
             if message.role != role:
                 continue
             texts = (content.text or "" for content in message.contents if content.type == "text")
-            parts += self.markdown("".join(texts), citations=citations_of(message.contents))
+            parts += self.markdown("".join(texts), citations=extract_citations(message.contents))
             for content in message.contents:
                 parts += self._media(content)
         return parts

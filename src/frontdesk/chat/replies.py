@@ -6,12 +6,12 @@ from contextlib import suppress
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.chat.commands import locale_of
+from frontdesk.chat.commands import parse_locale
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.inbound import FILES, GREETING, UNSUPPORTED
 from frontdesk.chat.media import FetchFile, MediaLimits, fetch_contents
 from frontdesk.chat.messages import Card, InboundFile
-from frontdesk.chat.questions import card_of, find_question, read_button, read_choice
+from frontdesk.chat.questions import build_card, find_question, read_button, read_choice
 from frontdesk.chat.session_commands import CommandCall
 from frontdesk.errors import LinkRequiredError, NotFoundError, RequestError
 from frontdesk.framework.workflow_requests import CHOICE, QUESTION
@@ -51,13 +51,13 @@ class Replies:
 
         call = CommandCall(item, self._context, reply)
         if not await self._context.run_command(call.name, call) and request.attributes["named"]:
-            locale = locale_of(request, item.caller.identity)
+            locale = parse_locale(request, item.caller.identity)
             await reply(self._context.texts.say("command.unknown", locale, name=call.name))
         return None
 
     async def _refuse_content(self, item: InboxItem) -> None:
         """Reply that the channel does not support this kind of message. The target never receives it."""
-        locale = locale_of(item.request, item.caller.identity)
+        locale = parse_locale(item.request, item.caller.identity)
         await self._context.events.reply(item, self._context.texts.say("message.unsupported", locale))
 
     async def _with_files(self, request: ChannelRequest) -> ChannelRequest:
@@ -141,7 +141,7 @@ def is_choice_click(item: InboxItem) -> bool:
 
 
 def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
-    return Wording(texts, locale_of(item.request, item.caller.identity))
+    return Wording(texts, parse_locale(item.request, item.caller.identity))
 
 
 def confirmation(item: InboxItem, approval: PendingApproval, wording: Wording) -> Sequence[Reply]:
@@ -182,7 +182,7 @@ async def decide_click(context: ChannelContext, item: InboxItem, limit: int) -> 
             # The platform sends it again.
             raise
         return Card(notice=wording.answer_error(error))
-    return card_of(decision, item.caller.identity, wording, limit)
+    return build_card(decision, item.caller.identity, wording, limit)
 
 
 def challenge_text(challenge: LinkChallenge) -> str:

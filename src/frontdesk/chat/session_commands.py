@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
 
-from frontdesk.chat.commands import locale_of, scope_of
+from frontdesk.chat.commands import get_scope, parse_locale
 from frontdesk.chat.inbound import GREETING
 from frontdesk.concurrency.begun import await_begun
 from frontdesk.errors import InvalidRequestError, NotFoundError
@@ -156,7 +156,7 @@ class _Commands:
         return self._say(call, "sessions.line_current", line=line) if session.is_current else line
 
     def _say(self, call: ChannelCommandContext, key: str, **values: Any) -> str:
-        return self._context.texts.say(key, locale_of(call.request, call.caller.identity), **values)
+        return self._context.texts.say(key, parse_locale(call.request, call.caller.identity), **values)
 
 
 def _group(request: ChannelRequest) -> str | None:
@@ -201,8 +201,8 @@ def help_command(context: ChannelContext) -> ChannelCommand:
     """Return the command that lists the commands available in the conversation."""
 
     async def explain(call: ChannelCommandContext) -> None:
-        locale = locale_of(call.request, call.caller.identity)
-        commands = context.commands(scope=scope_of(call.request), locale=locale)
+        locale = parse_locale(call.request, call.caller.identity)
+        commands = context.commands(scope=get_scope(call.request), locale=locale)
         shown = [command for command in commands if command.expose_in_ui]
         listed = "\n".join(f"/{command.name} - {command.description}" for command in shown)
         greeted = GREETING in call.request.attributes

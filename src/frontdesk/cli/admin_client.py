@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.client import OperatorClient
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.admin.socket_file import SOCKET
-from frontdesk.cli.state_paths import place_of, store_at
+from frontdesk.cli.state_paths import locate, store_at
 from frontdesk.cli.terminal import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.errors import OperatorError, RequestError
@@ -40,25 +40,25 @@ def open_desk(arguments: Namespace) -> Generator[AdminClient]:
         if remote is None:
             raise CommandError(f"--socket: no host answers at {arguments.socket}")
         with remote:
-            yield SocketDesk(remote)
+            yield SocketAdminClient(remote)
         return
-    place = place_of("--state", arguments.state, arguments.state_env)
+    place = locate("--state", arguments.state, arguments.state_env)
     remote = _connect(place.resolve().parent / SOCKET) if isinstance(place, Path) else None
     if remote is not None and isinstance(place, Path):
         with remote:
-            yield _of_this_state(SocketDesk(remote), place)
+            yield _of_this_state(SocketAdminClient(remote), place)
         return
     with store_at(place) as store, asyncio.Runner() as runner:
         runner.run(store.open())
         try:
             parts = AdminParts.of_store(store, SystemClock(), RandomIds())
-            yield StoreDesk(AdminDesk(parts), runner, "shared" if isinstance(place, str) else "alone")
+            yield StoreAdminClient(AdminService(parts), runner, "shared" if isinstance(place, str) else "alone")
         finally:
             runner.run(store.close())
 
 
-class StoreDesk:
-    def __init__(self, desk: AdminDesk, runner: asyncio.Runner, where: Where) -> None:
+class StoreAdminClient:
+    def __init__(self, desk: AdminService, runner: asyncio.Runner, where: Where) -> None:
         self._desk = desk
         self._runner = runner
         self.where: Where = where
@@ -74,7 +74,7 @@ async def _answered(work: Coroutine[Any, Any, Any]) -> Any:
         raise refusal(error.code, error.message) from None
 
 
-class SocketDesk:
+class SocketAdminClient:
     where: Where = "host"
 
     def __init__(self, client: OperatorClient) -> None:
@@ -96,7 +96,7 @@ def _connect(path: Path) -> OperatorClient | None:
         raise CommandError(str(error)) from None
 
 
-def _of_this_state(desk: SocketDesk, place: Path) -> SocketDesk:
+def _of_this_state(desk: SocketAdminClient, place: Path) -> SocketAdminClient:
     """Reject a host that uses the directory for another file."""
     path = desk.call("state", {})["path"]
     if path is not None and Path(path) != place.resolve():

@@ -32,7 +32,7 @@ class RefusedError(CommandError):
         super().__init__(text)
 
 
-class Door:
+class ChatApi:
     def __init__(self, url: str, api_key: str | None) -> None:
         self._url = self._place(httpx.URL(url))
         # An answer may take as long as it takes; the user can cancel it.
@@ -145,7 +145,7 @@ _CONVERSATION = "conv_"
 """The beginning of the id of a conversation; any other session is the id of a response."""
 
 
-class ResponsesDoor(Door):
+class ResponsesClient(ChatApi):
     """Client that translates between the Invocations protocol and the Responses API."""
 
     def _place(self, url: Any) -> Any:
@@ -172,7 +172,7 @@ class ResponsesDoor(Door):
                 elif data.get("object") == "response":
                     yield "end", to_invocation(data)
                 elif name in ("response.completed", "response.incomplete", "response.failed"):
-                    yield "end", to_invocation(_object_of(data, "response"))
+                    yield "end", to_invocation(_parse_object(data, "response"))
 
 
 def to_responses(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,9 +194,9 @@ def to_responses(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_invocation(response: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a response to an Invocations answer. The next turn continues from it, unless it has failed."""
-    output = _objects_of(response, "output")
-    parts = [part for item in output if item.get("type") == "message" for part in _objects_of(item, "content")]
-    conversation = _object_of(response, "conversation").get("id")
+    output = _parse_objects(response, "output")
+    parts = [part for item in output if item.get("type") == "message" for part in _parse_objects(item, "content")]
+    conversation = _parse_object(response, "conversation").get("id")
     failed = response.get("status") in ("failed", "cancelled")
     return {
         "id": response.get("id"),
@@ -217,13 +217,13 @@ def _approval(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": item.get("id"), "tool": item.get("name"), "arguments": arguments}
 
 
-def _objects_of(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _parse_objects(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     given = value.get(name)
     values = cast("list[Any]", given) if isinstance(given, list) else []
     return [part for part in values if isinstance(part, dict)]
 
 
-def _object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _parse_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     given = value.get(name)
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
@@ -239,7 +239,7 @@ def run(arguments: Namespace) -> int:
     """Run a conversation until the user leaves. Return 1 if the input was a pipe and a turn failed."""
     terminal = Terminal()
     key = _api_key(arguments)
-    with closing(Door(arguments.url, key)) as first, closing(ResponsesDoor(arguments.url, key)) as second:
+    with closing(ChatApi(arguments.url, key)) as first, closing(ResponsesClient(arguments.url, key)) as second:
         door, name = _entered((first, second), terminal)
         chat = Chat(door, terminal, name, arguments.session)
         if terminal.interactive:
@@ -265,7 +265,7 @@ def _usable(key: str, source: str) -> str:
     return key
 
 
-def _entered(doors: Sequence[Door], terminal: Terminal) -> tuple[Door, str]:
+def _entered(doors: Sequence[ChatApi], terminal: Terminal) -> tuple[ChatApi, str]:
     """Return the first client whose agent returns its name, or else the first reachable one."""
     for door in doors:
         name = _agent(door, terminal)
@@ -274,7 +274,7 @@ def _entered(doors: Sequence[Door], terminal: Terminal) -> tuple[Door, str]:
     return doors[0], "agent"
 
 
-def _agent(door: Door, terminal: Terminal) -> str | None:
+def _agent(door: ChatApi, terminal: Terminal) -> str | None:
     try:
         return door.agent()
     except RefusedError as error:
@@ -285,7 +285,7 @@ def _agent(door: Door, terminal: Terminal) -> str | None:
 
 
 class Chat:
-    def __init__(self, door: Door, terminal: Terminal, name: str, session: str | None) -> None:
+    def __init__(self, door: ChatApi, terminal: Terminal, name: str, session: str | None) -> None:
         self._door = door
         self._terminal = terminal
         self._name = name

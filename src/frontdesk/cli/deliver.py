@@ -9,11 +9,11 @@ from typing import Any
 from frontdesk.admin.client import OperatorClient
 from frontdesk.admin.socket_file import MAX_BODY_BYTES, SOCKET
 from frontdesk.cli.admin_client import refusal
-from frontdesk.cli.state_paths import place_of
+from frontdesk.cli.state_paths import locate
 from frontdesk.cli.terminal import CommandError, printable, visible
 from frontdesk.errors import CodecError, OperatorError
 from frontdesk.framework.types import is_response
-from frontdesk.framework.workflow_requests import requests_of
+from frontdesk.framework.workflow_requests import extract_requests
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.serialization.codec import from_json
 
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
 def _socket(arguments: Namespace) -> Path:
     if arguments.socket is not None:
         return Path(arguments.socket)
-    place = place_of("--state", arguments.state, arguments.state_env)
+    place = locate("--state", arguments.state, arguments.state_env)
     if isinstance(place, str):
         raise CommandError(
             "--state: a host on Postgres has a socket only where admin_socket= puts it; name it with --socket"
@@ -69,7 +69,7 @@ def _run(host: OperatorClient, text: str, arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(ended, indent=2))
     elif ended["status"] == "completed":
-        print(printable(_text_of(ended["result"])))
+        print(printable(_extract_text(ended["result"])))
     else:
         print(
             f"{visible(str(ended['run_id']))} is {ended['status']}: {visible(str(ended['failure']))}", file=sys.stderr
@@ -90,7 +90,7 @@ def _identity(to: tuple[str, str]) -> ChannelIdentity:
 
 def _questions_in(result: Any) -> int:
     found = _read(result)
-    return len(found.user_input_requests) if is_response(found) else len(requests_of(found))
+    return len(found.user_input_requests) if is_response(found) else len(extract_requests(found))
 
 
 def _read(result: Any) -> Any:
@@ -100,7 +100,7 @@ def _read(result: Any) -> Any:
         return None
 
 
-def _text_of(result: Any) -> str:
+def _extract_text(result: Any) -> str:
     found = _read(result)
     text = getattr(found, "text", None)
     return text if isinstance(text, str) else json.dumps(result, ensure_ascii=False)

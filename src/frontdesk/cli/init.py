@@ -21,7 +21,7 @@ class Model(NamedTuple):
     """Variables of the environment: the name, an example, and what it is."""
 
 
-class Door(NamedTuple):
+class ChannelTemplate(NamedTuple):
     """A channel type: how to create it, and how the generated test calls it."""
 
     title: str
@@ -86,8 +86,8 @@ MODELS: Mapping[str, Model] = {
     ),
 }
 
-DOORS: Mapping[str, Door] = {
-    "web": Door(
+DOORS: Mapping[str, ChannelTemplate] = {
+    "web": ChannelTemplate(
         "a page to talk to, at /chat",
         "from frontdesk.channels.web import WebChatChannel",
         'WebChatChannel(title="Concierge")',
@@ -99,7 +99,7 @@ def test_the_page_is_served(tmp_path):
     assert "<title>Concierge</title>" in answered(ask, tmp_path)
 """,
     ),
-    "responses": Door(
+    "responses": ChannelTemplate(
         "the OpenAI Responses API, at /v1/responses",
         "from frontdesk.channels.responses import ResponsesChannel",
         "ResponsesChannel()",
@@ -112,7 +112,7 @@ def test_a_client_of_the_responses_api_is_answered(tmp_path):
     assert answered(ask, tmp_path) == "Good day!"
 """,
     ),
-    "completions": Door(
+    "completions": ChannelTemplate(
         "the OpenAI Chat Completions API, at /v1/chat/completions",
         "from frontdesk.channels.chat_completions import ChatCompletionsChannel",
         "ChatCompletionsChannel()",
@@ -126,7 +126,7 @@ def test_a_client_of_the_chat_completions_api_is_answered(tmp_path):
     assert answered(ask, tmp_path) == "Good day!"
 """,
     ),
-    "conversations": Door(
+    "conversations": ChannelTemplate(
         "the OpenAI Conversations API, at /v1/conversations",
         "from frontdesk.channels.conversations import ConversationsChannel",
         "ConversationsChannel()",
@@ -141,7 +141,7 @@ def test_a_conversation_is_kept(tmp_path):
     assert answered(ask, tmp_path) == "Hello"
 """,
     ),
-    "invocations": Door(
+    "invocations": ChannelTemplate(
         "plain JSON, at /invocations",
         "from frontdesk.channels.invocations import InvocationsChannel",
         "InvocationsChannel()",
@@ -153,7 +153,7 @@ def test_a_backend_is_answered(tmp_path):
     assert answered(ask, tmp_path) == "Good day!"
 """,
     ),
-    "telegram": Door(
+    "telegram": ChannelTemplate(
         "a bot on Telegram",
         "from frontdesk.channels.telegram import TelegramChannel",
         "telegram()",
@@ -328,7 +328,7 @@ make run       # writes .env the first time, and says what to fill in there; the
 """
 
 
-def files_of(model: str, doors: Sequence[str]) -> dict[str, str]:
+def list_files(model: str, doors: Sequence[str]) -> dict[str, str]:
     chosen = MODELS[model]
     telegram = "telegram" in doors
     settings = [*chosen.settings, *(TELEGRAM_SETTINGS if telegram else ())]
@@ -350,7 +350,7 @@ def files_of(model: str, doors: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _host(model: Model, doors: Sequence[Door], *, telegram: bool) -> str:
+def _host(model: Model, doors: Sequence[ChannelTemplate], *, telegram: bool) -> str:
     return _HOST.format(
         system="import os\n\n" if telegram or "os." in model.call else "",
         names="AgentFrameworkHost, NativeIdAllowlist" if telegram else "AgentFrameworkHost",
@@ -377,7 +377,7 @@ def run(arguments: Namespace) -> int:
     model: str = arguments.model or _ask_model(terminal)
     doors: list[str] = arguments.doors or _ask_doors(terminal)
     place = Path(arguments.directory)
-    files = files_of(model, doors)
+    files = list_files(model, doors)
     if os.path.lexists(place / README):
         # A repository has one from its first day; the others are the project itself.
         del files[README]

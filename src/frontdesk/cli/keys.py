@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.auth.api_keys import ApiKeyAuth, KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+from frontdesk.auth.api_keys import ApiKeyAuth, KeyFileError, StoredKey, append, extract_time, parse_seconds, read_keys
 from frontdesk.cli.terminal import CommandError, print_table, visible
 from frontdesk.clock import SystemClock
 from frontdesk.ids import RandomIds, new_secret
@@ -53,7 +53,7 @@ def _create(path: Path, principal: str, expires: str | None) -> int:
         id=RandomIds().new("key"),
         principal=principal,
         hash=ApiKeyAuth.hash(key),
-        created=time_of(now),
+        created=extract_time(now),
         expires=None if expires is None else _end(expires, now),
     )
     append(path, stored)
@@ -67,12 +67,12 @@ def _create(path: Path, principal: str, expires: str | None) -> int:
 def _end(text: str, now: float) -> str:
     length = _LENGTH.fullmatch(text)
     try:
-        at = now + int(length[1]) * _UNITS[length[2]] if length else seconds_of(text)
+        at = now + int(length[1]) * _UNITS[length[2]] if length else parse_seconds(text)
     except ValueError as error:
         raise CommandError(f"--expires: {error}, or like 90d, 12h or 30m") from None
     if at <= now:
         raise CommandError(f"--expires: {text} is over")
-    return time_of(at)
+    return extract_time(at)
 
 
 def _list(path: Path, *, as_json: bool) -> int:
@@ -98,6 +98,6 @@ def _revoke(path: Path, key_id: str) -> int:
     if stored.state(now) == "revoked":
         print(f"{key_id} of {visible(stored.principal)} is revoked already, since {stored.revoked}.")
         return 0
-    append(path, StoredKey(id=key_id, revoked=time_of(now)))
+    append(path, StoredKey(id=key_id, revoked=extract_time(now)))
     print(f"{key_id} of {visible(stored.principal)} is revoked. A host that runs refuses it within a second.")
     return 0

@@ -4,7 +4,7 @@ from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
-from frontdesk.cli.state_paths import place_of
+from frontdesk.cli.state_paths import locate
 from frontdesk.cli.terminal import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
@@ -15,8 +15,8 @@ from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, move
 
 def run(arguments: Namespace) -> int:
     """Move the state. No host can be started on either side meanwhile."""
-    source = place_of("--from", arguments.source, arguments.source_env)
-    target = place_of("--to", arguments.target, arguments.target_env)
+    source = locate("--from", arguments.source, arguments.source_env)
+    target = locate("--to", arguments.target, arguments.target_env)
     if isinstance(source, Path) and not source.is_file():
         raise CommandError(f"--from: there is no file {source}")
     if isinstance(source, Path) and isinstance(target, Path) and source.resolve() == target.resolve():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from frontdesk.admin.client import user_name
-from frontdesk.auth.api_keys import seconds_of, time_of
+from frontdesk.auth.api_keys import extract_time, parse_seconds
 from frontdesk.cli.admin_client import AdminClient, open_desk
 from frontdesk.cli.operator_options import KINDS
 from frontdesk.cli.terminal import CommandError, cell, named_cells, print_table, show_audit, visible
@@ -83,7 +83,7 @@ def _list(desk: AdminClient, arguments: Namespace) -> int:
 def _since(text: str) -> float:
     length = _LENGTH.fullmatch(text)
     try:
-        return SystemClock().now() - int(length[1]) * _UNITS[length[2]] if length else seconds_of(text)
+        return SystemClock().now() - int(length[1]) * _UNITS[length[2]] if length else parse_seconds(text)
     except ValueError as error:
         raise CommandError(f"--since: {error}, or like 30m, 12h or 7d") from None
 
@@ -96,7 +96,7 @@ def _value(name: str, value: Any) -> Any:
     if name in _LINES:
         return [_readable(line) for line in value]
     is_time = (name == "at" or name.endswith("_at")) and isinstance(value, (int, float))
-    return time_of(value) if is_time else value
+    return extract_time(value) if is_time else value
 
 
 _LINES = ("history", "linked_with", "last_messages", "shown_to", "votes", "audit")

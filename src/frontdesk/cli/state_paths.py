@@ -23,7 +23,7 @@ _NEEDS_PSYCOPG = f"Postgres needs psycopg: {install_hint('postgres')}"
 _FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
 
 
-def place_of(option: str, given: str | None, name: str | None) -> Path | str:
+def locate(option: str, given: str | None, name: str | None) -> Path | str:
     """Return the file of a SQLite database, or the URL of a Postgres one."""
     text = variable(name) if name else given
     if not text:
@@ -61,7 +61,7 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
 def _sqlite(path: Path) -> SqlStateStore:
     from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 
-    _need_version(_sqlite_version(path))
+    _require_version(_sqlite_version(path))
     return SqliteStateStore(path, expiry=_FOR_GOOD)
 
 
@@ -93,11 +93,11 @@ def _postgres(address: str) -> SqlStateStore:
         raise StoreError("the address of the database is not one that libpq understands") from None
     except psycopg.Error as error:
         raise StoreError(f"the database can't be reached: {error_line(error)}") from None
-    _need_version(None if row is None else row[0])
+    _require_version(None if row is None else row[0])
     return PostgresStateStore(address, expiry=_FOR_GOOD, pool_size=2)
 
 
-def _need_version(version: int | None) -> None:
+def _require_version(version: int | None) -> None:
     if version is None:
         raise StoreError("there is no state of Frontdesk's at this place")
     # The store itself refuses a schema that is too new when it is opened.

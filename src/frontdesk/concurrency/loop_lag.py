@@ -99,12 +99,12 @@ class LoopLag:
             # Half a second late: an idle loop is not.
             if self._clock.steady() - self._beat_at > 3 * _BEAT:
                 frame = sys._current_frames().get(self._watched)  # pyright: ignore[reportPrivateUsage]
-                place = None if frame is None else place_of(frame)
+                place = None if frame is None else locate(frame)
                 if place is not None:
                     self._seen[place] += 1
 
 
-def place_of(frame: FrameType) -> Place | None:
+def locate(frame: FrameType) -> Place | None:
     """Return the location in user code on a stack, else in a library, or None if there is neither."""
     function, library, tool = None, None, None
     at: FrameType | None = frame

@@ -129,7 +129,7 @@ async def run_weighed(value: Any, work: Callable[P, R], /, *args: P.args, **kwar
 
 async def run_rendering(value: Any, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function that renders a value: inline, or in the thread if the value has much text."""
-    if weight_of(value, MAX_RENDERED_HERE, inside=True) > MAX_RENDERED_HERE:
+    if compute_weight(value, MAX_RENDERED_HERE, inside=True) > MAX_RENDERED_HERE:
         return await off_loop(work, *args, **kwargs)
     return work(*args, **kwargs)
 
@@ -143,10 +143,10 @@ async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs:
 
 def is_heavy(value: Any, *, inside: bool = False) -> bool:
     """Return True if a value is slow to serialize because it has much text or many parts."""
-    return weight_of(value, LARGE, each=_VALUE_OVERHEAD_BYTES, inside=inside) > LARGE
+    return compute_weight(value, LARGE, each=_VALUE_OVERHEAD_BYTES, inside=inside) > LARGE
 
 
-def weight_of(value: Any, most: int, *, each: int = 1, inside: bool = False) -> int:
+def compute_weight(value: Any, most: int, *, each: int = 1, inside: bool = False) -> int:
     """Return a lower bound for the JSON size of a value in bytes. Counting stops above `most`.
 
     `each` is the overhead of a value besides its text. `inside` also counts the attributes of objects, although not all

@@ -17,12 +17,12 @@ from frontdesk.delivery.limits import Ages, Circuit, SendLimits, Waits, pause
 from frontdesk.delivery.push import (
     after_error,
     before_call,
+    build_receipt,
+    build_reference,
     look_up,
     noted,
     push_seconds,
     read_payload,
-    receipt_of,
-    reference_of,
     send,
 )
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
@@ -34,7 +34,7 @@ from frontdesk.loggers import deliveries as log
 from frontdesk.models.approval import ApprovalPlace
 from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import Delivery, DeliveryStatus, Destination
-from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome
 
 NEVER = float("inf")
 
@@ -221,7 +221,7 @@ class DestinationDrain:
         is_probe = circuit.is_open
         circuit.enter()
         try:
-            reference = await reference_of(self._store.identities, row)
+            reference = await build_reference(self._store.identities, row)
             moved = await self._aliases.outward_delivery(row)
             seconds = push_seconds(self._outlet.channel, payload)
             claimed = await self._claim(row, seconds)
@@ -233,7 +233,7 @@ class DestinationDrain:
                 span.end(error.code)
                 return await self._failed(claimed, error, is_probe, queued)
             except BaseException as error:
-                span.end(outcome_of(error))
+                span.end(classify_outcome(error))
                 raise
             span.end("accepted")
         except BaseException:
@@ -241,7 +241,7 @@ class DestinationDrain:
             raise
         circuit.succeed()
         now = self._clock.now()
-        done = noted(claimed, now, "accepted").replace(receipt=receipt_of(claimed, receipt))
+        done = noted(claimed, now, "accepted").replace(receipt=build_receipt(claimed, receipt))
         # Written together with the next part, which often follows at once.
         self._unwritten = done.replace(status="accepted", error=None, ended_at=now)
         return None
@@ -333,7 +333,7 @@ class DestinationDrain:
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):
             return await self._end(row, "unknown", row.error or INTERRUPTED)
-        payload, reference = read_payload(row), await reference_of(self._store.identities, row)
+        payload, reference = read_payload(row), await build_reference(self._store.identities, row)
         try:
             addressed = await self._aliases.outward_delivery(row)
             receipt = await look_up(self._outlet.channel, channel, addressed, payload, reference)

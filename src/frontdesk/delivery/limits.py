@@ -141,15 +141,15 @@ class Waits:
 
     def until(self, row: Delivery) -> float | None:
         """Return the end of the wait of a part, or None if none was recorded for its current fence."""
-        noted = self._of(row)
+        noted = self._find(row)
         return None if noted is None else noted[0]
 
     def since(self, row: Delivery) -> float | None:
         """Return the time since which a part is known with its current fence."""
-        noted = self._of(row)
+        noted = self._find(row)
         return None if noted is None else noted[1]
 
-    def _of(self, row: Delivery) -> tuple[float, float] | None:
+    def _find(self, row: Delivery) -> tuple[float, float] | None:
         delivery_id, fence, *times = self._noted.get(row.place, ("", 0, 0.0, 0.0))
         return (times[0], times[1]) if (delivery_id, fence) == (row.delivery_id, row.fence) else None
 

@@ -115,13 +115,13 @@ class OutboxSender:
         steady = self._clock.steady()
         if (free_at := outlet.circuit.free_at(steady)) > steady:
             # While the platform is down, the rows of its many destinations need not be read.
-            return self._time_of(free_at)
+            return self._get_time(free_at)
         if (until := self._paused.until(destination)) is not None:
             return until
         self._busy.add(destination)
         try:
             return_at = await self._drain(outlet, destination).go()
-            return None if return_at is None else self._time_of(return_at)
+            return None if return_at is None else self._get_time(return_at)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)
@@ -154,7 +154,7 @@ class OutboxSender:
         """Return True if a reply of this process is being written with a part."""
         return row.delivery_id in self._kept
 
-    def _time_of(self, steady: float) -> float:
+    def _get_time(self, steady: float) -> float:
         """Convert a monotonic time to a wall-clock time. Wrong if the clock is set before then."""
         return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from agent_framework import AgentResponse, Message
 
-from frontdesk.chat.commands import locale_of, locale_of_person
+from frontdesk.chat.commands import locale_of_person, parse_locale
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import run_rendering
 from frontdesk.delivery.awaited import for_event
-from frontdesk.delivery.push import call_channel, can_push, encode_content, parts_of
+from frontdesk.delivery.push import call_channel, can_push, encode_content, get_components
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.hooks import show_result
@@ -165,7 +165,7 @@ class Planner:
         # A group that several destinations share gets an answer once.
         served = {row.destination for row in rows}
         for identity in await self._people(admitted.owner, route.destinations):
-            group = await self.group_of(identity)
+            group = await self.get_group(identity)
             if group is not None and (identity.channel, group.conversation_id) in served:
                 continue
             parts = self._with_ids(await self._answer(owner, request, answer, identity, echo, group=group))
@@ -187,7 +187,7 @@ class Planner:
         record = None if identity.attributes else await self._store.identities.find(identity)
         return identity if record is None else record.identity
 
-    async def group_of(self, identity: ChannelIdentity) -> PushGroup | None:
+    async def get_group(self, identity: ChannelIdentity) -> PushGroup | None:
         """Return the group in which a person is reached, on channels with shared conversations."""
         if self._channels[identity.channel].conversation_scope != "per_conversation":
             return None
@@ -211,7 +211,7 @@ class Planner:
         run_id: str = "",
     ) -> list[Delivery]:
         """Return the notice of a failure for the destination of the answer. No hook runs on it: it is not a result."""
-        wording = Wording(self._texts, locale_of(request, identity))
+        wording = Wording(self._texts, parse_locale(request, identity))
         text = wording.failure(reason) if isinstance(reason, str) else wording.error(reason)
         blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, [text], "failed", request.details)
@@ -293,7 +293,7 @@ class Planner:
             details=details or {},
         )
         try:
-            parts = parts_of(channel, HostedRunResult(result=response, run=run))
+            parts = get_components(channel, HostedRunResult(result=response, run=run))
         except CodecError as error:
             log.error("a message of the host can't be made by %s: %s", channel.name, error)
             return []
@@ -393,10 +393,10 @@ class Planner:
             result = await show_result(
                 channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
             )
-            locale = locale_of(request, row.identity) if originating else locale_of_person(row.identity)
+            locale = parse_locale(request, row.identity) if originating else locale_of_person(row.identity)
             if locale is not None:
                 result = result.replace(locale=locale)
-            return await run_rendering(result.result, _rows_of, channel, row, result)
+            return await run_rendering(result.result, _build_rows, channel, row, result)
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
             log.error("the delivery on %s of run %s is dead: %s", channel.name, result.run.run_id, reason)
@@ -405,8 +405,8 @@ class Planner:
             return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
 
 
-def _rows_of(channel: Channel, row: Delivery, result: Result) -> list[Delivery]:
-    return [_part(channel, row, content) for content in parts_of(channel, result)]
+def _build_rows(channel: Channel, row: Delivery, result: Result) -> list[Delivery]:
+    return [_part(channel, row, content) for content in get_components(channel, result)]
 
 
 def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:

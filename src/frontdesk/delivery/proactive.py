@@ -7,14 +7,14 @@ from agent_framework import Content, Message
 
 from frontdesk.access.gate import Gate
 from frontdesk.access.recipients import Recipients
-from frontdesk.chat.commands import locale_of
+from frontdesk.chat.commands import parse_locale
 from frontdesk.chat.i18n.texts import ENGLISH, Texts
 from frontdesk.clock import Clock
 from frontdesk.concurrency.current import current_turn
 from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
-from frontdesk.delivery.push import read_payload, reference_of, send
+from frontdesk.delivery.push import build_reference, read_payload, send
 from frontdesk.errors import (
     CodecError,
     ConflictError,
@@ -88,9 +88,9 @@ class ProactiveSender:
         )
         way = Route(originating=False, destinations=(Address.of(who),))
         recorded = stamped(message, answer_hosting("", way), self._ids.new("msg"))
-        group = await self._planner.group_of(who)
+        group = await self._planner.get_group(who)
         rows = await self._planner.proactive(owner, who, [message], run, key, group)
-        name = self._session_of(owner, who, group)
+        name = self._get_session(owner, who, group)
         session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         _refuse_own_turn(session_id)
         async with self._turns.held(session_id) as lease:
@@ -118,7 +118,7 @@ class ProactiveSender:
         await self._outbox.wake(rows)
         return rows
 
-    def _session_of(self, owner: str, who: ChannelIdentity, group: PushGroup | None) -> SessionName:
+    def _get_session(self, owner: str, who: ChannelIdentity, group: PushGroup | None) -> SessionName:
         """Return the session that gets the message: the person's, or that of the group to which it is sent."""
         conversation_id = None if group is None else group.conversation_id
         return tracked_name(
@@ -149,7 +149,7 @@ class ProactiveSender:
         allowed = await self._recipients.authorize(who)
         if isinstance(to, str):
             return to, who
-        await self._recipients.need_known(who)
+        await self._recipients.require_known(who)
         owner = allowed.isolation_key or await self._gate.issue(who)
         if not owner:
             raise ForbiddenError
@@ -215,7 +215,7 @@ class DirectNotifier:
     def work_goes_on(self, admitted: AdmittedRequest, event: InboxItem) -> Sequence[Delivery]:
         """Build the notice that a run continues in the background. It must be written together with the run."""
         can_cancel = admitted.request.channel in self._cancelling
-        locale = locale_of(admitted.request, admitted.caller.identity)
+        locale = parse_locale(admitted.request, admitted.caller.identity)
         text = self._texts.say("background.works", locale)
         if can_cancel:
             text = f"{text} {self._texts.say('background.cancel', locale, command=_CANCEL)}"
@@ -258,4 +258,4 @@ class DirectNotifier:
 
     async def _push(self, channel: Channel, parts: Sequence[Delivery]) -> None:
         for part in parts:
-            await send(channel, part, read_payload(part), await reference_of(self._store.identities, part))
+            await send(channel, part, read_payload(part), await build_reference(self._store.identities, part))

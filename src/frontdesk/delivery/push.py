@@ -45,7 +45,7 @@ def can_push(channel: Channel) -> bool:
     return isinstance(channel, (ChannelPush, PushesParts))
 
 
-def parts_of(channel: Channel, result: HostedRunResult[Any]) -> Sequence[Any]:
+def get_components(channel: Channel, result: HostedRunResult[Any]) -> Sequence[Any]:
     """Return the parts that a channel sends for a result, in order."""
     return call_channel(lambda: list(channel.parts(result))) if isinstance(channel, PushesParts) else [result]
 
@@ -75,7 +75,7 @@ def call_channel(work: Callable[[], Any]) -> Any:
         raise CodecError(f"the channel itself failed: {type(error).__name__}") from error
 
 
-async def reference_of(identities: Identities, delivery: Delivery) -> Mapping[str, Any]:
+async def build_reference(identities: Identities, delivery: Delivery) -> Mapping[str, Any]:
     """Return the conversation reference for a destination: from the request, or else the stored one."""
     if delivery.reference or delivery.conversation_id is not None:
         return delivery.reference
@@ -101,7 +101,7 @@ async def send(
     seconds: float | None = None,
 ) -> str | None:
     """Send a part with its payload and return the platform's receipt. Raises `PushError` for every failure."""
-    part = part_of(channel, delivery, payload, reference)
+    part = build_part(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
         return await _push(channel, lambda: channel.push_part(part), seconds)
     if isinstance(channel, ChannelPush):
@@ -117,11 +117,13 @@ async def look_up(
     reference: Mapping[str, Any] | None = None,
 ) -> str | None:
     """Return the receipt of a part that has arrived after all, or None if it has not."""
-    part = part_of(channel, delivery, payload, reference)
+    part = build_part(channel, delivery, payload, reference)
     return await _push(channel, lambda: platform.find_push(part))
 
 
-def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None) -> PushPart:
+def build_part(
+    channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None
+) -> PushPart:
     """Return a part for a channel. Raises `PushRefusedError` if the channel can't read its payload."""
     try:
         content = (
@@ -192,7 +194,7 @@ def after_error(row: Delivery, error: PushError, now: float) -> Delivery | None:
     return None
 
 
-def receipt_of(row: Delivery, receipt: str | None) -> str | None:
+def build_receipt(row: Delivery, receipt: str | None) -> str | None:
     """Return the receipt of an accepted part: if there is no new one, that of the message that it edited."""
     return row.replaces if receipt is None else receipt
 

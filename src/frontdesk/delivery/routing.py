@@ -61,10 +61,10 @@ def route(
         places.setdefault(address.plain, address)
     others = [address for place, address in places.items() if place != home]
     reasons = {address: _reason(address, origin.channel, pushing, allow) for address in others}
-    return _route_of(reasons, back=home in places)
+    return _build_route(reasons, back=home in places)
 
 
-def _route_of(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
+def _build_route(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
     destinations = tuple(place for place, reason in reasons.items() if reason is None)
     skipped = [(place, reason) for place, reason in reasons.items() if reason is not None]
     is_fallback = not back and not destinations
@@ -105,7 +105,7 @@ def _route_to_active(
         return ORIGINATING
     others = () if can_return else (address for address in map(Address.of, known) if address != home)
     reasons |= {address: _reason(address, origin.channel, pushing, allow) for address in others}
-    return _route_of(reasons, back=False)
+    return _build_route(reasons, back=False)
 
 
 def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:

@@ -31,7 +31,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.demo.stories import HOURS, PRICES, Hotel, offer, restaurant, tools_of
+from frontdesk.demo.stories import HOURS, PRICES, Hotel, list_tools, offer, restaurant
 from frontdesk.errors.base import install_hint
 from frontdesk.host import AgentFrameworkHost
 from frontdesk.host.config import openai_settings
@@ -472,7 +472,7 @@ def build_host(
         INSTRUCTIONS,
         name="Concierge",
         description="The concierge of the Marmalade, a small hotel by the sea.",
-        tools=tools_of(Hotel()),
+        tools=list_tools(Hotel()),
     )
     page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS, tools="full")
     doors = [

@@ -65,7 +65,7 @@ def offer(room: str, nights: int) -> str:
     return f"one {room} room for {stay} at {nights * PRICES[room]} euros"
 
 
-def tools_of(hotel: Hotel) -> list[FunctionTool]:
+def list_tools(hotel: Hotel) -> list[FunctionTool]:
     """Return the tools of the concierge. Bookings cost money and require approval."""
 
     @tool(approval_mode="always_require")

@@ -50,7 +50,7 @@ def unverified_name(identity: ChannelIdentity) -> PersonName:
     return PersonName(name=name, native_id=identity.native_id, channel=identity.channel)
 
 
-def label_of(person: PersonName) -> str:
+def build_label(person: PersonName) -> str:
     """Return the name of a person or role, or else the id."""
     return person.name or plain_name(person.native_id)
 
@@ -86,7 +86,7 @@ def waited_for(terms: ApproverTerms | None) -> Sequence[PersonName]:
     return terms.people or tuple(PersonName(name=plain_name(name)) for name in terms.names)
 
 
-def decider_of(question: PendingApproval, by: ChannelIdentity | None) -> PersonName | None:
+def find_decider(question: PendingApproval, by: ChannelIdentity | None) -> PersonName | None:
     """Return the person who has decided a question: as resolved by the host, or else by their account."""
     if question.decided_by is not None:
         return question.decided_by

@@ -53,27 +53,27 @@ ITEM_PREFIXES: Final = {
 
 def foundry_response_id(previous: str | None = None) -> str:
     """Create a response id, in the partition of the response that it continues, if any."""
-    return f"{_SERVICE_PREFIX}_{partition_of(previous) or _new_partition()}{new_alphanumerics(_ENTROPY)}"
+    return f"{_SERVICE_PREFIX}_{get_partition(previous) or _new_partition()}{new_alphanumerics(_ENTROPY)}"
 
 
 def item_id(kind: str, beside: str, of: str | None = None) -> str:
     """Create an item id in the partition of another id. With `of`, the result is deterministic."""
     entropy = new_alphanumerics(_ENTROPY) if of is None else _derived(of)
-    return f"{ITEM_PREFIXES[kind]}_{partition_of(beside) or _new_partition()}{entropy}"
+    return f"{ITEM_PREFIXES[kind]}_{get_partition(beside) or _new_partition()}{entropy}"
 
 
 def is_response_id(value: str | None) -> bool:
     """Return True if the service accepts the text as a response id."""
     prefix, _, _ = (value or "").partition("_")
-    return prefix in _RESPONSE_PREFIXES and partition_of(value) is not None
+    return prefix in _RESPONSE_PREFIXES and get_partition(value) is not None
 
 
 def is_service_id(value: str | None) -> bool:
     """Return True if the service can have created this response id."""
-    return (value or "").startswith(f"{_SERVICE_PREFIX}_") and partition_of(value) is not None
+    return (value or "").startswith(f"{_SERVICE_PREFIX}_") and get_partition(value) is not None
 
 
-def partition_of(value: str | None) -> str | None:
+def get_partition(value: str | None) -> str | None:
     """Return the partition of an id, or None if it is not in the format of the service."""
     _, _, body = (value or "").partition("_")
     if _BODY.fullmatch(body):

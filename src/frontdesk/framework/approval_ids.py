@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 from agent_framework import AgentResponseUpdate, Content, Message, WorkflowRunResult
 
 from frontdesk.display.escaping import escape_line
-from frontdesk.display.person_names import label_of, short_id
+from frontdesk.display.person_names import build_label, short_id
 from frontdesk.framework.types import is_event, is_messages, is_response
 from frontdesk.models.person_name import PersonName
 
@@ -78,7 +78,7 @@ def note_waiting(value: Any, people: Mapping[str, Sequence[PersonName]]) -> None
     for request in requests_in(value):
         shown = None if request.id is None else people.get(request.id)
         if shown is not None:
-            noted = {_WAITS_FOR: [label_of(person) for person in shown], _PEOPLE: [person_out(one) for one in shown]}
+            noted = {_WAITS_FOR: [build_label(person) for person in shown], _PEOPLE: [person_out(one) for one in shown]}
             request.additional_properties = {**request.additional_properties, **noted}
 
 

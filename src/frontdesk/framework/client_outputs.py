@@ -18,7 +18,7 @@ def tells_of_calls(value: Any) -> TypeGuard[Sequence[Message]]:
     )
 
 
-def need_new_calls(messages: Sequence[Message], history: Sequence[Message]) -> None:
+def require_new_calls(messages: Sequence[Message], history: Sequence[Message]) -> None:
     """Reject a call in the input that could be mistaken for one made by the session."""
     taken = _call_ids(messages) & _call_ids(history)
     if taken:

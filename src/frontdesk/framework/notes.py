@@ -130,7 +130,7 @@ class LiveNotes:
         return bool(found)
 
 
-def notes_of(messages: Sequence[Message], detail: ToolDetail) -> Notes:
+def list_notes(messages: Sequence[Message], detail: ToolDetail) -> Notes:
     notes = LiveNotes(detail)
     for message in messages:
         notes.add_contents(message.contents)

@@ -41,7 +41,7 @@ def _said_in_list(parts: list[Any], with_data: bool) -> list[Message] | None:
     return None if is_data else messages
 
 
-def messages_of(output: Any) -> list[Message]:
+def extract_messages(output: Any) -> list[Message]:
     """Return the messages of an output. Data becomes a message with its JSON."""
     said = said_in(output)
     return [Message("assistant", [output_json(output)])] if said is None else said

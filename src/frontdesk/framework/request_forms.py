@@ -70,12 +70,12 @@ class Found(NamedTuple):
         return f"{self.path} {_SENTENCES[self.problem]}."
 
 
-def form_of(wanted: Any) -> tuple[FormField, ...]:
+def build_form(wanted: Any) -> tuple[FormField, ...]:
     """Return the form fields for an answer type. Empty if the question is asked as text."""
-    return fields_of(schema_of(wanted))
+    return build_fields(build_schema(wanted))
 
 
-def schema_of(wanted: Any) -> dict[str, Any]:
+def build_schema(wanted: Any) -> dict[str, Any]:
     """Return the JSON schema of a type. Empty for types without one, or whose answers are plain text."""
     if isinstance(wanted, str) or wanted in (Any, *_PLAIN):
         # Of a workflow that is run as an agent, some channels know the name of the type alone.
@@ -86,7 +86,7 @@ def schema_of(wanted: Any) -> dict[str, Any]:
         return {}
 
 
-def fields_of(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
+def build_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     """Return the form fields for a JSON schema. Empty if a form can't represent all of it."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs") or {})
     fields = _object(_resolved(schema, definitions), definitions, nested=False)

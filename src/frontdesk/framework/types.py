@@ -50,7 +50,7 @@ def _source(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
     return isinstance(event.data, AgentResponseUpdate), event.executor_id
 
 
-def updates_of(result: Any) -> list[Any]:
+def list_updates(result: Any) -> list[Any]:
     """Return the updates of a replayed result: one for each message or event."""
     if isinstance(result, WorkflowRunResult):
         return list(cast("list[Any]", result))
@@ -89,7 +89,7 @@ def require_schema(value: Any, where: str, depth: int = 0) -> None:
         raise InvalidRequestError("This is not a JSON schema.", param=where)
     schema = cast("dict[str, Any]", value)
     if "type" in schema:
-        _need_type(schema["type"], where)
+        _require_type(schema["type"], where)
     for name in _SCHEMAS_BY_NAME:
         for key, subschema in _mapping(schema.get(name, {}), f"{where}.{name}").items():
             require_schema(subschema, f"{where}.{name}.{key}", depth + 1)
@@ -104,7 +104,7 @@ def require_schema(value: Any, where: str, depth: int = 0) -> None:
     _list(schema.get("enum", []), f"{where}.enum")
 
 
-def _need_type(value: Any, where: str) -> None:
+def _require_type(value: Any, where: str) -> None:
     names: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
         raise InvalidRequestError("This is not a type of JSON schema.", param=f"{where}.type")
@@ -122,7 +122,7 @@ def _list(value: Any, where: str) -> list[Any]:
     return cast("list[Any]", value)
 
 
-def tools_of(agent: Any) -> Iterator[Any]:
+def list_tools(agent: Any) -> Iterator[Any]:
     """Yield the agent's own tools, as far as they are known before it runs."""
     options: Any = getattr(agent, "default_options", None) or {}
     yield from options.get("tools") or ()

@@ -10,7 +10,7 @@ from agent_framework import Content, Message, WorkflowEvent, WorkflowRunResult
 from frontdesk.display.escaping import display_arguments, escape_line, escape_text
 from frontdesk.errors import Phrase
 from frontdesk.framework.contents import as_json
-from frontdesk.framework.request_forms import FormField, fields_of, schema_of
+from frontdesk.framework.request_forms import FormField, build_fields, build_schema
 from frontdesk.identifiers import digest
 
 QUESTION, CHOICE = "question", "choice"
@@ -39,7 +39,7 @@ def short_name(call_id: str) -> str:
     return digest(call_id)[:_SHORT]
 
 
-def choices_of(wanted: Any) -> list[Choice]:
+def extract_choices(wanted: Any) -> list[Choice]:
     """Return the few possible answers of a type: `bool`, an enumeration or a `Literal`."""
     if wanted is bool:
         return [Choice("Yes", True, _YES), Choice("No", False, _NO)]
@@ -116,7 +116,7 @@ _SCHEMA = "response_schema"
 Request = WorkflowEvent[Any]
 
 
-def requests_of(result: Any) -> list[Request]:
+def extract_requests(result: Any) -> list[Request]:
     """Return the requests of a result that wait for an external answer."""
     if not isinstance(result, WorkflowRunResult):
         return []
@@ -138,7 +138,7 @@ def calls_in(requests: Iterable[Request]) -> list[Request]:
     return [request for request in requests if not is_approval(request)]
 
 
-def call_id_of(request: Request) -> str:
+def build_call_id(request: Request) -> str:
     """Return the id of a request for clients: its own id, or a shorter one if it exceeds the limit of call ids."""
     request_id = str(request.request_id)
     if 1 <= len(request_id) <= MAX_CALL_ID_LENGTH:
@@ -151,19 +151,19 @@ def type_name(request: Request) -> str:
     return wanted.__name__ if isinstance(wanted, type) else str(wanted)
 
 
-def payload_of(request: Request) -> dict[str, Any]:
+def parse_payload(request: Request) -> dict[str, Any]:
     """Return the fields of a request for a client. Each channel encodes `data` in its own way."""
-    return {"request_id": call_id_of(request), "data": request.data, "response_type": type_name(request)}
+    return {"request_id": build_call_id(request), "data": request.data, "response_type": type_name(request)}
 
 
 def request_content(request: Request) -> Content:
     """Return the request of a workflow that runs as an agent, as a call that waits for the client."""
-    choices = [choice.label for choice in choices_of(request.response_type)]
-    payload = {**payload_of(request), **({"choices": choices} if choices else {})}
-    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(payload))
+    choices = [choice.label for choice in extract_choices(request.response_type)]
+    payload = {**parse_payload(request), **({"choices": choices} if choices else {})}
+    content = Content.from_function_call(build_call_id(request), REQUEST_INFO, arguments=as_json(payload))
     content.user_input_request = True
-    schema = schema_of(request.response_type)
-    if fields_of(schema):
+    schema = build_schema(request.response_type)
+    if build_fields(schema):
         # Beside the call: a channel that shows forms reads it, and a model that reads the history does not.
         content.additional_properties[_SCHEMA] = schema
     return content
@@ -172,7 +172,7 @@ def request_content(request: Request) -> Content:
 def form_in(content: Content) -> tuple[FormField, ...]:
     """Return the form of a workflow request. Empty if it is asked as text."""
     schema: Any = content.additional_properties.get(_SCHEMA)
-    return fields_of(cast("dict[str, Any]", schema)) if isinstance(schema, dict) else ()
+    return build_fields(cast("dict[str, Any]", schema)) if isinstance(schema, dict) else ()
 
 
 def is_request(content: Content) -> bool:
@@ -186,6 +186,6 @@ def asked(requests: Iterable[Request]) -> list[Message]:
     contents = approvals_in(many)
     for request in calls_in(many):
         # The data of the request is in the result of the run, and may have no form that fits a message.
-        arguments = {"request_id": call_id_of(request), "response_type": type_name(request)}
-        contents.append(Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=arguments))
+        arguments = {"request_id": build_call_id(request), "response_type": type_name(request)}
+        contents.append(Content.from_function_call(build_call_id(request), REQUEST_INFO, arguments=arguments))
     return [Message("assistant", contents)] if contents else []

@@ -31,13 +31,13 @@ class HostedHistory(InMemoryHistoryProvider):
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
-        turn = _turn_of(session_id)
+        turn = _find_turn(session_id)
         if turn is None:
             return await super().get_messages(session_id, state=state, **kwargs)
         return list(await turn.history())
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        turn = _turn_of(context.session_id)
+        turn = _find_turn(context.session_id)
         history = () if turn is None else await turn.history()
         if turn is None or not _mark_as_history(history):
             await super().before_run(agent=agent, session=session, context=context, state=state)
@@ -48,7 +48,7 @@ class HostedHistory(InMemoryHistoryProvider):
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        turn = _turn_of(session_id)
+        turn = _find_turn(session_id)
         if turn is None:
             await super().save_messages(session_id, messages, state=state, **kwargs)
         else:
@@ -68,7 +68,7 @@ def _mark_as_history(history: Sequence[Message]) -> bool:
     return True
 
 
-def _turn_of(session_id: str | None) -> TargetTurn | None:
+def _find_turn(session_id: str | None) -> TargetTurn | None:
     turn = current_turn.get()
     return turn if turn is not None and turn.session is not None and turn.session.session_id == session_id else None
 

@@ -9,7 +9,7 @@ from frontdesk.access.links import Links
 from frontdesk.access.recipients import not_admitted
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.messages import AdminMessagingDeps
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.admin.socket_file import SOCKET, is_supported
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import AdminSocketError, ForbiddenError, StateDirectoryError
@@ -51,7 +51,7 @@ class OperatorSocket:
         # A host on another server has no use for uvicorn until here.
         from frontdesk.admin.http_api import AdminSocket
 
-        answering = AdminSocket(path, AdminDesk(admin_parts(self._parts)))
+        answering = AdminSocket(path, AdminService(admin_parts(self._parts)))
         try:
             # Whoever can change the directory could put another socket in its place.
             make_private(path.parent)
@@ -102,7 +102,7 @@ def admin_parts(parts: Components) -> AdminParts:
             ids=parts.ids,
             channels=tuple(parts.channels),
             deliver=parts.sender.deliver,
-            check=parts.recipients.need_known,
+            check=parts.recipients.require_known,
             submit=partial(_submit, parts),
         ),
     )

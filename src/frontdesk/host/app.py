@@ -329,7 +329,7 @@ async def run_all(stage: str, steps: Sequence[Step]) -> None:
 _LINKER = "linker"
 
 
-def contributions_of(
+def list_contributions(
     linker: IdentityLinker | None, given: Sequence[HostContribution], channels: Mapping[str, Channel]
 ) -> tuple[HostContribution, ...]:
     """Return the contributions of the linker and of the user. Raises if any is invalid."""

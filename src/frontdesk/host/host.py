@@ -23,7 +23,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.hooks import fill_empty
 from frontdesk.host.admin_socket import OperatorSocket
-from frontdesk.host.app import Readiness, Step, build_app, contributions_of, host_contribution_findings, run_all
+from frontdesk.host.app import Readiness, Step, build_app, host_contribution_findings, list_contributions, run_all
 from frontdesk.host.config import (
     AdminSocketPlace,
     HostConfig,
@@ -40,7 +40,7 @@ from frontdesk.host.config import (
 )
 from frontdesk.host.context.groups import HostRuns
 from frontdesk.host.context.host_context import HostContext
-from frontdesk.host.links.commands import link_commands, need_own_names
+from frontdesk.host.links.commands import link_commands, require_unique_names
 from frontdesk.host.validation.access import Access
 from frontdesk.host.validation.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.validation.configuration import (
@@ -52,14 +52,14 @@ from frontdesk.host.validation.configuration import (
     bind_findings,
     checks_names,
     contribution_findings,
+    get_origin_rule,
     history_findings,
     interrupt_findings,
     memory_warnings,
-    need_instances,
     origin_warnings,
-    origins_of,
     polling_warnings,
     push_findings,
+    require_instances,
     runner_findings,
     runtime_findings,
     runtime_warnings,
@@ -89,7 +89,7 @@ from frontdesk.models.session import SessionName
 from frontdesk.runners.base import InProcessTaskRunner
 from frontdesk.runs.limits import RunLimits
 from frontdesk.state_dir.paths import HostState, StateDir, choose_store, offer_nonces
-from frontdesk.targets.binding import providers_of
+from frontdesk.targets.binding import list_providers
 from frontdesk.targets.detect import adapt
 from frontdesk.telemetry.spans import telemetry_findings
 
@@ -198,7 +198,7 @@ class AgentFrameworkHost:
         self._parts = self._put_together(channels, store, access, clock, ids)
         self._operators = OperatorSocket(self._parts, self._config.admin_socket)
         self._middleware = tuple(middleware)
-        self._allows_origin = origins_of(self._middleware)
+        self._allows_origin = get_origin_rule(self._middleware)
         self.app = self._built(channels)
 
     def _checked(
@@ -210,7 +210,7 @@ class AgentFrameworkHost:
         access: Access,
     ) -> Target:
         runner = self._extras.runner
-        need_instances(store=store, runner=runner, linker=access.linker, default_allowlist=access.default_allowlist)
+        require_instances(store=store, runner=runner, linker=access.linker, default_allowlist=access.default_allowlist)
         usable = usable_channels(channels)
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, runner, self._config)
@@ -248,7 +248,7 @@ class AgentFrameworkHost:
         clock: Clock,
         ids: Ids | None,
     ) -> Components:
-        show_environment([*(channel.auth for channel in channels), *providers_of(self._target.native)])
+        show_environment([*(channel.auth for channel in channels), *list_providers(self._target.native)])
         chosen = choose_store(store, self._state.database, clock)
         return Components(
             target=self._target,
@@ -265,7 +265,7 @@ class AgentFrameworkHost:
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
-        contexts = [self._context_of(channel.name) for channel in channels]
+        contexts = [self._get_context(channel.name) for channel in channels]
         made = [(channel, channel.contribute(context)) for channel, context in zip(channels, contexts, strict=True)]
         findings = [
             finding for channel, contribution in made for finding in contribution_findings(channel.name, contribution)
@@ -282,14 +282,14 @@ class AgentFrameworkHost:
         self._parts.notifier.offer(channel.name, commands)
         if self._parts.links is not None:
             added = link_commands(channel, context.links, self._parts.notifier, self._parts.texts)
-            need_own_names(channel.name, commands, added)
+            require_unique_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
         self._lag = LoopLag()
         self._readiness = Readiness(self._parts.ask_store, self._parts.check_writable)
-        self._others = contributions_of(self._parts.linker, self._extras.contributions, self._parts.channels)
+        self._others = list_contributions(self._parts.linker, self._extras.contributions, self._parts.channels)
         return build_app(
             self._contributions,
             others=self._others,
@@ -308,7 +308,7 @@ class AgentFrameworkHost:
             if isinstance(channel, ReportsReadiness)
         }
 
-    def _context_of(self, channel: str) -> HostContext:
+    def _get_context(self, channel: str) -> HostContext:
         return HostContext(
             channel,
             self._target.info,

@@ -7,7 +7,7 @@ from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
-from frontdesk.access.policy import TierPolicy, rules_of
+from frontdesk.access.policy import TierPolicy, list_rules
 from frontdesk.access.principals import Principals
 from frontdesk.access.recipients import Recipients
 from frontdesk.access.visitors import UnlinkedVisitors
@@ -131,7 +131,7 @@ class Components:
             store, self.channels, clock, self.outbox, planner, self.aliases, self.gate, self.names
         )
         self.outbox.settle_shown = places.rows_at
-        voters = VoterLookup(store, access.linker, self.keys.look_up, self._allow_voter, self.keys.one_of)
+        voters = VoterLookup(store, access.linker, self.keys.look_up, self._allow_voter, self.keys.get_principal)
         self.decisions = Decisions(store, clock, schemas, places, self.spans, voters)
         repeats = target.info.checkpoints
         self.answers = ApprovalAnswers(
@@ -287,7 +287,7 @@ class Components:
             self.channels,
             self.ids,
             self.clock,
-            known=lambda owner: keys.places_of(owner, shared),
+            known=lambda owner: keys.list_addresses(owner, shared),
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
             texts=self.texts,
@@ -310,7 +310,7 @@ class Components:
             keys,
             self.ids,
             self.clock,
-            rules_of(self.channels, access.default_allowlist),
+            list_rules(self.channels, access.default_allowlist),
             linker=access.linker,
             link_policy=self.link_policy,
             contacts=self.contacts,

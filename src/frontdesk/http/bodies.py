@@ -42,7 +42,7 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        text, where = place_of(error)
+        text, where = locate(error)
         raise InvalidRequestError(f"{text}.", param=_named(decoder, raw, where) or None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
@@ -57,19 +57,19 @@ def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
         try:
             decoder.decode(msgspec.json.encode({name: {key: value}}))
         except msgspec.ValidationError as error:
-            if place_of(error)[1] == where:
+            if locate(error)[1] == where:
                 return f"{name}.{key[:_MAX_NAME_LENGTH]}"
     return name
 
 
 def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
     """Raise the error for an invalid body, with its location. `prefix` is the path of the decoded part."""
-    text, where = place_of(error)
+    text, where = locate(error)
     param = f"{prefix}.{where}" if prefix and where else prefix or where
     raise InvalidRequestError(f"{text}.", param=param or None) from None
 
 
-def place_of(error: msgspec.ValidationError) -> tuple[str, str]:
+def locate(error: msgspec.ValidationError) -> tuple[str, str]:
     """Split a message into the problem and the path of the field. The path is empty for the whole body."""
     # Only the last one is msgspec's own: before it stands what the client has sent.
     text, separator, path = str(error).rpartition(" - at `")

@@ -19,9 +19,9 @@ from frontdesk.asgi.messages import (
     Headers,
     Who,
     check_length,
-    need_identity,
     read_rest,
     refused_preflights,
+    require_identity,
     require_single,
     whole_in,
 )
@@ -70,7 +70,7 @@ class Connection(Protocol):
         ...
 
 
-def connection_of(scope: Scope) -> Connection | None:
+def get_connection(scope: Scope) -> Connection | None:
     """Return the connection of a request if its server supports the extension."""
     extensions: Mapping[str, Any] = scope.get("extensions") or {}
     return extensions.get(CONNECTION)
@@ -86,7 +86,7 @@ class HttpCall(Timed):
         self.scope = scope
         self.receive = receive
         self.send = send
-        # As `headers_of` does, which would be one more call for each request.
+        # As `collect_headers` does, which would be one more call for each request.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.begun = False
         """Whether an answer is on its way, so that an error can't be one any more."""
@@ -129,7 +129,7 @@ class HttpCall(Timed):
     async def whole_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """Return the body of any content type. The client is watched as in `json_body`."""
         if b"content-encoding" in self.headers:
-            need_identity(self.headers)
+            require_identity(self.headers)
         task = current_task()
         # Most bodies are here already: a deadline is set only for one that has to be waited for.
         self._reading = deadline
@@ -215,13 +215,13 @@ class HttpCall(Timed):
     def taken(self) -> int:
         """Return a number that changes when the client has received something. Constant if the server does not report
         it."""
-        connection = connection_of(self.scope)
+        connection = get_connection(self.scope)
         return 0 if connection is None else connection.taken()
 
     def leave(self) -> None:
         """Treat a client that does not read as disconnected, because pending data could never be sent."""
         log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
-        connection = connection_of(self.scope)
+        connection = get_connection(self.scope)
         if connection is not None:
             connection.abort()
         if self.task is not None:

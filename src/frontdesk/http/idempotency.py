@@ -47,6 +47,6 @@ def _digest(raw: bytes, more: tuple[bytes, ...]) -> str:
     return hashlib.sha256(b"\n".join((canonical, *more))).hexdigest()
 
 
-def run_id_of(prefix: str, owner: str, channel: str, key: str) -> str:
+def get_run_id(prefix: str, owner: str, channel: str, key: str) -> str:
     name = msgspec.json.encode([owner, channel, key])
     return f"{prefix}_{hashlib.sha256(name).hexdigest()[:_DIGITS]}"

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from frontdesk.asgi.messages import CONNECTION, JSON, BodyHold, error_headers, headers_of, require_single
+from frontdesk.asgi.messages import CONNECTION, JSON, BodyHold, collect_headers, error_headers, require_single
 from frontdesk.auth.verifier import Allow, HttpVerifier
 from frontdesk.concurrency.current import current_caller
 from frontdesk.concurrency.tasks import current_task, spawn_within
@@ -99,14 +99,14 @@ class Socket:
     async def admit(self, allow: Allow) -> None:
         """Authenticate the caller at the handshake, or reject it."""
         require_single(self.scope)
-        self.caller = await self._checked(self._verifier.verify(self.scope, headers_of(self.scope)))
+        self.caller = await self._checked(self._verifier.verify(self.scope, collect_headers(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
         await self._checked(allow(self.caller))
 
     async def check(self) -> None:
         """Check that the credentials of the handshake are still valid and still belong to its caller."""
-        caller = await self._checked(self._verifier.recheck(self.scope, headers_of(self.scope)))
+        caller = await self._checked(self._verifier.recheck(self.scope, collect_headers(self.scope)))
         if caller.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
@@ -237,7 +237,7 @@ class SocketEndpoint:
     ) -> None:
         try:
             await socket.admit(self._allow)
-            self._need_room(socket.caller)
+            self._require_capacity(socket.caller)
             if self._has_share:
                 open_connections.enter_context(keep_open(scope))
         except RequestError as error:
@@ -262,7 +262,7 @@ class SocketEndpoint:
             if not self._open[key]:
                 del self._open[key]
 
-    def _need_room(self, caller: Caller) -> None:
+    def _require_capacity(self, caller: Caller) -> None:
         if self._open.total() >= self._limits.max_open:
             raise UnavailableError("Too many connections are open.", retry_after=5)
         if self._open[caller.identity.key] >= self._limits.max_open_per_caller:

@@ -92,7 +92,7 @@ def encode_event(name: bytes, data: bytes, number: int) -> bytes:
     return b"".join((b"event: ", name, b"\nid: ", str(number).encode(), b"\ndata: ", data, b"\n\n"))
 
 
-def data_of(event: bytes) -> bytes:
+def encode_data(event: bytes) -> bytes:
     """Return the data of an event, for transports that need nothing else."""
     return event.partition(b"data: ")[2].removesuffix(b"\n\n")
 

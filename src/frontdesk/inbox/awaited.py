@@ -15,7 +15,7 @@ from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.awaited import REPLIED, choose
 from frontdesk.delivery.outbox import OutboxSender
-from frontdesk.delivery.push import noted, part_of, read_payload, reference_of
+from frontdesk.delivery.push import build_part, build_reference, noted, read_payload
 from frontdesk.errors import LostDeliveryError, UnavailableError, UnreadableRecordError
 from frontdesk.hooks import show_result
 from frontdesk.interfaces.channel import Channel
@@ -116,9 +116,9 @@ class AwaitedReplies:
         return AwaitedReply(parts=parts, result=hosted)
 
     async def _part(self, row: Delivery) -> PushPart:
-        reference = await reference_of(self._store.identities, row)
+        reference = await build_reference(self._store.identities, row)
         addressed = await self._aliases.outward_delivery(row)
-        return part_of(self._channels[row.channel], addressed, read_payload(row), reference)
+        return build_part(self._channels[row.channel], addressed, read_payload(row), reference)
 
     @asynccontextmanager
     async def _sending(self, rows: Sequence[Delivery]) -> AsyncGenerator[Sequence[Delivery]]:

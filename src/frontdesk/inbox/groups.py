@@ -34,7 +34,7 @@ class SenderGroups:
 
     def task_groups(self) -> TaskGroups:
         """Return the groups in the format of a runner."""
-        return TaskGroups((*self._channels, UNLINKED) if self._open else self._channels, self._group_of)
+        return TaskGroups((*self._channels, UNLINKED) if self._open else self._channels, self._get_group)
 
     async def note(self, item: InboxItem) -> None:
         """Store the group of an event for its conversation."""
@@ -56,13 +56,13 @@ class SenderGroups:
         if (item.channel, item.conversation_id) not in self._of:
             await self.note(item)
 
-    async def sender_of(self, item: InboxItem) -> tuple[str, str]:
+    async def build_sender(self, item: InboxItem) -> tuple[str, str]:
         """Return the unit of fair scheduling: an account, or all unlinked visitors together."""
         await self.note_unknown(item)
         unlinked = item.channel in self._open and self._of.get((item.channel, item.conversation_id)) != item.channel
         return (UNLINKED, "") if unlinked else item.caller.identity.key
 
-    def _group_of(self, payload: Mapping[str, Any]) -> str:
+    def _get_group(self, payload: Mapping[str, Any]) -> str:
         channel = payload["channel"]
         if channel not in self._open:
             return channel

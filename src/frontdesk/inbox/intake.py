@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from frontdesk.access.visitors import UnlinkedVisitors
-from frontdesk.chat.commands import locale_of
+from frontdesk.chat.commands import parse_locale
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
 from frontdesk.errors import TooManyRequestsError
@@ -25,7 +25,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.models.delivery import EventKind, InboxItem, WaitingEvent
 from frontdesk.models.operations import DEFAULT_EVENT_LIMITS, EventLimits
 from frontdesk.models.reply import Reply
-from frontdesk.telemetry.spans import outcome_of
+from frontdesk.telemetry.spans import classify_outcome
 
 NOTICE_SECONDS = 60
 """The seconds in which a person is told once that they send too much."""
@@ -119,7 +119,7 @@ class EventLimiter:
         log.warning("a person on %s sends more than the limits of the channel allow", item.channel)
         # All replicas make the same name of it, so that the person gets one reply.
         native_id = item.caller.identity.native_id
-        text = self._texts.say("limits.too_many", locale_of(item.request, item.caller.identity))
+        text = self._texts.say("limits.too_many", parse_locale(item.request, item.caller.identity))
         await self._reply(item.replace(event_id=f"limit:{minute}:{native_id}"), text, 0)
 
 
@@ -215,7 +215,7 @@ class EventIntake:
         try:
             accepted = await self._store_event(item if trace is None else item.replace(trace=trace))
         except BaseException as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             raise
         span.end("ok" if accepted else TooManyRequestsError.code)
         return accepted

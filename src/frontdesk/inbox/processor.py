@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from frontdesk.approvals.records import line_of
+from frontdesk.approvals.records import audit_line
 from frontdesk.chat.commands import locale_of_person
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
@@ -65,7 +65,7 @@ class Resumptions:
         def note(transaction: StateTransaction) -> None:
             transaction.save_run(run)
             if question is not None:
-                transaction.add_audit(line_of(question, "failed", self._clock.now(), reason=error.code))
+                transaction.add_audit(audit_line(question, "failed", self._clock.now(), reason=error.code))
             if question is not None and question.attempt is not None and not question.begun:
                 transaction.begin_approval(question.owner, question.approval_id, question.attempt)
 

@@ -46,14 +46,14 @@ from frontdesk.loggers import runs as log
 from frontdesk.models.delivery import Cancelled, EventKind, InboxItem, WaitingEvent
 from frontdesk.models.reply import Reply
 from frontdesk.models.session import SessionName
-from frontdesk.telemetry.spans import NO_SPANS, Spans, outcome_of
+from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome
 
 Conversation = tuple[str, str]
 """The channel and the id of a conversation."""
 Sender = tuple[EventKind, tuple[str, str]]
 
 
-class SenderPlaces:
+class SenderSlots:
     """Counts the events in progress per sender, and queues conversations above the limit."""
 
     def __init__(self, most: dict[EventKind, int]) -> None:
@@ -150,7 +150,7 @@ class InboxWorker:
         self._spans = spans
         self._holder = ""
         self._runner: DurableTaskRunner | None = None
-        self._places = SenderPlaces(
+        self._places = SenderSlots(
             {"turn": MAX_PER_SENDER, "control": MAX_CONTROL_PER_SENDER, "resume": MAX_CONTROL_PER_SENDER}
         )
         self._quarantine = Quarantine(store, lambda: held.stopping)
@@ -188,7 +188,7 @@ class InboxWorker:
     async def _waiting(self, kind: EventKind = "turn") -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Yield waiting events by channel, so that no channel waits behind the backlog of another."""
         for channel in (*self._groups.channels, None):
-            async for event in self._waiting_of(kind, channel):
+            async for event in self._claim_waiting(kind, channel):
                 conversation = (event.channel, event.conversation_id)
                 if self._paused.until((kind, *conversation)) is None and not self._is_queued(kind, conversation):
                     yield task_id(kind, event.channel, event.conversation_id), task_payload(event)
@@ -197,7 +197,7 @@ class InboxWorker:
         """Return True if a conversation will be woken once there is a slot for its next event."""
         return self._places.waits(kind, conversation) or self._quarantine.queue.waits(kind, conversation)
 
-    async def _waiting_of(self, kind: EventKind, channel: str | None) -> AsyncIterator[WaitingEvent]:
+    async def _claim_waiting(self, kind: EventKind, channel: str | None) -> AsyncIterator[WaitingEvent]:
         """Yield all waiting events at the first call, later one page at a time because new events wake the runner.
 
         Without a channel, yield the events of channels that the host does not have.
@@ -254,7 +254,7 @@ class InboxWorker:
         item = await self._claim(kind, conversation, again=again)
         if isinstance(item, InboxItem) and item.lost and not item.is_cancelled:
             await self._held.give_back(item)
-            return _Quarantined(await self._groups.sender_of(item))
+            return _Quarantined(await self._groups.build_sender(item))
         # Another host may have tried the event for which it has waited.
         self._quarantine.queue.forget(kind, conversation)
         await self._serve_quarantined(kind)
@@ -369,7 +369,7 @@ class InboxWorker:
             await self._held.give_back(held.item)
             raise
         except Exception as error:
-            span.end(outcome_of(error))
+            span.end(classify_outcome(error))
             return await self._after(held.item, error)
         span.end("ok")
         return None

@@ -23,7 +23,7 @@ class ObservesLinks(ABC):
         """
 
 
-class LinkDesk(Protocol):
+class LinkerContext(Protocol):
     """The host's API for linkers. It stores proofs in progress, and only it changes links."""
 
     def now(self) -> float:
@@ -61,7 +61,7 @@ class LinkDesk(Protocol):
         """
         ...
 
-    async def link_of(self, identity: ChannelIdentity) -> LinkRecord | None:
+    async def find_link(self, identity: ChannelIdentity) -> LinkRecord | None:
         """Return the link of an identity, if any."""
         ...
 
@@ -85,7 +85,7 @@ class IdentityLinker(Protocol):
     gives_claims: bool
     """Whether its links carry verified claims."""
 
-    def use(self, desk: LinkDesk) -> None:
+    def use(self, desk: LinkerContext) -> None:
         """Receive the host's link API. Called once, before the host starts."""
         ...
 
@@ -132,7 +132,7 @@ class SupportsLinkQuestions(ABC):
     """A linker that asks people to confirm the other identity."""
 
     @abstractmethod
-    async def question_of(self, identity: ChannelIdentity) -> LinkQuestion | None:
+    async def find_question(self, identity: ChannelIdentity) -> LinkQuestion | None:
         """Return the open question of an identity. It counts as shown from then on."""
 
 
@@ -141,7 +141,7 @@ class ReadsClaims(ABC):
     """A linker that derives the subject from verified claims, so that they link without a separate proof."""
 
     @abstractmethod
-    def subject_of(self, claims: Mapping[str, Any]) -> str | None:
+    def get_subject(self, claims: Mapping[str, Any]) -> str | None:
         """Return the subject of claims that a channel has verified, or None if they are from another issuer."""
 
 

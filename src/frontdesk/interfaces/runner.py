@@ -41,7 +41,7 @@ class TaskGroups(NamedTuple):
 
     names: Sequence[str]
     """Each of these always has an equal part of one half of the calls. The other half is for all of them."""
-    group_of: Callable[[Mapping[str, Any]], str]
+    get_group: Callable[[Mapping[str, Any]], str]
     """Returns the group of a payload."""
 
 

@@ -32,7 +32,7 @@ from frontdesk.interfaces.store_sessions import (
     Sessions,
     SessionWrites,
 )
-from frontdesk.models.channel_storage import Leadership, SealedValue, ValuePlace
+from frontdesk.models.channel_storage import Leadership, SealedValue, ValueLocation
 from frontdesk.models.conversation import AliasMerge, Conversation, ConversationAlias, ConversationItem
 from frontdesk.models.file import StoredFile
 from frontdesk.models.live_message import LiveFence, LiveMessageRecord
@@ -42,15 +42,15 @@ from frontdesk.models.operations import LedgerKind, LedgerRow, TaskRecord, TaskS
 class ChannelValues(Protocol):
     """Values by channel, storage and key. Expired values do not exist."""
 
-    async def get(self, place: ValuePlace, *, now: float) -> SealedValue | None: ...
+    async def get(self, place: ValueLocation, *, now: float) -> SealedValue | None: ...
 
-    async def set(self, place: ValuePlace, value: SealedValue) -> None:
+    async def set(self, place: ValueLocation, value: SealedValue) -> None:
         """Store a value, replacing the current one."""
         ...
 
     async def compare_and_set(
         self,
-        place: ValuePlace,
+        place: ValueLocation,
         expected_version: str | None,
         value: SealedValue,
         *,
@@ -64,7 +64,7 @@ class ChannelValues(Protocol):
         """
         ...
 
-    async def delete(self, place: ValuePlace) -> None: ...
+    async def delete(self, place: ValueLocation) -> None: ...
 
 
 class SavedCheckpoints(Protocol):
@@ -157,7 +157,7 @@ class Files(Protocol):
 
     async def get(self, owner: str, file_id: str) -> tuple[StoredFile, bytes] | None: ...
 
-    async def size_of(self, owner: str) -> int:
+    async def get_size(self, owner: str) -> int:
         """Return the total size of an owner's files in bytes."""
         ...
 

@@ -1,12 +1,12 @@
 """Counts attempts across replicas and restarts. Each takes one of a fixed number of slots in a time window."""
 
 from frontdesk.errors import StoreError, TooManyRequestsError
-from frontdesk.interfaces.linker import LinkDesk
+from frontdesk.interfaces.linker import LinkerContext
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import Grant
 
 
-async def take_attempt(desk: LinkDesk, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> str:
+async def take_attempt(desk: LinkerContext, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> str:
     """Count an attempt and return its slot id, whose use gives the attempt back.
 
     Raise `TooManyRequestsError` until the end of the window if there are too many attempts.
@@ -25,7 +25,7 @@ async def take_attempt(desk: LinkDesk, of: str, identity: ChannelIdentity, *, mo
     raise TooManyRequestsError("Too many attempts. Try again later.", retry_after=max(1.0, ends - now))
 
 
-async def _taken(desk: LinkDesk, of: str, most: int) -> int:
+async def _taken(desk: LinkerContext, of: str, most: int) -> int:
     """Return the number of taken slots, by bisection: slots fill up in order, and few are given back."""
     low, high = 0, most
     while low < high:

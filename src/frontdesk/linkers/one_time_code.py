@@ -16,7 +16,7 @@ from typing import Any
 from frontdesk.chat.commands import LOCALE
 from frontdesk.chat.i18n.wording import person_phrase
 from frontdesk.errors import LinkRefusedError, StoreError, TooManyRequestsError
-from frontdesk.interfaces.linker import LinkDesk, SupportsLinkQuestions
+from frontdesk.interfaces.linker import LinkerContext, SupportsLinkQuestions
 from frontdesk.linkers.attempts import take_attempt
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
@@ -61,7 +61,7 @@ _SEEN = ("name", LOCALE)
 class CodeGrants:
     """Generates codes and derives grant ids as keyed hashes."""
 
-    def __init__(self, desk: LinkDesk, name: str, key: bytes | None) -> None:
+    def __init__(self, desk: LinkerContext, name: str, key: bytes | None) -> None:
         """Hash with the operator's `key`, or with a secret that the desk stores under the linker's `name`."""
         self._desk = desk
         self._name = name
@@ -164,7 +164,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     name = "one_time_code"
     gives_claims = False
-    _desk: LinkDesk
+    _desk: LinkerContext
     _grants: CodeGrants
 
     def __init__(
@@ -202,7 +202,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         self._per_code = max_attempts_per_code
         self._key: bytes | None = None if secret is None else hashlib.sha256(revealed(secret).encode()).digest()
 
-    def use(self, desk: LinkDesk) -> None:
+    def use(self, desk: LinkerContext) -> None:
         self._desk = desk
         self._grants = CodeGrants(desk, self.name, self._key)
 
@@ -230,9 +230,9 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return await self._enter(identity, proof)
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return await self._desk.link_of(identity)
+        return await self._desk.find_link(identity)
 
-    async def question_of(self, identity: ChannelIdentity) -> LinkQuestion | None:
+    async def find_question(self, identity: ChannelIdentity) -> LinkQuestion | None:
         question = await self._question(identity)
         if question is None:
             return None

@@ -93,9 +93,9 @@ class _Costs:
     """Cumulative cost of a layout's characters and marks, in a unit."""
 
     def __init__(self, layout: Layout, dialect: Dialect, spans: list[MarkedSpan], unit: Unit) -> None:
-        self.text = _costs_of(dialect, unit, code=False)
+        self.text = _count_character_costs(dialect, unit, code=False)
         self.marks = [length(marked.opening, unit) + length(marked.closing, unit) for marked in spans]
-        code = _costs_of(dialect, unit, code=True)
+        code = _count_character_costs(dialect, unit, code=True)
         costs = [self.text[character] for character in layout.text]
         for span in layout.spans:
             stretch = layout.text[span.start : span.end]
@@ -127,7 +127,7 @@ class _CharacterCosts(dict[str, int]):
 
 # Kept from text to text: a channel has one dialect.
 @lru_cache(maxsize=32)
-def _costs_of(dialect: Dialect, unit: Unit, *, code: bool) -> _CharacterCosts:
+def _count_character_costs(dialect: Dialect, unit: Unit, *, code: bool) -> _CharacterCosts:
     return _CharacterCosts(dialect, unit, code=code)
 
 

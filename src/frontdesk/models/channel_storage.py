@@ -5,7 +5,7 @@ from typing import Any
 from frontdesk.models.base import FrozenStruct, StoredRecord
 
 
-class ValuePlace(FrozenStruct, frozen=True, kw_only=True):
+class ValueLocation(FrozenStruct, frozen=True, kw_only=True):
     """The location of a value: a storage of a channel, and a key."""
 
     channel: str

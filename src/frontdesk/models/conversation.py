@@ -79,7 +79,7 @@ class HistoryPage(FrozenStruct, frozen=True, kw_only=True):
 _MAX_TURN_MESSAGES = 20
 
 
-def page_of(messages: Sequence[Any], before: int | None, limit: int) -> HistoryPage:
+def build_page(messages: Sequence[Any], before: int | None, limit: int) -> HistoryPage:
     """Return the last turns before a position, from a complete history. Each turn begins with a question."""
     end = len(messages) if before is None else max(0, min(before, len(messages)))
     start, turns = end, 0

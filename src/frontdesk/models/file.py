@@ -52,7 +52,7 @@ def checked_limits(given: object) -> FileLimits:
     return given.checked()
 
 
-def file_id_of(owner: str, data: bytes) -> str:
+def compute_file_id(owner: str, data: bytes) -> str:
     """Return the id of a file. The same content of the same owner has the same id."""
     named = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
     return hashlib.sha256(named + data).hexdigest()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from agent_framework import AgentResponse, Content, Message, WorkflowRunResult, add_usage_details
 
-from frontdesk.framework.outputs import messages_of
+from frontdesk.framework.outputs import extract_messages
 from frontdesk.framework.types import is_response, require_schema, whole_outputs
 from frontdesk.http.bodies import refuse_body
 from frontdesk.models.request import ChannelRequest, ClientTool
@@ -93,7 +93,7 @@ def answers(result: Any) -> Sequence[AgentResponse[Any]]:
     if not isinstance(result, WorkflowRunResult):
         return ()
     outputs = whole_outputs(result)
-    return [output if is_response(output) else AgentResponse(messages=messages_of(output)) for output in outputs]
+    return [output if is_response(output) else AgentResponse(messages=extract_messages(output)) for output in outputs]
 
 
 def finish_reason(said: Sequence[AgentResponse[Any]]) -> str | None:

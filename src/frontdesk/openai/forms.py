@@ -102,7 +102,7 @@ def as_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
     for message in messages:
         parts: list[dict[str, Any]] = []
         for content in message.contents:
-            item = _item_of(content)
+            item = _parse_item(content)
             if item is not None:
                 items += _message_items(message.role, parts)
                 items.append(item)
@@ -119,7 +119,7 @@ def _message_items(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any
     return [{"role": role, "content": parts}] if parts else []
 
 
-def _item_of(content: Content) -> dict[str, Any] | None:
+def _parse_item(content: Content) -> dict[str, Any] | None:
     if (item := original_item(content)) is not None:
         return item
     if content.type == "function_approval_response":

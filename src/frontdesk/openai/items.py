@@ -100,7 +100,7 @@ def _data_media_type(url: str, where: str) -> str:
     head = _DATA_URL.match(url)
     if head is None:
         raise InvalidRequestError("A data URL needs a media type and base64.", param=where)
-    _need_base64(url[head.end() :], where)
+    _require_base64(url[head.end() :], where)
     return head.group(1)
 
 
@@ -116,7 +116,7 @@ def _file(item: Item, urls: Urls) -> Content:
         if data.startswith("data:"):
             media_type = _data_media_type(data, where)
         else:
-            _need_base64(data, where)
+            _require_base64(data, where)
             data = f"data:{media_type};base64,{data}"
         content = Content.from_uri(data, media_type=media_type)
     if name is not None:
@@ -133,11 +133,11 @@ def _audio(item: Item) -> Content:
     media_type = _AUDIO.get(inner.text("format"))
     if media_type is None:
         raise InvalidRequestError(f"`format` must be one of {', '.join(_AUDIO)}.", param=f"{where}.format")
-    _need_base64(inner.text("data"), f"{where}.data")
+    _require_base64(inner.text("data"), f"{where}.data")
     return Content.from_uri(f"data:{media_type};base64,{inner.text('data')}", media_type=media_type)
 
 
-def _need_base64(data: str, where: str) -> None:
+def _require_base64(data: str, where: str) -> None:
     try:
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -298,7 +298,7 @@ def input_arguments(text: str) -> str:
     return msgspec.json.encode({_INPUT: text}).decode()
 
 
-def input_of(arguments: str) -> str:
+def parse_input(arguments: str) -> str:
     """Return the input text from the arguments, or all arguments if the model did not use the parameter."""
     try:
         given: Any = _decoder.decode(arguments)

@@ -114,7 +114,7 @@ class PlatformHttp:
         `seconds` and `max_bytes` override the client's own limits, for a long poll or a file.
         """
         whole = url if "://" in url else f"{self._base.reveal()}/{url.lstrip('/')}"
-        origin = self.hosts.origin_of(whole)
+        origin = self.hosts.get_origin(whole)
         head = _encode_head(method, whole, origin, {**self._own_headers(), **(headers or {})}, content)
         call = _Call(head, content, self._max_bytes if max_bytes is None else max_bytes, method == "HEAD")
         within = self._timeout if seconds is None else seconds
@@ -225,15 +225,15 @@ def push_error_from(
     text = f"The platform answered {status}, {named}."
     if status == 429:
         whole = _is_global(response) if everywhere is None else everywhere
-        return PushLimitedError(text, code=named, retry_after=retry_after_of(response), everywhere=whole)
+        return PushLimitedError(text, code=named, retry_after=parse_retry_after(response), everywhere=whole)
     if status in (408, 504):
         return PushUnknownError(text, code=named)
     if status < 500:
         return PushRefusedError(text, code=named)
-    return PushError(text, code=named, retry_after=retry_after_of(response), everywhere=bool(everywhere))
+    return PushError(text, code=named, retry_after=parse_retry_after(response), everywhere=bool(everywhere))
 
 
-def retry_after_of(response: PlatformResponse) -> float | None:
+def parse_retry_after(response: PlatformResponse) -> float | None:
     """Return the wait in seconds that a response requests, or `None` if it has none.
 
     The header has seconds or a date. In JSON the field is `retry_after`, at the top level, under `parameters` or under

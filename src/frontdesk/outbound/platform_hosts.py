@@ -69,7 +69,7 @@ class PlatformHosts:
             raise ValueError(f"{server!r} must be https, or wss: without TLS only with allow_private")
         (self._below if wildcard else self._exact).add(origin)
 
-    def origin_of(self, url: str) -> Origin:
+    def get_origin(self, url: str) -> Origin:
         """Return the server of a URL. Reject servers of other platforms."""
         origin = _read_origin(url) if len(url) <= _CACHED_URL else _read_origin.__wrapped__(url)
         if origin is not None and (origin in self._exact or self._is_below(origin)):

@@ -94,7 +94,7 @@ class PlatformSocket:
     async def connect(self, url: str | Secret) -> AsyncGenerator[PlatformConnection]:
         """Open a connection for the block."""
         whole = revealed(url)
-        origin = self.hosts.origin_of(whole)
+        origin = self.hosts.get_origin(whole)
         socket = await self._opened(whole, origin)
         try:
             yield PlatformConnection(socket)

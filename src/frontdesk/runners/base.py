@@ -291,7 +291,7 @@ class TaskRunner(ABC):
     async def _remind_of_waiting(self, name: str, waiting: Waiting, groups: TaskGroups) -> None:
         full: set[str] = set()
         async for task_id, payload in waiting():
-            group = groups.group_of(payload)
+            group = groups.get_group(payload)
             if group not in full and not self.remind(Wake(name, task_id, payload), None):
                 full.add(group)
                 # Another group may still have room, however much the first one has queued.

@@ -148,7 +148,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             log.warning("there is no task %s here; it waits for a process that knows it", name)
             return
         try:
-            wake = _wake_of({"name": name, "task_id": task_id, "payload": payload})
+            wake = _parse_wake({"name": name, "task_id": task_id, "payload": payload})
         except CodecError as error:
             log.error("a job can't be read: %s", error)
             return
@@ -230,7 +230,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             # Another process was faster.
             return
         log.warning("job %s is taken over: its worker is gone", job.id)
-        await self._defer(_wake_of(cast("Mapping[str, str]", job.task_kwargs)))
+        await self._defer(_parse_wake(cast("Mapping[str, str]", job.task_kwargs)))
 
     async def wake_status(self, task_id: str) -> TaskStatus | None:
         status = await super().wake_status(task_id)
@@ -278,7 +278,7 @@ def _text(value: Any) -> str:
     return b64encode(encode(value)).decode()
 
 
-def _wake_of(job: Mapping[str, str]) -> Wake:
+def _parse_wake(job: Mapping[str, str]) -> Wake:
     return Wake(job["name"], decode(b64decode(job["task_id"])), decode(b64decode(job["payload"])))
 
 

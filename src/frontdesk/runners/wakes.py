@@ -168,7 +168,7 @@ class Wakes:
         """Schedule a call, now or at a time. Return False if its group, or all groups, have too many ids."""
         entry = self._entries.get(wake.task_id)
         if entry is None:
-            group = self.group_of(wake)
+            group = self.get_group(wake)
             if not self._known.take(_known_as(wake.name, group)):
                 self._full = True
                 return False
@@ -181,8 +181,8 @@ class Wakes:
             self._plan(entry, due)
         return True
 
-    def group_of(self, wake: Wake) -> str:
-        return self._groups[wake.name].group_of(wake.payload)
+    def get_group(self, wake: Wake) -> str:
+        return self._groups[wake.name].get_group(wake.payload)
 
     def move(self, task_id: str, at: float) -> None:
         """Move a waiting call forward if `at` is sooner than planned. Retries are not moved."""
@@ -275,7 +275,7 @@ class Wakes:
 
     def has_room(self, wake: Wake) -> bool:
         """Return True if the call of a new id could run at once."""
-        group = self.group_of(wake)
+        group = self.get_group(wake)
         return self._ready[wake.name].shares.can_take(group) and self._known.can_take(_known_as(wake.name, group))
 
     async def cancel(self, task_id: str) -> None:

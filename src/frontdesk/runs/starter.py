@@ -13,7 +13,7 @@ from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import RequestError, RunExistsError
 from frontdesk.framework.approval_ids import with_shown_ids
-from frontdesk.framework.client_outputs import need_new_calls, tells_of_calls
+from frontdesk.framework.client_outputs import require_new_calls, tells_of_calls
 from frontdesk.framework.contents import open_calls
 from frontdesk.interfaces.target import Target
 from frontdesk.models.delivery import InboxItem, Route
@@ -137,7 +137,7 @@ class RunStarter:
             # Checked only now: until the session was free, another request may have used the id.
             await self._recorder.refuse_known(admitted, request.run_id)
         if turn.record is not None and type(request.input) is not str and tells_of_calls(request.input):
-            need_new_calls(request.input, await turn.history())
+            require_new_calls(request.input, await turn.history())
         elif job is not None or request.approvals or (self._reads_history and turn.has_history()):
             # Read now, so that a history that can't be read, or has no room, fails before anything is written or sent.
             await turn.history()
@@ -169,7 +169,7 @@ class RunStarter:
         """Return the messages beside the input that resume the session: approvals and client function results."""
         answers = turn.admitted.request.approvals
         questions = await self._answers.asked(turn.admitted.owner, turn.record, answers, turn.admitted.caller)
-        self._answers.need_unchanged(questions, answers)
+        self._answers.require_unchanged(questions, answers)
         return [*await self._target.prepare(turn), *resumed(questions, answers)]
 
     async def _open_calls(self, turn: Turn, messages: Sequence[Message]) -> Sequence[Content] | None:

@@ -45,7 +45,18 @@ from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import BackgroundRun, ContinuationToken, RunEvent, RunFailure, RunRecord
 from frontdesk.models.session import CheckpointRef, ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.serialization import framework_codec
-from frontdesk.serialization.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
+from frontdesk.serialization.json_tree import (
+    PLAIN,
+    TAG,
+    Prepared,
+    Tree,
+    add,
+    add_lazy,
+    detect_kind,
+    get_name,
+    read,
+    write,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -125,7 +136,7 @@ _registered: dict[str, tuple[type, Form]] = {}
 
 
 def encode(value: Any) -> bytes:
-    return seal(form_of(value))
+    return seal(build_form(value))
 
 
 def encode_within(value: Any, longest: int, name: str) -> bytes:
@@ -151,10 +162,10 @@ def decode(data: bytes) -> Any:
         record = _decoder.decode(data)
     except (ValueError, RecursionError) as error:
         raise BrokenRecordError("the record is not JSON") from error
-    if kind_of(record) is not dict or "v" not in record:
+    if detect_kind(record) is not dict or "v" not in record:
         raise BrokenRecordError("the record has no format version")
     version = record["v"]
-    if kind_of(version) is not int or version != VERSION:
+    if detect_kind(version) is not int or version != VERSION:
         raise UnknownVersionError(version)
     if "data" not in record:
         raise UnreadableRecordError("the record has no `data`")
@@ -166,10 +177,10 @@ def decode(data: bytes) -> Any:
 
 def to_json(value: Any) -> Any:
     """Return the JSON tree of a value, without a version. Only `encode` validates strings."""
-    return msgspec.to_builtins(form_of(value))
+    return msgspec.to_builtins(build_form(value))
 
 
-def form_of(value: Any) -> Any:
+def build_form(value: Any) -> Any:
     """Return the JSON tree of a value. Stored records stay as they are, for the encoder to write."""
     try:
         return write(value, 0)
@@ -234,7 +245,7 @@ def register_model(kind: type[ModelT], name: str) -> None:
 
 def register_answer(kind: Any) -> bool:
     """Register an agent's response type under its own name. Return False if the name is taken."""
-    if not isinstance(kind, type) or not hasattr(kind, "model_validate_json") or name_of(kind) is not None:
+    if not isinstance(kind, type) or not hasattr(kind, "model_validate_json") or get_name(kind) is not None:
         return True
     try:
         register_model(cast("type[BaseModel]", kind), f"{kind.__module__}.{kind.__qualname__}")
@@ -343,7 +354,7 @@ class _Fields:
         for name, value, default in zip(self.names, values, self.defaults, strict=False):
             if value is default or value is None:
                 continue
-            if kind_of(value) is type(default) and value == default:
+            if detect_kind(value) is type(default) and value == default:
                 if value:
                     # Only the default object itself is left out.
                     changes[name] = default

@@ -34,10 +34,10 @@ from frontdesk.serialization.json_tree import (
     Tree,
     Writer,
     check_items,
-    kind_of,
-    name_of,
+    detect_kind,
+    get_kind,
+    get_name,
     read,
-    type_of,
     write,
 )
 
@@ -71,7 +71,7 @@ def _blank(kind: Kind) -> dict[str, Any]:
 
 @cache
 def _exception_marker() -> str:
-    return type_of("Content")("error", exception="any").to_dict()["exception"]
+    return get_kind("Content")("error", exception="any").to_dict()["exception"]
 
 
 @cache
@@ -81,7 +81,7 @@ def _plan(kind: Kind, apart: str) -> list[tuple[str, Any, Kind]]:
 
 def _write_fields(value: Any, depth: int, apart: str = "") -> Tree:
     """Write all fields except `apart`, which comes first and is written by the caller."""
-    kind = kind_of(value)
+    kind = detect_kind(value)
     tree: Tree = {TAG: kind.__name__}
     if apart:
         tree[apart] = None
@@ -90,7 +90,7 @@ def _write_fields(value: Any, depth: int, apart: str = "") -> Tree:
         item = attributes.get(name)
         if item is None:
             continue
-        of = kind_of(item)
+        of = detect_kind(item)
         if of is common and item == default:
             continue
         if of in PLAIN:
@@ -124,7 +124,7 @@ def _with_form(value: Any) -> Any:
         return {key: kept for key, item in pairs if (kept := _with_form(item)) is not _LEFT_OUT}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [kept for item in cast(Sequence[Any], value) if (kept := _with_form(item)) is not _LEFT_OUT]
-    if name_of(type(value)) is not None:
+    if get_name(type(value)) is not None:
         return value
     to_dict = getattr(value, "to_dict", None)
     return _with_form(to_dict()) if to_dict else _LEFT_OUT
@@ -132,7 +132,7 @@ def _with_form(value: Any) -> Any:
 
 def _read_fields(tree: Tree, depth: int, apart: str = "") -> Tree:
     # Fields that a newer version of the framework has added are skipped, as in a noun.
-    fields = _blank(type_of(tree[TAG]))
+    fields = _blank(get_kind(tree[TAG]))
     return {name: read(item, depth) for name, item in tree.items() if name in fields or name == apart}
 
 
@@ -144,7 +144,7 @@ def _check_content(fields: Tree) -> None:
 
 @cache
 def _empty_in_text() -> int:
-    return list(type_of("Content")("text", text="any").__dict__.values()).count(None)
+    return list(get_kind("Content")("text", text="any").__dict__.values()).count(None)
 
 
 def plain_text(content: "Content") -> str | None:
@@ -189,7 +189,7 @@ def _write_content(content: "Content", depth: int) -> Tree | _PlainText:
 def _read_content(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth, "exception")
     _check_content(fields)
-    return type_of("Content")(**fields)
+    return get_kind("Content")(**fields)
 
 
 def _write_update(update: "Message | AgentResponseUpdate", depth: int) -> Tree:
@@ -204,16 +204,21 @@ def _write_message(message: "Message", depth: int) -> "Tree | _PlainMessage":
     fields: Tree = message.__dict__
     contents, extra = fields["contents"], fields["additional_properties"]
     role, author, message_id = fields["role"], fields["author_name"], fields["message_id"]
-    if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str or depth >= MAX_DEPTH:
+    if detect_kind(contents) is not list or len(contents) != 1 or detect_kind(role) is not str or depth >= MAX_DEPTH:
         return _write_update(message, depth)
     # Nearly all messages are one text with at most a name, an id and a stamp; `_write_update` writes them the same.
-    text = plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
-    if text is None or kind_of(author) not in PLAIN or kind_of(message_id) not in PLAIN or kind_of(extra) is not dict:
+    text = plain_text(contents[0]) if detect_kind(contents[0]) is get_kind("Content") else None
+    if (
+        text is None
+        or detect_kind(author) not in PLAIN
+        or detect_kind(message_id) not in PLAIN
+        or detect_kind(extra) is not dict
+    ):
         return _write_update(message, depth)
     if not extra:
         return _PlainMessage(role, [_PlainText("text", text)], author, message_id)
     stamp = extra.get("hosting")
-    if len(extra) == 1 and kind_of(stamp) is Shared:
+    if len(extra) == 1 and detect_kind(stamp) is Shared:
         return _PlainMessage(role, [_PlainText("text", text)], author, message_id, {"hosting": write(stamp, depth)})
     return _write_update(message, depth)
 
@@ -227,7 +232,7 @@ def _write_items(items: Sequence[Any], write_item: Writer, depth: int) -> list[A
 def _read_message(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth)
     check_items(fields.get("contents", []), "Content")
-    return type_of(tree[TAG])(**fields)
+    return get_kind(tree[TAG])(**fields)
 
 
 def _write_response(response: "AgentResponse[Any]", depth: int) -> Tree:
@@ -262,7 +267,7 @@ def _with_hint(error: NoFormError, response: "AgentResponse[Any]") -> CodecError
 def _read_response(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth, "value")
     check_items(fields.get("messages", []), "Message")
-    return type_of("AgentResponse")(**fields)
+    return get_kind("AgentResponse")(**fields)
 
 
 def _write_session(session: "AgentSession", depth: int) -> Tree:
@@ -272,7 +277,7 @@ def _write_session(session: "AgentSession", depth: int) -> Tree:
 
 def _read_session(tree: Tree, depth: int) -> Any:
     fields = {name: read(item, depth + 1) for name, item in tree.items() if name != TAG}
-    return type_of("AgentSession").from_dict(fields)
+    return get_kind("AgentSession").from_dict(fields)
 
 
 FORMS: dict[str, tuple[Writer, Reader]] = {
@@ -302,7 +307,7 @@ def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
         fields["request_id"] = event.request_id
         fields["source_executor_id"] = event.source_executor_id
         # A type that has no name here comes back as `object`.
-        fields["response_type"] = name_of(event.response_type)
+        fields["response_type"] = get_name(event.response_type)
     return {TAG: "WorkflowEvent", **{name: item for name, item in fields.items() if item is not None}}
 
 
@@ -319,7 +324,7 @@ def _read_event(tree: Tree, depth: int) -> Any:
         fields["state"] = WorkflowRunState(fields["state"])
     if fields["type"] == "request_info":
         fields["request_type"] = type(fields["data"])
-        fields["response_type"] = type_of(tree["response_type"]) if "response_type" in tree else object
+        fields["response_type"] = get_kind(tree["response_type"]) if "response_type" in tree else object
     return WorkflowEvent(**fields)
 
 
@@ -335,7 +340,7 @@ def _read_workflow(tree: Tree, depth: int) -> Any:
     fields = {name: read(tree[name], depth) for name in ("events", "status")}
     for events in fields.values():
         check_items(events, "WorkflowEvent")
-    return type_of("WorkflowRunResult")(fields["events"], fields["status"])
+    return get_kind("WorkflowRunResult")(fields["events"], fields["status"])
 
 
 WORKFLOW_FORMS: dict[str, tuple[Writer, Reader]] = {

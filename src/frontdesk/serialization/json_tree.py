@@ -32,7 +32,7 @@ TOO_DEEP = f"the value is nested deeper than {MAX_DEPTH} levels, or contains its
 PLAIN = frozenset[Kind]({str, bool, NoneType})
 
 # The same function, with a type that pyright accepts for `Any`.
-kind_of: Callable[[object], Kind] = type
+detect_kind: Callable[[object], Kind] = type
 
 _SCALARS = frozenset[Kind]({str, bool, NoneType, int, float})
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
@@ -62,7 +62,7 @@ class NoFormError(CodecError):
 
 def write(value: Any, depth: int) -> Any:
     """Return the tree of a value at nesting level `depth`."""
-    kind = kind_of(value)
+    kind = detect_kind(value)
     if kind in PLAIN:
         return value
     if depth > MAX_DEPTH:
@@ -72,7 +72,7 @@ def write(value: Any, depth: int) -> Any:
 
 def read(tree: Any, depth: int) -> Any:
     """Return the value of a tree at nesting level `depth`."""
-    kind = kind_of(tree)
+    kind = detect_kind(tree)
     if kind in _SCALARS:
         return tree
     if depth > MAX_DEPTH:
@@ -99,16 +99,16 @@ def part(tree: Tree, name: str, kind: Kind) -> Any:
 
 def check_items(items: Any, tag: str) -> None:
     """Reject anything but a list of objects of one type."""
-    kind = type_of(tag)
-    if kind_of(items) is not list:
-        raise CodecError(f"{kind_of(items).__qualname__} is not a list of {tag} objects")
+    kind = get_kind(tag)
+    if detect_kind(items) is not list:
+        raise CodecError(f"{detect_kind(items).__qualname__} is not a list of {tag} objects")
     for item in items:
-        if kind_of(item) is not kind:
-            raise CodecError(f"{kind_of(item).__qualname__} is not a {tag}")
+        if detect_kind(item) is not kind:
+            raise CodecError(f"{detect_kind(item).__qualname__} is not a {tag}")
 
 
 def add(kind: Kind, tag: str, writer: Writer, reader: Reader) -> None:
-    name = name_of(kind)
+    name = get_name(kind)
     if name is not None:
         raise CodecError(f"{kind.__module__}.{kind.__qualname__} has a JSON form already, named {name!r}")
     if tag in _readers:
@@ -122,7 +122,7 @@ def add_lazy(package: str, name: str, writer: Writer, reader: Reader) -> None:
     _lazy[name], _readers[name] = (package, writer), reader
 
 
-def name_of(kind: Any) -> str | None:
+def get_name(kind: Any) -> str | None:
     if not isinstance(kind, type):
         return None
     return _names.get(kind) or (kind.__name__ if _lazy_writer(kind) else None)
@@ -136,7 +136,7 @@ def refusal(kind: Any) -> NoFormError | None:
 
 
 @cache
-def type_of(name: str) -> Kind:
+def get_kind(name: str) -> Kind:
     """Return the type of a name. Only registered names are imported."""
     if name in _lazy:
         return getattr(importlib.import_module(_lazy[name][0]), name)

@@ -200,7 +200,7 @@ def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes | None] 
     length: bytes | None = None
     values: list[bytes] = []
     for name, value in headers:
-        before = _starts.get(name) or _start_of(name)
+        before = _starts.get(name) or _find_start(name)
         if before is None:
             return None
         if before is _LENGTH:
@@ -214,7 +214,7 @@ def plain_head(start: bytes, headers: RawHeaders) -> tuple[bytes, bytes | None] 
     return (b"".join(lines), length) if told.isprintable() or not _BAD_VALUE.search(told) else None
 
 
-def _start_of(name: bytes) -> bytes | None:
+def _find_start(name: bytes) -> bytes | None:
     if _BAD_NAME.search(name) or name in (b"connection", b"transfer-encoding"):
         return None
     start = name + b": "

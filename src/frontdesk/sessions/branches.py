@@ -54,7 +54,7 @@ class Branches:
         if request.approvals or request.client_outputs:
             # It continues a run that the session itself waits for.
             return None
-        name = self._turns.name_of(admitted, tracked)
+        name = self._turns.get_name(admitted, tracked)
         return name if name is not None and name.kind == "tracked" else None
 
     async def _home(self, admitted: AdmittedRequest, name: SessionName, began_in: str | None) -> SessionRecord:

@@ -18,7 +18,7 @@ from frontdesk.errors import (
 )
 from frontdesk.framework.client_outputs import in_given_order
 from frontdesk.framework.contents import as_messages, said, stamped
-from frontdesk.framework.workflow_requests import REQUEST_INFO, call_id_of, calls_in, requests_of
+from frontdesk.framework.workflow_requests import REQUEST_INFO, build_call_id, calls_in, extract_requests
 from frontdesk.ids import Ids
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import runs as log
@@ -360,7 +360,9 @@ def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:
     if not isinstance(result, AgentResponse):
-        return tuple(ClientCall(call_id=call_id_of(call), name=REQUEST_INFO) for call in calls_in(requests_of(result)))
+        return tuple(
+            ClientCall(call_id=build_call_id(call), name=REQUEST_INFO) for call in calls_in(extract_requests(result))
+        )
     client_tools = turn.admitted.request.client_tools
     # Only a workflow that is run as an agent has saved a checkpoint, and it takes no tools.
     if not client_tools and turn.checkpoint is None:
@@ -394,12 +396,14 @@ def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
     target, identity = admitted.request.response_target, admitted.identity
     # Hashing a target looks at every field; nearly all targets are `originating`.
     other = target if target.kind != "originating" else None
-    return _hosting_of(admitted.request.channel, identity.channel, identity.native_id, other)
+    return _build_hosting(admitted.request.channel, identity.channel, identity.native_id, other)
 
 
 # Most messages of a person have the same arguments, and share one mapping.
 @lru_cache(maxsize=1024)
-def _hosting_of(channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None) -> Mapping[str, Any]:
+def _build_hosting(
+    channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None
+) -> Mapping[str, Any]:
     target = other or ResponseTarget()
     return Shared(
         channel=channel,

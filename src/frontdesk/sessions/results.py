@@ -6,7 +6,7 @@ from typing import Any
 from agent_framework import AgentResponse, WorkflowRunResult
 
 from frontdesk.errors import RequestError, RunExistsError, UnreadableRecordError
-from frontdesk.framework.types import updates_of
+from frontdesk.framework.types import list_updates
 from frontdesk.models.approval import ANSWERED
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import RunFailure, RunRecord
@@ -36,15 +36,15 @@ def attach_run(error: RequestError, record: RunRecord) -> None:
 
 
 def ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
-    return _stream_of([], result)
+    return _build_stream([], result)
 
 
 def replayed_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     """Return the stream of a run with its whole output as one update."""
-    return _stream_of(updates_of(result.result), result)
+    return _build_stream(list_updates(result.result), result)
 
 
-def _stream_of(said: Sequence[Any], result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
+def _build_stream(said: Sequence[Any], result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     async def updates() -> AsyncGenerator[Any, None]:
         for update in said:
             yield update

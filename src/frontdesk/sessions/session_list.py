@@ -7,7 +7,7 @@ from agent_framework import Message
 
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.framework.approval_ids import requests_in
-from frontdesk.ids import time_of
+from frontdesk.ids import extract_time
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.markdown.plain_text import one_line
 from frontdesk.models.approval import PendingApproval
@@ -112,7 +112,7 @@ def as_transcript(messages: Sequence[Message]) -> list[TranscriptMessage]:
     for message in messages:
         hosting = _hosting(message)
         if message.role == "user":
-            at = time_of(message.message_id or "", "msg") or at
+            at = extract_time(message.message_id or "", "msg") or at
             echoes = len(noted) + 1 if _mapping(hosting.get("response_target")).get("echo_input") else 0
         channel = hosting.get("channel") or hosting.get("originating_channel")
         targets = _targets(hosting)
@@ -159,11 +159,11 @@ async def asked_as(
 
 async def continued_by(store: HostStateStore, run: RunRecord) -> str | None:
     """Return the host-initiated run that continued a run after its approval was decided, if any."""
-    later = [question.resumed_by for question in await questions_of(store, run) if question.resumed_by]
+    later = [question.resumed_by for question in await list_questions(store, run) if question.resumed_by]
     return later[-1] if later else None
 
 
-async def questions_of(store: HostStateStore, run: RunRecord) -> list[PendingApproval]:
+async def list_questions(store: HostStateStore, run: RunRecord) -> list[PendingApproval]:
     """List the approvals that a run has requested, including decided ones, oldest first."""
     if run.session_id is None or not requests_in(run.result):
         return []

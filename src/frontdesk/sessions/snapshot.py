@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import AgentSession, InMemoryHistoryProvider
 
-from frontdesk.concurrency.offload import LARGE, is_heavy, off_loop, weight_of
+from frontdesk.concurrency.offload import LARGE, compute_weight, is_heavy, off_loop
 from frontdesk.errors import CodecError, SessionTooLargeError
 from frontdesk.loggers import runs as log
 from frontdesk.models.session import SessionRecord
@@ -40,7 +40,7 @@ class Snapshots:
     def _taken(self, live: AgentSession, *, is_light: bool = False) -> Mapping[str, Any]:
         """Serialize a state. One that `is_light` was measured before, and has less text than the limit."""
         # Estimated first, so that no time is spent on a state that is far too large.
-        if not is_light and weight_of(live.state, self._max_bytes) > self._max_bytes:
+        if not is_light and compute_weight(live.state, self._max_bytes) > self._max_bytes:
             raise SessionTooLargeError
         # Encoded here, so that the store in memory accepts nothing that another would refuse.
         state = prepare(live.to_dict)

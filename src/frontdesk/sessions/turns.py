@@ -134,7 +134,7 @@ class Turns:
             # Most requests without a name begin a session of their own, and skip the look-up.
             return self._begin(admitted)
         self.check(admitted, tracked)
-        name = self.name_of(admitted, tracked)
+        name = self.get_name(admitted, tracked)
         is_named = request.previous_run_id is not None or _names_its_own(request)
         if name is None and new_id is None and request.store and not is_named:
             return self._begin(admitted)
@@ -151,7 +151,7 @@ class Turns:
         self, admitted: AdmittedRequest, session_id: str, *, tracked: ConversationScope | None = None
     ) -> Turn:
         """Open an earlier session of the request's name. Without a name, open the request's own session."""
-        name = self.name_of(admitted, tracked)
+        name = self.get_name(admitted, tracked)
         if name is None or not admitted.request.store:
             return await self.open(admitted, tracked=tracked, waits=True)
         record = fresh_session(admitted, session_id, name.value or name.conversation_id or session_id)
@@ -188,7 +188,7 @@ class Turns:
         # Its caller got its id when the run was deferred, and may have used it since.
         return await self._enter(admitted, fresh_session(admitted, new_id or self._ids.new("ses")), wait)
 
-    def name_of(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
+    def get_name(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
         """Return the session name of a request, or `None` if it has none or uses a session id."""
         request = admitted.request
         if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):

@@ -94,7 +94,7 @@ def owned(directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_un
     """
     make_private(directory, allow_unsafe=allow_unsafe)
     for file in (directory / LOCK, *files):
-        need_private(file, directory, allow_unsafe=allow_unsafe)
+        require_private(file, directory, allow_unsafe=allow_unsafe)
     file = _take(directory, clock.now())
     try:
         yield
@@ -114,7 +114,7 @@ def make_private(directory: Path, *, allow_unsafe: bool = False) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StateDirectoryError(directory, _reason(error)) from error
-    need_private(directory, directory, allow_unsafe=allow_unsafe)
+    require_private(directory, directory, allow_unsafe=allow_unsafe)
 
 
 def warn_readable(*paths: Path) -> None:
@@ -124,7 +124,7 @@ def warn_readable(*paths: Path) -> None:
             log.warning("%s holds what people said, and other users of this machine can read it: chmod go-rx it", path)
 
 
-def need_private(path: Path, directory: Path, *, allow_unsafe: bool = False) -> None:
+def require_private(path: Path, directory: Path, *, allow_unsafe: bool = False) -> None:
     """Reject an existing path in a state directory if another user could change it."""
     unsafe = find_unsafe(path)
     if unsafe is None:

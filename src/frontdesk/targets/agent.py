@@ -21,7 +21,7 @@ from agent_framework import (
 
 from frontdesk.errors import FrontdeskError, InvalidRequestError
 from frontdesk.framework.contents import require_messages
-from frontdesk.framework.types import schema_digest, tools_of
+from frontdesk.framework.types import list_tools, schema_digest
 from frontdesk.identifiers import is_named
 from frontdesk.interfaces.target import (
     HistoryKeeper,
@@ -100,7 +100,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
             self._approval_middleware = approval_middleware(ruled, dynamic)
 
     def tool_schema(self, name: str) -> str | None:
-        return schema_digest(tools_of(self.native), name)
+        return schema_digest(list_tools(self.native), name)
 
     def check(self, request: ChannelRequest) -> None:
         if request.options and not self.info.options:
@@ -116,7 +116,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
         for answer in turn.admitted.request.approvals:
             question = await turn.question(answer.approval_id)
             if question is not None and turn.record is not None:
-                _restore_request(self._session_of(turn), question.request)
+                _restore_request(self._get_session(turn), question.request)
         if self._history == "own":
             await find_fork(self.native.context_providers, turn)
         return function_results(turn)
@@ -157,7 +157,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
             messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}
         if self._takes_session and turn.record is not None:
-            arguments["session"] = self._session_of(turn)
+            arguments["session"] = self._get_session(turn)
         if request.options or self._defaults:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
@@ -189,7 +189,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
                 self._warn_of_leftovers(turn.plan)
         return result
 
-    def _session_of(self, turn: TargetTurn) -> AgentSession:
+    def _get_session(self, turn: TargetTurn) -> AgentSession:
         """Choose the agent's session. With the host's history, it lasts for this run only.
 
         An agent looks up its stored conversation by session. If it receives the whole conversation each time, it must
@@ -272,7 +272,7 @@ def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
 
 
 def _tool_names(agent: Any) -> tuple[str, ...]:
-    return tuple(str(tool.name) for tool in tools_of(agent) if hasattr(tool, "name"))
+    return tuple(str(tool.name) for tool in list_tools(agent) if hasattr(tool, "name"))
 
 
 def _stay_local(agent: Any) -> dict[str, Any]:

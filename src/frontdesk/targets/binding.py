@@ -27,7 +27,7 @@ class Binding(NamedTuple):
 
 def binding(*agents: Any) -> list[Binding]:
     """Return the bindable context providers of agents, each once."""
-    providers = {id(provider): provider for agent in agents for provider in providers_of(agent)}
+    providers = {id(provider): provider for agent in agents for provider in list_providers(agent)}
     return [Binding(bound, _names(bound)) for bound in providers.values() if isinstance(bound, BindsRequestContext)]
 
 
@@ -81,7 +81,7 @@ def _adopted(request: ChannelRequest) -> str | None:
     return key if is_response_id(key) else None
 
 
-def providers_of(agent: Any) -> Sequence[Any]:
+def list_providers(agent: Any) -> Sequence[Any]:
     return getattr(agent, "context_providers", None) or ()
 
 

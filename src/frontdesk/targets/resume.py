@@ -19,17 +19,17 @@ from frontdesk.errors import (
     UnsupportedError,
 )
 from frontdesk.framework.client_outputs import as_results, taken
-from frontdesk.framework.request_forms import FORM, check, form_of
+from frontdesk.framework.request_forms import FORM, build_form, check
 from frontdesk.framework.workflow_requests import (
     CHOICE,
     QUESTION,
     Choice,
     Request,
     approvals_in,
-    call_id_of,
+    build_call_id,
     calls_in,
-    choices_of,
     chosen,
+    extract_choices,
     is_approval,
     short_name,
     wanted_phrase,
@@ -40,7 +40,7 @@ from frontdesk.models.approval import PendingApproval
 from frontdesk.models.request import AdmittedRequest, ChannelRequest, ClientOutput
 from frontdesk.models.session import CheckpointRef, SessionRecord
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
-from frontdesk.targets.typed_input import fit_answer, is_of
+from frontdesk.targets.typed_input import fit_answer, is_instance
 
 _NOT_OPEN = "This question is not open any more."
 
@@ -56,29 +56,29 @@ def answer_of_chat(admitted: AdmittedRequest, calls: Sequence[Request]) -> Admit
     """
     request = admitted.request
     call = _pressed(request, calls) if presses_choice(request) else calls[0]
-    output = ClientOutput(call_id=call_id_of(call), output=_value(request, call))
+    output = ClientOutput(call_id=build_call_id(call), output=_value(request, call))
     return admitted.with_request(client_outputs=(output,), input=None)
 
 
 def _pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
     for call in calls:
-        if short_name(call_id_of(call)) == request.attributes[QUESTION]:
+        if short_name(build_call_id(call)) == request.attributes[QUESTION]:
             return call
     raise NotFoundError(_NOT_OPEN)
 
 
 def _value(request: ChannelRequest, call: Request) -> Any:
     wanted: Any = call.response_type
-    choices = choices_of(wanted)
+    choices = extract_choices(wanted)
     if FORM in request.attributes:
-        return _form_value(request.attributes[FORM], wanted, call_id_of(call))
+        return _form_value(request.attributes[FORM], wanted, build_call_id(call))
     if presses_choice(request):
         number = request.attributes.get(CHOICE)
         if not isinstance(number, int) or not 0 <= number < len(choices):
             raise NotFoundError(_NOT_OPEN)
         return choices[number].value
     said = request.input
-    if isinstance(said, Message) and is_of(said, wanted):
+    if isinstance(said, Message) and is_instance(said, wanted):
         return said
     text = said.text if isinstance(said, Message) else said
     if not isinstance(text, str) or not text.strip():
@@ -87,7 +87,7 @@ def _value(request: ChannelRequest, call: Request) -> Any:
     if choice is not None:
         return choice.value
     try:
-        fit_answer(text, wanted, call_id_of(call))
+        fit_answer(text, wanted, build_call_id(call))
     except InvalidRequestError:
         raise _no_answer(wanted, choices) from None
     return text
@@ -95,7 +95,7 @@ def _value(request: ChannelRequest, call: Request) -> Any:
 
 def _form_value(values: Any, wanted: Any, name: str) -> Any:
     """Return the values of a form, validated again: the form was only displayed, the type is authoritative."""
-    fields = form_of(wanted)
+    fields = build_form(wanted)
     if not fields or not isinstance(values, Mapping):
         raise NotFoundError(_NOT_OPEN)
     given = dict(cast("Mapping[str, Any]", values))
@@ -217,7 +217,7 @@ class Resumption:
         if request.client_outputs or request.approvals:
             questions = [await turn.question(answer.approval_id) for answer in request.approvals]
             plan = _answered(turn, checkpoint, questions)
-            _need_same_calls(checkpoint, questions)
+            _require_same_calls(checkpoint, questions)
         elif checkpoint is not None and request.checkpoint_id is not None and request.input is None:
             plan = self._continued(checkpoint)
         else:
@@ -248,7 +248,7 @@ class Resumption:
         if not calls:
             return None
         left = {name: asked for name, asked in checkpoint.pending_request_info_events.items() if is_approval(asked)}
-        results = as_results([ClientOutput(call_id=call_id_of(call), output=_GIVEN_UP) for call in calls])
+        results = as_results([ClientOutput(call_id=build_call_id(call), output=_GIVEN_UP) for call in calls])
         if not left and (self._replays or self._anew):
             # The next message starts anew in any case.
             return AbandonedQuestions(questions=len(calls), checkpoint=None, messages=results)
@@ -331,7 +331,7 @@ def _answered(
 ) -> Plan:
     request = turn.admitted.request
     waiting = [] if checkpoint is None else _waiting(checkpoint)
-    calls = {call_id_of(call): call for call in calls_in(waiting)}
+    calls = {build_call_id(call): call for call in calls_in(waiting)}
     left = taken(calls, request.client_outputs)
     if request.input not in (None, []):
         raise InvalidRequestError("A workflow that waits takes answers, and no message with them.", param="input")
@@ -355,7 +355,7 @@ def _answered(
     return plan
 
 
-def _need_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]) -> None:
+def _require_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]) -> None:
     """Reject an approval if its pending call in the checkpoint is not the one that was shown."""
     waiting = approvals_in([] if checkpoint is None else checkpoint.pending_request_info_events.values())
     requests = {str(content.id): content for content in waiting}
@@ -364,7 +364,7 @@ def _need_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[
             raise _once("The session does not wait for this approval.")
 
 
-def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:
+def require_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:
     """Raise if a result waits for answers and its pause was not saved."""
     if resumption is None:
         raise UnsupportedError(_MAY_NOT_PAUSE)
@@ -397,7 +397,7 @@ def _fitted(call: Request, given: ClientOutput) -> Any:
 async def _open_name(turn: TargetTurn, record: SessionRecord, request: Request) -> str | None:
     """Return the id under which a request can be answered, if it still can. Approvals can until their tool begins."""
     if not is_approval(request):
-        return call_id_of(request)
+        return build_call_id(request)
     target_id = str(request.data.id)
     question = await turn.question_asked_as(target_id)
     if question is None:

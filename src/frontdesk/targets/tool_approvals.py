@@ -26,7 +26,7 @@ from agent_framework import (
     WorkflowAgent,
 )
 
-from frontdesk.framework.types import tools_of
+from frontdesk.framework.types import list_tools
 from frontdesk.loggers import runs as log
 from frontdesk.targets.blueprint import agents_in
 
@@ -45,7 +45,7 @@ def mode_findings(agents: Sequence[Any]) -> list[str]:
     """List tools and MCP servers with an unknown `approval_mode`, one line each. The framework ignores these."""
     wrong: list[str] = []
     for agent in [*agents, *find_sub_agents(agents)]:
-        for tool in tools_of(agent):
+        for tool in list_tools(agent):
             mode = getattr(tool, "approval_mode", None)
             if mode is not None and mode not in _MODES:
                 wrong.append(f"target: tool {_name(tool)!r} has approval_mode={mode!r}; {_USE_MODES}")
@@ -59,9 +59,9 @@ def rule_findings(agents: Sequence[Any], ruled: Collection[str], dynamic: Collec
 
     `dynamic` holds the names of tools that exist only during a run.
     """
-    tools = [(agent, tool) for agent in agents for tool in tools_of(agent)]
+    tools = [(agent, tool) for agent in agents for tool in list_tools(agent)]
     known = sorted({name for _, tool in tools if (name := _name(tool))})
-    nested = {_name(tool) for agent in find_sub_agents(agents) for tool in tools_of(agent)}
+    nested = {_name(tool) for agent in find_sub_agents(agents) for tool in list_tools(agent)}
     wrong: list[str] = []
     for name in ruled:
         found = [(agent, tool) for agent, tool in tools if _name(tool) == name]
@@ -84,12 +84,12 @@ def rule_findings(agents: Sequence[Any], ruled: Collection[str], dynamic: Collec
 def find_sub_agents(agents: Sequence[Any]) -> list[Any]:
     """Return the agents that agents have as tools, at any depth."""
     found: list[Any] = []
-    waiting = [tool for agent in agents for tool in tools_of(agent)]
+    waiting = [tool for agent in agents for tool in list_tools(agent)]
     while waiting:
         for agent in _agents_behind(waiting.pop()):
             if not any(agent is one for one in (*agents, *found)):
                 found.append(agent)
-                waiting += tools_of(agent)
+                waiting += list_tools(agent)
     return found
 
 
@@ -108,7 +108,7 @@ def _agents_behind(tool: Any) -> list[Any]:
 
 def require_approval(agents: Sequence[Any], ruled: Collection[str]) -> None:
     for agent in agents:
-        for tool in tools_of(agent):
+        for tool in list_tools(agent):
             if _name(tool) in ruled:
                 tool.approval_mode = ASKS
 
@@ -225,7 +225,7 @@ def _dynamic_findings(name: str, agents: Sequence[Any]) -> Iterator[str]:
     for agent in agents:
         if has_dynamic_tools(agent) and not _takes_middleware(agent):
             yield f"dynamic_tools: {name!r} can't be made to ask in agent {_name(agent)!r}, which takes no middleware"
-        for tool in tools_of(agent):
+        for tool in list_tools(agent):
             if isinstance(tool, Mapping) and not _asks_hosted(cast("Mapping[str, Any]", tool), name):
                 yield f"dynamic_tools: a hosted MCP server may run {name!r} without asking; set its approval to always"
 

@@ -14,14 +14,14 @@ from frontdesk.framework.contents import said
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
     """Return the input if the workflow takes its type, else its text, its message or its messages."""
-    if not types or any(is_of(value, kind) for kind in types):
+    if not types or any(is_instance(value, kind) for kind in types):
         return value
     if messages:
         forms: list[Any] = ["\n".join(message.text for message in messages), list(messages)]
         if len(messages) == 1:
             forms.insert(1, messages[0])
         for form in forms:
-            if any(is_of(form, kind) for kind in types):
+            if any(is_instance(form, kind) for kind in types):
                 return form
     names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in types)
     raise InvalidRequestError(
@@ -29,7 +29,7 @@ def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
     )
 
 
-def is_of(value: Any, wanted: Any) -> bool:
+def is_instance(value: Any, wanted: Any) -> bool:
     """Return True if a value has a type, including the arguments of generics."""
     if wanted is Any:
         return True
@@ -37,25 +37,25 @@ def is_of(value: Any, wanted: Any) -> bool:
     if origin is None:
         return isinstance(value, wanted) if isinstance(wanted, type) else False
     if origin in (Union, UnionType):
-        return any(is_of(value, argument) for argument in arguments)
+        return any(is_instance(value, argument) for argument in arguments)
     if not isinstance(origin, type) or not isinstance(value, origin) or isinstance(value, (str, bytes)):
         return False
     if isinstance(value, dict) and len(arguments) == 2:
         items = cast("dict[Any, Any]", value).items()
-        return all(is_of(key, arguments[0]) and is_of(item, arguments[1]) for key, item in items)
+        return all(is_instance(key, arguments[0]) and is_instance(item, arguments[1]) for key, item in items)
     if isinstance(value, (list, set, frozenset)) and len(arguments) == 1:
-        return all(is_of(item, arguments[0]) for item in cast("list[Any]", value))
+        return all(is_instance(item, arguments[0]) for item in cast("list[Any]", value))
     return True
 
 
 def fit_answer(value: Any, wanted: Any, name: str) -> Any:
     """Convert a received answer to the requested type: as is, as a message, or parsed from its JSON."""
-    value = _text_of(value)
-    if is_of(value, wanted):
+    value = _extract_text(value)
+    if is_instance(value, wanted):
         return value
     if isinstance(value, str):
         for form in (said(value), [said(value)], Content.from_text(value)):
-            if is_of(form, wanted):
+            if is_instance(form, wanted):
                 return form
     for form in _json_forms(value):
         try:
@@ -68,7 +68,7 @@ def fit_answer(value: Any, wanted: Any, name: str) -> Any:
     raise InvalidRequestError(f"The answer to {name} must be of type {kind}, and it is not.", param="input")
 
 
-def _text_of(value: Any) -> Any:
+def _extract_text(value: Any) -> Any:
     parts = cast("list[Any]", value) if isinstance(value, list) else []
     if parts and all(isinstance(part, Content) and part.type == "text" for part in parts):
         return "".join(part.text or "" for part in parts)

@@ -24,8 +24,8 @@ from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.framework.client_outputs import as_results
 from frontdesk.framework.contents import require_messages
 from frontdesk.framework.outputs import said_in
-from frontdesk.framework.types import is_event, schema_digest, tools_of, whole_outputs
-from frontdesk.framework.workflow_requests import Request, asked, is_approval, request_content, requests_of
+from frontdesk.framework.types import is_event, list_tools, schema_digest, whole_outputs
+from frontdesk.framework.workflow_requests import Request, asked, extract_requests, is_approval, request_content
 from frontdesk.interfaces.target import (
     AbandonedQuestions,
     GivesUpQuestions,
@@ -44,7 +44,7 @@ from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint, agents_in
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, own_storage
 from frontdesk.targets.extras import OWN_HISTORY, function_results, refuse_extras
 from frontdesk.targets.own_history import find_fork, wrapped
-from frontdesk.targets.resume import Plan, need_pause
+from frontdesk.targets.resume import Plan, require_pause
 from frontdesk.targets.streams import FrameworkStream, PlainStream
 from frontdesk.targets.tool_approvals import mode_findings, require_in_builds, rule_findings
 from frontdesk.targets.typed_input import fit
@@ -75,7 +75,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
         )
 
     def tool_schema(self, name: str) -> str | None:
-        return schema_digest((tool for agent in agents_in(self._sample) for tool in tools_of(agent)), name)
+        return schema_digest((tool for agent in agents_in(self._sample) for tool in list_tools(agent)), name)
 
     def approval_findings(self, ruled: Collection[str], dynamic: Collection[str]) -> list[str]:
         return rule_findings(agents_in(self._sample), ruled, dynamic)
@@ -146,10 +146,10 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
     def _done(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:
         if turn.earlier:
             result = WorkflowRunResult([*turn.earlier, *result], result.status_timeline())
-        waiting = requests_of(result)
+        waiting = extract_requests(result)
         plan: Plan = turn.plan or Plan()
         if waiting:
-            need_pause(self._resumption, plan, [str(request.request_id) for request in waiting])
+            require_pause(self._resumption, plan, [str(request.request_id) for request in waiting])
         if plan.keeps:
             turn.checkpoint = plan.end
             if plan.end is None:
@@ -169,20 +169,20 @@ def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> Workfl
     if not isinstance(builder, WorkflowBuilder):
         return WorkflowTarget(builder, builder.build, checkpoints=checkpoints)
     shared = _shared_parts(builder)
-    pristine = _copy_of(builder, shared)
-    return WorkflowTarget(builder, lambda: _copy_of(pristine, shared).build(), checkpoints=checkpoints)
+    pristine = _copy_value(builder, shared)
+    return WorkflowTarget(builder, lambda: _copy_value(pristine, shared).build(), checkpoints=checkpoints)
 
 
 def can_be_copied(builder: Any) -> bool:
     """Return True if every run can have its own copy of a builder."""
     try:
-        _copy_of(builder, _shared_parts(builder))
+        _copy_value(builder, _shared_parts(builder))
     except (TypeError, ValueError, copy.Error):
         return False
     return True
 
 
-def _copy_of(builder: Any, shared: Sequence[Any]) -> Any:
+def _copy_value(builder: Any, shared: Sequence[Any]) -> Any:
     # Copies share agents and the operator's storage: these hold connections, and agents keep no state between runs.
     return copy.deepcopy(builder, {id(part): part for part in shared})
 
@@ -228,7 +228,7 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
         )
 
     def tool_schema(self, name: str) -> str | None:
-        return schema_digest((tool for agent in agents_in(self._sample.workflow) for tool in tools_of(agent)), name)
+        return schema_digest((tool for agent in agents_in(self._sample.workflow) for tool in list_tools(agent)), name)
 
     def approval_findings(self, ruled: Collection[str], dynamic: Collection[str]) -> list[str]:
         return rule_findings(agents_in(self._sample.workflow), ruled, dynamic)
@@ -321,7 +321,7 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
             except _NOT_WRITTEN as error:
                 log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
         if waiting:
-            need_pause(self._resumption, plan, waiting)
+            require_pause(self._resumption, plan, waiting)
         return [_content(request) for request_id, request in plan.pending.items() if request_id not in shown]
 
     def _done(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:

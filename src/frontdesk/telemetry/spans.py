@@ -53,7 +53,7 @@ def telemetry_findings(given: Any) -> list[str]:
     return [f"telemetry must have begin(kind, parent, labels), and {type(given).__name__} has none"]
 
 
-def outcome_of(error: BaseException) -> str:
+def classify_outcome(error: BaseException) -> str:
     if isinstance(error, (RequestError, PushError)):
         return error.code
     return "cancelled" if isinstance(error, (asyncio.CancelledError, GeneratorExit)) else "error"

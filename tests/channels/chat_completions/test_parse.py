@@ -11,7 +11,7 @@ from frontdesk.channels.chat_completions.parse import Parser, decode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.interfaces.target import TargetInfo
 from frontdesk.models.request import ChannelRequest
-from frontdesk.openai.tools import MAX_TOOLS, custom_tool, input_arguments, input_of
+from frontdesk.openai.tools import MAX_TOOLS, custom_tool, input_arguments, parse_input
 
 HI = {"role": "user", "content": "hi"}
 TARGET = TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",))
@@ -180,12 +180,12 @@ def test_wrong_settings_are_found() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", '{"input": "y"}', "ü\n\x00"])
 def test_a_text_survives_the_arguments_that_stand_for_it(text: str) -> None:
-    assert input_of(input_arguments(text)) == text
+    assert parse_input(input_arguments(text)) == text
 
 
 @pytest.mark.parametrize("arguments", ["", "plain words", "[]", '{"other": 1}', '{"input": 1}'])
 def test_arguments_that_hold_no_text_are_the_text(arguments: str) -> None:
-    assert input_of(arguments) == arguments
+    assert parse_input(arguments) == arguments
 
 
 def test_a_grammar_is_told_in_words_wherever_the_api_has_it() -> None:

@@ -11,7 +11,7 @@ from agent_framework import Content, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.channels.invocations.parse import approval_of, decode, to_request
+from frontdesk.channels.invocations.parse import decode, parse_approval, to_request
 from frontdesk.channels.invocations.render import error_body
 from frontdesk.errors import InvalidRequestError
 from frontdesk.identifiers import is_plain_id
@@ -37,7 +37,7 @@ def _parsed(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes 
     """The request; `None` if the body was an approval or was refused in a way that can be shown."""
     try:
         body = decode(raw)
-        if approval_of(body) is not None:
+        if parse_approval(body) is not None:
             return None
         return to_request(body, channel="c", session_mode="auto", headers=headers or {}, query=query)
     except InvalidRequestError as error:

@@ -5,7 +5,7 @@ import base64
 import pytest
 from agent_framework import Agent, Content, Message
 
-from frontdesk.channels.web.files import kind_of, read_files
+from frontdesk.channels.web.files import detect_kind, read_files
 from frontdesk.channels.web.wire import SentFile
 from frontdesk.errors import RequestError
 from frontdesk.scripted import ScriptedChatClient
@@ -67,7 +67,7 @@ async def test_a_file_alone_is_a_message() -> None:
     ],
 )
 def test_a_picture_is_known_by_its_content(claimed: str, data: bytes, kind: str) -> None:
-    assert kind_of(claimed, data) == kind
+    assert detect_kind(claimed, data) == kind
 
 
 @pytest.mark.parametrize(

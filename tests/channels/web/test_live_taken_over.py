@@ -12,7 +12,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import GatedAgent, serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.channels.web.visiting import visiting
 
 
@@ -53,11 +53,11 @@ async def test_a_stopped_answer_stayed_being_written_on_the_page(store: Any, cha
         await channel.begun.wait()
         assert channel.opened is not None
         run_id, place = channel.opened
-        known = await store_of(host).live.get(run_id, channel.name, place)
+        known = await get_store(host).live.get(run_id, channel.name, place)
         assert known is not None
         # Another process has taken the answer over, or this one has ended it.
         changed = known.replace(**{**change, "fence": known.fence + change["fence"]})
-        async with store_of(host).transaction() as transaction:
+        async with get_store(host).transaction() as transaction:
             transaction.save_live(changed)
         channel.release.set()
         await channel.ended.wait()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
-from frontdesk.channels.web.channel import handle_of, read_handle, replacing, showing
+from frontdesk.channels.web.channel import build_handle, read_handle, replacing, showing
 from frontdesk.channels.web.mailbox import (
     MAX_CHANGES,
     MAX_KEYS,
@@ -246,7 +246,7 @@ def test_the_largest_head_fits_into_a_stored_value() -> None:
 
 def test_a_handle_names_its_message() -> None:
     place = MessageRef("vis_0192", "cnv_abc", 12)
-    assert read_handle(handle_of(place)) == place
+    assert read_handle(build_handle(place)) == place
 
 
 async def test_a_message_is_added_once_however_many_came_between() -> None:

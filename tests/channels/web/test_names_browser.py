@@ -8,7 +8,7 @@ import pytest
 from frontdesk import ApprovalOptions, ApproverRole, ApproverRule
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.models.identity import ChannelIdentity
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.browser import chromium, need_chromium
 from tests.channels.web.browsing import opened, say
 from tests.scenarios.approvers.test_asking import Team
@@ -37,7 +37,7 @@ async def test_cards_of_the_page_showed_ids_and_lost_their_arguments(new_tab: An
         bob, ada = (f"“{one.first_name}” (unverified, id {one.id}) on telegram" for one in (team.bob, team.ada))
         card = tab.page.locator(".card")
         await card.get_by_text(f"It waits for an approval by {bob}, visitors.").wait_for()
-        (waiting,) = await store_of(bot.host).approvals.expired(9e12)
+        (waiting,) = await get_store(bot.host).approvals.expired(9e12)
         assert waiting.requester is not None
         visitors.append(waiting.requester.identity)
         await bot.answers(team.chat(team.bob), 2)

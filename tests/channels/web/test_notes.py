@@ -12,7 +12,7 @@ from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.channel import replacing, showing
 from frontdesk.channels.web.mailbox import PIECE
-from frontdesk.channels.web.render import contents_of, sources_of, stored, tools_of
+from frontdesk.channels.web.render import extract_contents, extract_sources, list_tools, stored
 from frontdesk.channels.web.wire import Content as Shown
 from frontdesk.channels.web.wire import Tool
 from frontdesk.chat.i18n.texts import Texts
@@ -73,8 +73,8 @@ def test_an_unknown_detail_is_found_at_the_start() -> None:
 
 def test_the_largest_notes_fit_into_a_stored_value_beside_the_text() -> None:
     use = ToolUse(call_id="1", name="😀" * 80, state="done", arguments="😀" * MAX_DETAIL_LENGTH)
-    tools = tools_of([use.replace(call_id=str(number)) for number in range(MAX_TOOLS)])
-    sources = sources_of([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MAX_CITATIONS)
+    tools = list_tools([use.replace(call_id=str(number)) for number in range(MAX_TOOLS)])
+    sources = extract_sources([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MAX_CITATIONS)
     assert tools[-1].arguments
     assert not tools[0].arguments
     message = stored(Shown(text="\x01" * PIECE, tools=tools, citations=sources), "key" * 8, 1.0)
@@ -98,7 +98,7 @@ def test_a_tool_of_an_answer_that_was_stopped_does_not_run_any_more() -> None:
 
 def test_the_page_shows_an_answer_of_tools_alone() -> None:
     call = Content.from_function_call("1", "look", arguments="{}")
-    [part] = contents_of(AgentResponse(messages=[Message("assistant", [call])]), Wording(Texts()), "names")
+    [part] = extract_contents(AgentResponse(messages=[Message("assistant", [call])]), Wording(Texts()), "names")
     assert (part.text, [tool.name for tool in part.tools]) == ("", ["look"])
 
 

@@ -20,7 +20,7 @@ def switch_lamp(on: bool) -> str:
     return "The lamp is on." if on else "The lamp is off."
 
 
-def text_of(message):
+def extract_text(message):
     return message.text if isinstance(message.text, str) else message.text()
 
 
@@ -29,17 +29,17 @@ for door, options in (("Chat Completions", {"use_responses_api": False}), ("Resp
 
     @check(door, "answer")
     def answer():
-        same(text_of(model.invoke(QUESTION)), ANSWER)
+        same(extract_text(model.invoke(QUESTION)), ANSWER)
 
     @check(door, "stream")
     def stream():
-        pieces = [text_of(chunk) for chunk in model.stream(QUESTION)]
+        pieces = [extract_text(chunk) for chunk in model.stream(QUESTION)]
         same("".join(pieces), ANSWER)
         same(len(list(filter(None, pieces))) > 1, True)
 
     @check(door, "history")
     def history():
-        same(text_of(model.invoke([HumanMessage(QUESTION), AIMessage(ANSWER), HumanMessage("and")])), LATER)
+        same(extract_text(model.invoke([HumanMessage(QUESTION), AIMessage(ANSWER), HumanMessage("and")])), LATER)
 
     @check(door, "tools")
     def tools():
@@ -48,7 +48,7 @@ for door, options in (("Chat Completions", {"use_responses_api": False}), ("Resp
         asked = bound.invoke(said)
         (call,) = asked.tool_calls
         result = ToolMessage(switch_lamp.invoke(call["args"]), tool_call_id=call["id"])
-        same(text_of(bound.invoke([*said, asked, result])), LAMP)
+        same(extract_text(bound.invoke([*said, asked, result])), LAMP)
 
     @check(door, "structure")
     def structure():
@@ -57,7 +57,7 @@ for door, options in (("Chat Completions", {"use_responses_api": False}), ("Resp
     @check(door, "pictures")
     def pictures():
         parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
-        same(text_of(model.invoke([HumanMessage(parts)])), PICTURE)
+        same(extract_text(model.invoke([HumanMessage(parts)])), PICTURE)
 
     @check(door, "failure")
     def failure():
@@ -65,7 +65,7 @@ for door, options in (("Chat Completions", {"use_responses_api": False}), ("Resp
             order = f"{door[0]}-{ask.__name__}-langchain"
             with fails():
                 ask(f"charge {order}")
-            same(text_of(model.invoke(f"charges of {order}")), "1")
+            same(extract_text(model.invoke(f"charges of {order}")), "1")
 
 
 tell()

@@ -76,13 +76,13 @@ def failure():
         same(complete([said(f"charges of {order}")]).choices[0].message.content, "1")
 
 
-def text_of(response):
+def extract_text(response):
     return "".join(part.text for item in response.output if item.type == "message" for part in item.content)
 
 
 @check("Responses", "answer")
 def respond():
-    same(text_of(litellm.responses(input=QUESTION, **GIVEN)), ANSWER)
+    same(extract_text(litellm.responses(input=QUESTION, **GIVEN)), ANSWER)
 
 
 @check("Responses", "stream")
@@ -96,7 +96,7 @@ def respond_in_pieces():
 @check("Responses", "history")
 def continue_response():
     before = [said(QUESTION), {"role": "assistant", "content": ANSWER}]
-    same(text_of(litellm.responses(input=[*before, said("and")], **GIVEN)), LATER)
+    same(extract_text(litellm.responses(input=[*before, said("and")], **GIVEN)), LATER)
 
 
 @check("Responses", "tools")
@@ -107,18 +107,18 @@ def respond_with_tools():
     sent = {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "The lamp is on."}
     told = litellm.responses(input=[said("the lamp, please"), sent, result], tools=offered, **GIVEN)
-    same(text_of(told), LAMP)
+    same(extract_text(told), LAMP)
 
 
 @check("Responses", "structure")
 def respond_in_form():
-    same(json.loads(text_of(litellm.responses(input="a room", text_format=Room, **GIVEN))), ROOM)
+    same(json.loads(extract_text(litellm.responses(input="a room", text_format=Room, **GIVEN))), ROOM)
 
 
 @check("Responses", "pictures")
 def respond_to_picture():
     parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": PIXEL}]
-    same(text_of(litellm.responses(input=[said(parts)], **GIVEN)), PICTURE)
+    same(extract_text(litellm.responses(input=[said(parts)], **GIVEN)), PICTURE)
 
 
 @check("Responses", "failure")
@@ -128,7 +128,7 @@ def respond_with_failure():
         with fails():
             told = litellm.responses(input=f"charge {order}", stream=stream, **GIVEN)
             raise ValueError(str(list(told)[-1].response.error if stream else told.error))
-        same(text_of(litellm.responses(input=f"charges of {order}", **GIVEN)), "1")
+        same(extract_text(litellm.responses(input=f"charges of {order}", **GIVEN)), "1")
 
 
 tell()

@@ -32,7 +32,7 @@ from frontdesk.history.foundry.writing import written
 from frontdesk.interfaces.context import CommandState
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.docs.differences.host import host_with, missing, refused
 from tests.foundry.fake import FakeStorage, HttpStorage
 from tests.foundry.test_history import _write
@@ -59,7 +59,7 @@ def a_class_to_subclass() -> None:
 
 async def nobody_calls() -> None:
     host = host_with()
-    context: Any = host._context_of("invocations")
+    context: Any = host._get_context("invocations")
     async with serving(host):
         request = ChannelRequest(channel="invocations", input="hi")
         with pytest.raises(TypeError, match="caller"):
@@ -176,7 +176,7 @@ async def the_principal_is_who_calls() -> None:
         body = {"input": "hi", "safety_identifier": "bob", "user": "bob"}
         answer = await client.http.post("/responses", json=body, headers={"authorization": f"Bearer {KEY}"})
         assert answer.status_code == 200
-    identities = store_of(host).identities
+    identities = get_store(host).identities
     assert await identities.find(ChannelIdentity("responses", "ann")) is not None
     assert await identities.find(ChannelIdentity("responses", "bob")) is None
 

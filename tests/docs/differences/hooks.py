@@ -30,7 +30,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.interfaces.linker import SupportsLinkRoutes
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.access import test_attributes_of_hooks as resolvers
 from tests.docs.differences.host import host_with, missing, refused
 from tests.scenarios import test_approvals_where_a_hook_decides as deciding
@@ -104,7 +104,7 @@ async def one_conversation_by_a_hook() -> None:
 
 async def the_wire_names_no_owner() -> None:
     host = host_with()
-    context: Any = host._context_of("invocations")
+    context: Any = host._get_context("invocations")
     caller = Caller(identity=ChannelIdentity("invocations", "ann"))
     request = ChannelRequest(channel="invocations", input="hi", session=ChannelSession(isolation_key="bob"))
     async with serving(host):
@@ -140,7 +140,7 @@ async def one_mapping() -> None:
     host = host_with(target=reciting(context_providers=[Bound()]), channels=[channel])
     async with serving(host) as client:
         await client.http.post("/invocations", json={"message": "hi", "tenant": "ours", "isolation": "mine"})
-        context: Any = host._context_of("invocations")
+        context: Any = host._get_context("invocations")
         await context.run(request, Caller(identity=ChannelIdentity("invocations", "ann")))
     first, second = seen
     assert first["attributes"] == {"tenant": "ours", "isolation": "mine"}
@@ -155,7 +155,7 @@ async def no_names_of_people() -> None:
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "one")
         await chat.heard(ann.chat_id)
-        store = store_of(chat.host)
+        store = get_store(chat.host)
         record = await store.identities.find(ChannelIdentity("messages", ann.user_id))
         assert record is not None
         owner = record.isolation_key
@@ -266,7 +266,7 @@ def no_certificate() -> None:
 def no_approval_storage() -> None:
     missing("ApprovalStorage")
     refused(lambda: host_with(approval_storage=object()), TypeError, "approval_storage")
-    assert store_of(host_with()).approvals is not None
+    assert get_store(host_with()).approvals is not None
 
 
 ACCESS: dict[str, Any] = {

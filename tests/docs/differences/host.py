@@ -28,7 +28,7 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk_testing import EchoAgent, serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.cast import two_voices
 from tests.scenarios.design.test_workflow import builds
 from tests.scenarios.telegram.bot import open_bot
@@ -115,7 +115,7 @@ def a_token_is_an_id() -> None:
 
 def ephemeral_is_in_memory() -> None:
     host = host_with(runtime_mode="ephemeral", allow_in_process_runner=True)
-    assert isinstance(store_of(host), InMemoryStateStore)
+    assert isinstance(get_store(host), InMemoryStateStore)
     assert any("the state is in memory" in warning for warning in host.warnings)
 
 
@@ -191,7 +191,7 @@ async def no_route_for_runs_of_chats() -> None:
     async with open_bot(EchoAgent(), run_hook=later) as bot:
         ann = bot.fake.user("Ann")
         await bot.asked(ann, "hello")
-        (run_id,) = {row.run_id for row in await store_of(bot.host).outbox.find() if row.run_id}
+        (run_id,) = {row.run_id for row in await get_store(bot.host).outbox.find() if row.run_id}
         assert (await bot.http.get(f"/telegram/{run_id}")).status_code == 404
         assert [route.path for route in bot.host.app.routes if route.path.startswith("/telegram")] == [  # pyright: ignore[reportAttributeAccessIssue]
             "/telegram/webhook",

@@ -45,13 +45,13 @@ from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
 from frontdesk_testing import CrashPlan, EchoAgent, crashing
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
 from tests.faults.inbox.telling import telling
-from tests.faults.paying_host import target_of
+from tests.faults.paying_host import parse_target
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
 
@@ -145,7 +145,7 @@ def make() -> AgentFrameworkHost:
     if given.get("links"):
         where["linker"] = OneTimeCodeIdentityLinker()
     if given.get("pays"):
-        target = target_of("agent", ledger.parent, "never")
+        target = parse_target("agent", ledger.parent, "never")
     if "on_interrupt" in given:
         target, where["on_interrupt"] = telling(repeat, given.get("pause", 0.0)), given["on_interrupt"]
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
@@ -202,7 +202,7 @@ async def _say_words(call: ChannelCommandContext) -> None:
 
 def _die_at_decision(host: AgentFrameworkHost, point: str) -> None:
     """Have the process end itself right before or after the commit of the next decision, whatever else is written."""
-    decisions: Any = parts_of(host).decisions
+    decisions: Any = get_components(host).decisions
     plain = decisions.note_answers
 
     def die_before(transaction: Any) -> None:

@@ -18,7 +18,7 @@ from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.models.link import LinkProof
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from tests.host.link_door import Loud, Mute, code_in, opened
 
 
@@ -99,7 +99,7 @@ async def test_in_a_group_nothing_happens_where_nobody_can_be_told() -> None:
         for words in ("/link", "/unlink", "/whoami", "/link confirm"):
             assert await mute.says("ann", words, group=True) == "Please ask me that in a direct chat."
         assert await broken.says("bob", "/link", group=True) == "Please ask me that in a direct chat."
-        assert await store_of(host).identities.link(mute.by("ann").identity) is not None
+        assert await get_store(host).identities.link(mute.by("ann").identity) is not None
 
 
 async def test_commands_are_renamed_and_hidden_per_channel() -> None:
@@ -203,7 +203,7 @@ async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_change
         assert (await context.runs.get(ann2, before)).run_id == before
         with pytest.raises(NotFoundError):
             await context.runs.get(ann2, after)
-        assert (await store_of(host).identities.find(ann2.identity)).archived == ()  # type: ignore[union-attr]
+        assert (await get_store(host).identities.find(ann2.identity)).archived == ()  # type: ignore[union-attr]
 
 
 async def test_a_conversation_of_before_stays_readable_and_cannot_be_changed() -> None:
@@ -243,7 +243,7 @@ async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:
     async with opened([red, blue], target=slow) as host:
         turn = asyncio.create_task(blue.asks("ann2", "slow"))
         await inside.wait()
-        old = await store_of(host).identities.find(blue.by("ann2").identity)
+        old = await get_store(host).identities.find(blue.by("ann2").identity)
         assert old is not None
         await link(red, blue)
         may.set()
@@ -264,7 +264,7 @@ class Claims(OneTimeCodeIdentityLinker, ReadsClaims):
 
     gives_claims = True
 
-    def subject_of(self, claims: Any) -> str | None:
+    def get_subject(self, claims: Any) -> str | None:
         return claims.get("sub")
 
 
@@ -272,7 +272,7 @@ class Claims(OneTimeCodeIdentityLinker, ReadsClaims):
 async def test_a_verified_claim_links_later_channels_silently(silently: bool) -> None:
     red, blue = Loud("red"), Loud("blue", emits_verified_claims=True)
     async with opened([red, blue], linker=Claims(), link_verified_claims=silently) as host:
-        links = parts_of(host).links
+        links = get_components(host).links
         assert links is not None
         await links.join(LinkProof(linker="test", identity=red.by("ann").identity, subject="s"))
         request = ChannelRequest(channel="blue", input="hello")

@@ -8,14 +8,14 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.judge.actors.base import AWAY, Actor
-from tests.judge.app import key_of
+from tests.judge.app import get_key
 from tests.judge.steps import heard_in
 from tests.judge.wire import Answer
 
 KNOWN = 12
 
 
-def text_of(body: Any) -> str:
+def extract_text(body: Any) -> str:
     """What a response says."""
     parts = [part for item in body["output"] for part in item.get("content") or () if part["type"] == "output_text"]
     return "".join(part["text"] for part in parts)
@@ -39,7 +39,7 @@ class Chains(Actor):
         body = {"input": word, "previous_response_id": previous or None}
         answer = await self.asked("/v1/responses", body, by=4, leaves=self.leaves())
         if answer is not None and answer.ok and answer.body["status"] == "completed":
-            self.ledger.hear(line, word, heard_in(text_of(answer.body)), asked, after)
+            self.ledger.hear(line, word, heard_in(extract_text(answer.body)), asked, after)
             self._known = [*self._known[-KNOWN:], (line, word, answer.body["id"])]
 
 
@@ -64,7 +64,7 @@ class Conversations(Actor):
 
     def _enter(self, line: str, word: str, asked: int, answer: Answer | None) -> None:
         if answer is not None and answer.ok and answer.body["status"] == "completed":
-            self.ledger.hear(line, word, heard_in(text_of(answer.body)), asked)
+            self.ledger.hear(line, word, heard_in(extract_text(answer.body)), asked)
 
     async def settle(self) -> None:
         for line in self._known:
@@ -86,7 +86,7 @@ class Sockets(Actor):
             async with asyncio.timeout(60):
                 async with connect(
                     f"ws://127.0.0.1:{port}/v1/responses",
-                    additional_headers={"x-api-key": key_of(6)},
+                    additional_headers={"x-api-key": get_key(6)},
                     open_timeout=5,
                     close_timeout=0.1,
                 ) as line:
@@ -103,7 +103,7 @@ class Sockets(Actor):
             async for raw in line:
                 event = json.loads(raw)
                 if event["type"] == "response.completed":
-                    heard = heard_in(text_of(event["response"]))
+                    heard = heard_in(extract_text(event["response"]))
                     self.ledger.hear(name, word, heard, asked, after)
                     after, previous = word, event["response"]["id"]
                     break

@@ -5,7 +5,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.judge.app import key_of
+from tests.judge.app import get_key
 from tests.judge.ledger import Ledger
 from tests.judge.listener import PIECE
 from tests.judge.site import Site, site
@@ -24,7 +24,7 @@ PATIENCE = 90.0
 
 def _deaf(place: Site, stack: ExitStack, number: int, order: str = "pour:400") -> None:
     body = {"message": f"w{number} {order}", "session_id": f"s{number}", "stream": True}
-    line = deaf(place.hosts[0].port, "/invocations", body, key=key_of(0))
+    line = deaf(place.hosts[0].port, "/invocations", body, key=get_key(0))
     stack.callback(line.close)
 
 

@@ -3,7 +3,7 @@
 import signal
 
 from tests.databases import PostgresServer
-from tests.judge.app import key_of
+from tests.judge.app import get_key
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import site
@@ -31,7 +31,7 @@ async def test_a_host_that_stood_still_says_what_the_others_say(postgres_of_this
             body = (await there.get(f"/invocations/{run_id}")).body
             run.statuses.append((ledger.tick(), body["status"], (body["error"] or {}).get("code", "")))
         for exchange in waiting:
-            exchange.send("GET", f"/invocations/{run_id}", key=key_of(0))
+            exchange.send("GET", f"/invocations/{run_id}", key=get_key(0))
         # Whatever it writes takes a while, so that it does not find out by itself before it has answered.
         assert here.proxy is not None
         rule = here.proxy.add(Rule("hold"))

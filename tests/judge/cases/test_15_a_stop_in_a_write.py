@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, need_postgres
+from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, require_postgres
 from tests.judge.ledger import Ledger
 from tests.judge.proxy import Rule
 from tests.judge.site import site
@@ -19,7 +19,7 @@ PATIENCE = 30.0
 @pytest.mark.parametrize("cut_off", [False, True], ids=["paused", "cut off"])
 async def test_a_host_stops_in_the_middle_of_a_write(version: int, cut_off: bool) -> None:
     ledger = Ledger()
-    async with site("postgres", hosts=2, version=need_postgres(version)) as place:
+    async with site("postgres", hosts=2, version=require_postgres(version)) as place:
         here, there = place.hosts
         await turn(ledger, here, "s", "zero")
         assert here.proxy is not None

@@ -35,8 +35,8 @@ class TestTheLinker:
 
     async def test_it_knows_whose_claims_it_sees(self, house: LinkingWorld) -> None:
         issuer = house.provider.issuer
-        assert house.linker.subject_of({"iss": issuer, "sub": "u-1"}) == f"{issuer}|u-1"
-        assert house.linker.subject_of({"iss": "https://evil.example", "sub": "u-1"}) is None
+        assert house.linker.get_subject({"iss": issuer, "sub": "u-1"}) == f"{issuer}|u-1"
+        assert house.linker.get_subject({"iss": "https://evil.example", "sub": "u-1"}) is None
 
     @pytest.mark.parametrize(
         "options",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.linkers.oauth import Entra, GitHub, Google, Oidc, Provider, subject_of
+from frontdesk.linkers.oauth import Entra, GitHub, Google, Oidc, Provider, get_subject
 from frontdesk.linkers.oauth.provider import MAX_CLAIMS_BYTES, kept
 from tests.linkers.oauth.house import ADA, EVE, LinkingWorld, browser, open_house, query
 from tests.oidc import OTHER_TENANT, TENANT, OidcProvider, oidc_provider
@@ -109,7 +109,7 @@ class TestEntra:
         ids=repr,
     )
     def test_whom_claims_speak_of(self, claims: dict[str, Any], subject: str | None) -> None:
-        assert subject_of(Entra(tenants=[TENANT.upper()]), claims) == subject
+        assert get_subject(Entra(tenants=[TENANT.upper()]), claims) == subject
 
 
 class TestGoogle:
@@ -135,10 +135,10 @@ class TestGoogle:
 
     def test_both_names_of_google_are_one(self) -> None:
         names = ("https://accounts.google.com", "accounts.google.com")
-        found = {subject_of(Google(), {"iss": name, "sub": "7"}) for name in names}
+        found = {get_subject(Google(), {"iss": name, "sub": "7"}) for name in names}
         assert found == {"https://accounts.google.com|7"}
-        assert subject_of(Google(), {"iss": "https://accounts.google.com.evil.example", "sub": "7"}) is None
-        assert subject_of(Google(domains="a.example"), {"iss": names[0], "sub": "7"}) is None
+        assert get_subject(Google(), {"iss": "https://accounts.google.com.evil.example", "sub": "7"}) is None
+        assert get_subject(Google(domains="a.example"), {"iss": names[0], "sub": "7"}) is None
 
 
 class TestGitHub:
@@ -179,8 +179,8 @@ class TestGitHub:
 
     @pytest.mark.parametrize("number", [None, 0, -1, "7", True, 7.0])
     def test_a_name_is_not_a_number(self, number: Any) -> None:
-        assert subject_of(GitHub(), {"iss": "https://github.com", "id": number, "login": "ada"}) is None
-        assert subject_of(GitHub(), {"id": 7}) is None
+        assert get_subject(GitHub(), {"iss": "https://github.com", "id": number, "login": "ada"}) is None
+        assert get_subject(GitHub(), {"id": 7}) is None
 
 
 class TestOidc:
@@ -201,7 +201,7 @@ class TestOidc:
     def test_no_two_accounts_have_one_subject(self, one: str, other: str) -> None:
         first, second = Oidc("https://a.example"), Oidc("https://a.example/b")
         found = [
-            subject_of(provider, {"iss": issuer, "sub": name})
+            get_subject(provider, {"iss": issuer, "sub": name})
             for provider, issuer in ((first, "https://a.example"), (second, "https://a.example/b"))
             for name in {one, other}
         ]

@@ -12,7 +12,7 @@ from frontdesk import (
     ApproverRule,
     ChannelConfigurationError,
 )
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -21,7 +21,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.host.admin_socket import admin_parts
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram import FakeTelegram
 from tests.channels.web.visiting import visiting
 from tests.scenarios.cast import call, scripted
@@ -135,7 +135,7 @@ async def test_two_of_three_have_to_agree_and_each_counts_once() -> None:
             shown = bot.fake.shown(team.chat(person)).messages
             await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
             assert len(shown) == 1
-        lines = [line.action for line in await store_of(bot.host).audit.lines()]
+        lines = [line.action for line in await get_store(bot.host).audit.lines()]
         assert lines == ["asked", "voted", "approved"]
     assert team.bank.paid == [5]
 
@@ -179,7 +179,7 @@ async def test_nothing_runs_where_nobody_can_be_asked(people: Callable[[Any], An
     options = ApprovalOptions(default=ApproverRule(approvers=[ApproverRole(name="nobody", people=people)]))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         assert "nobody who can be asked" in await bot.asked(team.ada, "pay 5")
-        assert await store_of(bot.host).approvals.expired(9e12) == []
+        assert await get_store(bot.host).approvals.expired(9e12) == []
     assert team.bank.paid == []
 
 
@@ -228,7 +228,7 @@ async def test_expiry_is_a_no_with_its_reason_which_the_run_goes_on_with_where_i
             chat = team.chat(person)
             await bot.until(lambda chat=chat: any("pay: expired" in m.text for m in bot.fake.shown(chat).messages))
             assert not any(message.buttons for message in bot.fake.shown(chat).messages)
-        lines = [(line.action, line.by) for line in await parts_of(bot.host).store.audit.lines()]
+        lines = [(line.action, line.by) for line in await get_components(bot.host).store.audit.lines()]
         assert lines[-1] == ("expired", "")
     assert team.bank.paid == []
 
@@ -247,7 +247,7 @@ async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
         assert "approved by “Eve”" in await pressed(bot, team.eve, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         await bot.until(lambda: question.markup is None)
-        lines = [line.action for line in await store_of(bot.host).audit.lines()]
+        lines = [line.action for line in await get_store(bot.host).audit.lines()]
         assert lines == ["asked", "escalated", "approved"]
     assert team.bank.paid == [5]
 
@@ -262,7 +262,7 @@ async def test_a_run_that_is_cancelled_or_deleted_closes_its_questions_everywher
             await bot.answers(team.chat(person))
         path = f"/v1/responses/{asked['id']}"
         if how == "cancel":
-            await bot.host._context_of("responses").runs.cancel(*await _owner(bot), asked["id"])
+            await bot.host._get_context("responses").runs.cancel(*await _owner(bot), asked["id"])
         else:
             assert (await bot.http.delete(path)).status_code == 200
         for person in (team.bob, team.eve):
@@ -272,7 +272,7 @@ async def test_a_run_that_is_cancelled_or_deleted_closes_its_questions_everywher
 
 
 async def _owner(bot: TelegramHost) -> tuple[Any]:
-    (question,) = await store_of(bot.host).approvals.expired(9e12)
+    (question,) = await get_store(bot.host).approvals.expired(9e12)
     return (question.requester,)
 
 
@@ -296,8 +296,8 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         await asked_all(bot, team, team.bob, team.eve)
         await bot.ended(3)
-        (question,) = await store_of(bot.host).approvals.expired(9e12)
-        desk, name = AdminDesk(admin_parts(parts_of(bot.host))), {"id": question.approval_id}
+        (question,) = await get_store(bot.host).approvals.expired(9e12)
+        desk, name = AdminService(admin_parts(get_components(bot.host))), {"id": question.approval_id}
         shown = await desk.call("show", {"kind": "approvals", "name": name, "content": True, "by": "kim"})
         assert (len(shown["shown_to"]), shown["votes_needed"]) == (3, 2)
         act = {"kind": "approvals", "action": "approve", "name": name, "seen": shown["seen"], "by": "kim"}
@@ -305,7 +305,7 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         for person in (team.bob, team.eve):
             await bot.until(lambda person=person: not bot.fake.shown(team.chat(person)).messages[0].buttons)
-        lines = [(line.action, line.by) for line in await store_of(bot.host).audit.lines()]
+        lines = [(line.action, line.by) for line in await get_store(bot.host).audit.lines()]
         assert lines[1:] == [("read", "operator:kim"), ("approved", "operator:kim")]
     assert team.bank.paid == [5]
 

@@ -8,7 +8,7 @@ from frontdesk import ApprovalOptions
 from frontdesk.approvals.policy import DAY
 from frontdesk.clock import SystemClock
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.approvers.test_asking import Team, pressed
 from tests.scenarios.telegram.bot import open_bot
 
@@ -34,7 +34,7 @@ async def test_a_question_never_expired_without_approvals(given: dict[str, Any])
     team, clock = Team(), FakeClock(SystemClock().now())
     async with open_bot(team.agent(), fake=team.fake, clock=clock, **given) as bot:
         await bot.asked(team.ada, "pay 5")
-        page = await store_of(bot.host).approvals.expired(clock.now() + DAY + 1, limit=10)
+        page = await get_store(bot.host).approvals.expired(clock.now() + DAY + 1, limit=10)
         assert [question.expires_at for question in page] == [clock.now() + DAY]
         clock.advance(DAY + 1)
         chat = team.chat(team.ada)

@@ -18,7 +18,7 @@ from frontdesk import (
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.link import LinkProof
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -27,7 +27,7 @@ FINANCE = ApproverRole(name="finance", claim="groups", values=["finance"])
 
 async def link(bot: TelegramHost, person: Any, *groups: str) -> None:
     """Let a provider prove the groups of a person."""
-    links = parts_of(bot.host).links
+    links = get_components(bot.host).links
     assert links is not None
     proof = LinkProof(
         linker="code", identity=on_telegram(person), subject=f"s|{person.id}", claims={"groups": list(groups)}
@@ -56,7 +56,7 @@ async def test_people_with_the_claim_of_a_role_are_asked_and_may_answer() -> Non
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         await bot.until(lambda: "approved by “Kim”" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
         assert bot.fake.shown(team.chat(team.eve)).answers == []
-        lines = await parts_of(bot.host).store.audit.lines()
+        lines = await get_components(bot.host).store.audit.lines()
         (asked,) = [line for line in lines if line.action == "asked"]
         assert asked.reason == f"{team.bob.id} on telegram, {team.kim.id} on telegram"
     assert team.bank.paid == [5]
@@ -78,10 +78,10 @@ async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_the
     async with opened(team, ApprovalOptions(default=rule)) as bot:
         team.fake.say(team.ada, "pay 5")
         await bot.answers(team.chat(team.eve))
-        (question,) = await parts_of(bot.host).store.approvals.expired(9e12)
+        (question,) = await get_components(bot.host).store.approvals.expired(9e12)
         assert question.requester is not None
         assert question.terms is not None
-        context = bot.host._context_of("telegram")
+        context = bot.host._get_context("telegram")
         bob = question.requester.replace(identity=on_telegram(team.bob))
         assert (await context.approvals.decide(bob, question.approval_id, True)).outcome == "not_yours"
         assert bot.fake.shown(team.chat(team.bob)).answers == []

@@ -15,7 +15,7 @@ from frontdesk.inbox import retry
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.delivery import InboxItem
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.telegram import fake_telegram
 from tests.scenarios.approvers.test_asking import Team, asked_all, on_telegram
 from tests.scenarios.desk import until
@@ -65,7 +65,7 @@ async def test_a_yes_is_not_lost_because_hosts_die(
         await _approve_and_die(tmp_path / "state.db", team, clock, deaths)
         async with opened(team, agent, tmp_path / "state.db", clock) as bot:
             # It may be what ends the hosts, and rests before the next of them takes it up.
-            paused = parts_of(bot.host).events.worker._paused
+            paused = get_components(bot.host).events.worker._paused
 
             async def rests() -> bool:
                 return bool(paused.names())
@@ -88,6 +88,6 @@ async def test_a_decision_that_ends_every_host_is_given_up_and_both_sides_are_to
             said = await bot.answers(team.chat(team.ada), 2)
             assert said[1]
             assert "pay was approved, and did not run" in (await bot.answers(team.chat(team.bob), 2))[1]
-            lines = [(line.action, line.reason) for line in await parts_of(bot.host).store.audit.lines()]
+            lines = [(line.action, line.reason) for line in await get_components(bot.host).store.audit.lines()]
             assert lines[1:] == [("approved", None), ("failed", "given_up")]
     assert team.bank.paid == []

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from frontdesk import ApprovalOptions, ApproverRole, ApproverRule, NativeIdAllowlist, OneTimeCodeIdentityLinker
-from frontdesk.admin.service import AdminDesk
+from frontdesk.admin.service import AdminService
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.host.admin_socket import admin_parts
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram.nouns import User
 from tests.cards import outcome_in
 from tests.channels.web.visiting import visiting
@@ -41,7 +41,7 @@ def rule(*people: User, **terms: Any) -> ApprovalOptions:
 
 async def join(bot: TelegramHost, identity: ChannelIdentity, **claims: Any) -> None:
     """Let a provider verify the claims of a person."""
-    links = parts_of(bot.host).links
+    links = get_components(bot.host).links
     assert links is not None
     subject = f"issuer|{identity.native_id}"
     await links.join(LinkProof(linker="code", identity=identity, subject=subject, claims=claims))
@@ -106,7 +106,7 @@ async def _people(bot: TelegramHost) -> list[dict[str, Any]]:
 
 
 async def _rows(bot: TelegramHost, kind: str) -> list[dict[str, Any]]:
-    desk = AdminDesk(admin_parts(parts_of(bot.host)))
+    desk = AdminService(admin_parts(get_components(bot.host)))
     return (await desk.call("page", {"kind": kind}))["items"]
 
 
@@ -148,7 +148,7 @@ async def test_the_account_of_another_channel_names_a_person_who_has_no_name_her
         await visitor.say("hello")
         await visitor.heard(2)
         (account,) = [one for one in await _people(bot) if one["channel"] == "web"]
-        links = parts_of(bot.host).links
+        links = get_components(bot.host).links
         assert links is not None
         page = ChannelIdentity("web", account["id"])
         await links.join(LinkProof(linker="code", identity=page, survivor=on_telegram(team.ada)))
@@ -192,8 +192,8 @@ async def test_a_misleading_name_decides_nothing(name: str) -> None:
             click = bot.fake.press(user, question, "Approve")
             await bot.until(lambda click=click: click.answered)
             assert "approved" not in click.text
-        (asked,) = await store_of(bot.host).approvals.expired(9e12)
-        assert (asked.status, await store_of(bot.host).approvals.votes(asked.owner, asked.approval_id)) == (
+        (asked,) = await get_store(bot.host).approvals.expired(9e12)
+        assert (asked.status, await get_store(bot.host).approvals.votes(asked.owner, asked.approval_id)) == (
             "pending",
             [],
         )
@@ -284,13 +284,13 @@ async def test_a_card_of_a_cancelled_run_keeps_no_arguments() -> None:
     async with opened(team, rule(team.bob), channels=[InvocationsChannel()]) as bot:
         asked = (await bot.http.post("/invocations", json={"message": "pay"})).json()
         await bot.answers(team.chat(team.bob))
-        await bot.host._context_of("invocations").runs.cancel(await _requester(bot), asked["id"])
+        await bot.host._get_context("invocations").runs.cancel(await _requester(bot), asked["id"])
         await bot.until(lambda: not bot.fake.shown(team.chat(team.bob)).messages[0].buttons)
         assert ARGUMENTS not in shown(bot, team, team.bob)
 
 
 async def _requester(bot: TelegramHost) -> Any:
-    (question,) = await store_of(bot.host).approvals.expired(9e12)
+    (question,) = await get_store(bot.host).approvals.expired(9e12)
     return question.requester
 
 
@@ -299,7 +299,7 @@ async def test_an_operator_who_has_decided_is_not_named() -> None:
     async with opened(team, rule(team.bob)) as bot:
         await asked_all(bot, team, team.bob)
         await bot.ended(2)
-        desk = AdminDesk(admin_parts(parts_of(bot.host)))
+        desk = AdminService(admin_parts(get_components(bot.host)))
         (row,) = await _rows(bot, "approvals")
         name = {"id": row["approval_id"]}
         act = {"kind": "approvals", "action": "approve", "name": name, "seen": row["seen"], "by": "kim"}

@@ -14,7 +14,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.interfaces.auth import Principal
 from frontdesk_testing import FakeClock
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.approvers.test_asking import PAY, Team, on_telegram, pressed
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -59,7 +59,7 @@ async def asked(desk: Office, team: Team) -> str:
     """Ada asks in her chat; return the id of her question."""
     team.fake.say(team.ada, "pay 5")
     await desk.answers(team.chat(team.ada))
-    (question,) = await store_of(desk.host).approvals.expired(9e12)
+    (question,) = await get_store(desk.host).approvals.expired(9e12)
     return question.approval_id
 
 
@@ -156,7 +156,7 @@ async def test_an_answer_to_the_question_of_another_comes_with_nothing_else() ->
         with pytest.raises(openai.NotFoundError):
             await client.responses.create(model="any", input=answer(name) + answer("apr_0192f0c1a2b3c4d5"))
         assert team.bank.paid == []
-        (question,) = await store_of(desk.host).approvals.expired(9e12)
+        (question,) = await get_store(desk.host).approvals.expired(9e12)
         assert question.status == "pending"
 
 

@@ -12,7 +12,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.identity import IsolationKeys
 from frontdesk.models.session import SessionName
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.cast import call, scripted, voices
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
@@ -140,7 +140,7 @@ async def test_a_run_is_cancelled_and_its_question_stays() -> None:
 
 
 def waits_for_its_session(chats: Chats) -> bool:
-    return any(parts_of(chats.host).turns._locks._waiting.values())
+    return any(get_components(chats.host).turns._locks._waiting.values())
 
 
 async def test_a_run_that_waits_for_its_session_can_be_cancelled() -> None:

@@ -12,12 +12,12 @@ from frontdesk.interfaces.channel import ChannelPush
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.models.identity import Caller, Reach
 from frontdesk.models.request import ChannelRequest
-from frontdesk_testing.internals import parts_of, store_of
+from frontdesk_testing.internals import get_components, get_store
 from tests.scenarios.delivery.parcel_chat import ParcelChat, open_host
 from tests.scenarios.stores import KINDS
 
 
-def key_of(identity: ChannelIdentity) -> str:
+def get_key(identity: ChannelIdentity) -> str:
     return "the only person"
 
 
@@ -27,7 +27,7 @@ async def test_a_push_got_the_attributes_of_the_first_contact() -> None:
         await chat.hear(chat.who("ann", name="Ann"), "one")
         await chat.hear(chat.who("ann", name="Ann Lee", tenant="t"), "two")
         await host.deliver(chat.who("ann"), "by name")
-        key = (await store_of(host).identities.find(chat.who("ann"))).isolation_key  # pyright: ignore[reportOptionalMemberAccess]
+        key = (await get_store(host).identities.find(chat.who("ann"))).isolation_key  # pyright: ignore[reportOptionalMemberAccess]
         await host.deliver(key, "by key")
         told = (await chat.wait(4))[2:]
         assert [one.content for one in told] == ["by name", "by key"]
@@ -41,7 +41,7 @@ async def test_a_backend_that_speaks_for_many_is_none_of_them() -> None:
     async with open_host(door, identity_resolver=lambda identity: identity.attributes["user"]) as host:
         for user in ("ann", "bob", "ann"):
             await door.context.run(ChannelRequest(channel="door", input=user), Caller(identity=door.who("backend")))
-            (known,) = await store_of(host).identities.of_owner(user)
+            (known,) = await get_store(host).identities.of_owner(user)
             assert known.attributes == {"user": user}
 
 
@@ -50,7 +50,7 @@ async def test_attributes_that_stay_are_not_written_again(monkeypatch: pytest.Mo
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann", name="Ann"), "one", reference={"url": "u"})
         written: list[str] = []
-        kind: Any = type(store_of(host).transaction())
+        kind: Any = type(get_store(host).transaction())
         for name in ("remember_identity", "keep_reference", "keep_group"):
             plain = getattr(kind, name)
 
@@ -70,14 +70,14 @@ async def test_whoever_is_linked_stays_so_when_their_name_changes() -> None:
     chat = ParcelChat()
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann", name="Ann"), "one")
-        identities = store_of(host).identities
+        identities = get_store(host).identities
         known = await identities.find(chat.who("ann"), fresh=True)
         assert known is not None
         linked = known.replace(isolation_key="other", version=1, archived=(known.isolation_key,))
-        async with store_of(host).transaction() as transaction:
+        async with get_store(host).transaction() as transaction:
             transaction.remember_identity(linked, instead_of=known)
         # As a process that has not heard of the link yet.
-        await parts_of(host).contacts._renew(known, chat.who("ann", name="Bea"))
+        await get_components(host).contacts._renew(known, chat.who("ann", name="Bea"))
         assert await identities.find(chat.who("ann"), fresh=True) == linked
         await chat.hear(chat.who("ann", name="Bea"), "two")
         assert await identities.find(chat.who("ann"), fresh=True) == linked.replace(
@@ -91,10 +91,10 @@ async def test_attributes_that_cannot_be_stored_cost_nobody_an_answer(kind_of_st
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann", name="Ann"), "one")
         odd = chat.who("ann", name=object())
-        first = await store_of(host).identities.find(odd)
+        first = await get_store(host).identities.find(odd)
         assert first is not None
-        await parts_of(host).contacts.note(odd, ChannelRequest(channel="chat"), first.isolation_key)
-        known = await store_of(host).identities.find(odd, fresh=True)
+        await get_components(host).contacts.note(odd, ChannelRequest(channel="chat"), first.isolation_key)
+        known = await get_store(host).identities.find(odd, fresh=True)
         assert known is not None
         # What is kept in memory need not be JSON.
         assert known.identity == (odd if kind_of_store == "memory" else chat.who("ann", name="Ann"))
@@ -107,7 +107,7 @@ async def test_somebody_who_may_not_come_in_changes_nothing() -> None:
         await chat.hear(chat.who("ann", name="Ann"), "let me in", reference={"url": "u"})
         with pytest.raises(ForbiddenError):
             await chat.context.storage.put_reference(Caller(identity=chat.who("ann")), {"url": "u"})
-        identities = store_of(host).identities
+        identities = get_store(host).identities
         assert await identities.find(chat.who("ann")) is None
         assert await identities.reach(chat.who("ann")) == Reach()
 
@@ -130,7 +130,7 @@ async def test_what_waits_is_sent_to_where_the_person_is_reached_by_then() -> No
     chat = ParcelChat()
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann"), "hi", reference={"url": "old"})
-        parts = parts_of(host)
+        parts = get_components(host)
         rows = parts.notifier.notes([chat.who("ann")], "a word", owner="")
         async with parts.store.transaction() as transaction:
             for row in rows:
@@ -151,7 +151,7 @@ TARGETS = {
 async def test_an_answer_that_goes_elsewhere_finds_its_way(target: ResponseTarget) -> None:
     chat = ParcelChat()
     other = ParcelChat("other", run_hook=lambda request, **_: request.replace(response_target=target))
-    async with open_host(chat, other, identity_resolver=key_of):
+    async with open_host(chat, other, identity_resolver=get_key):
         await other.context.allow(Caller(identity=other.who("ann")))
         await chat.hear(chat.who("ann", name="Ann"), "hi", reference={"url": "u"})
         request = ChannelRequest(channel="other", input="where?", conversation_id="dm", background=True)
@@ -194,12 +194,12 @@ async def test_a_reference_has_a_size_and_costs_nobody_an_answer(caplog: pytest.
                 with pytest.raises(ValueError, match="a reference"):
                     await chat.context.storage.put_reference(Caller(identity=chat.who("ann")), wrong)
         assert answer.content == "You said: hi"
-        assert await store_of(host).identities.reach(chat.who("ann")) == Reach()
+        assert await get_store(host).identities.reach(chat.who("ann")) == Reach()
         assert "is not kept" in caplog.text
         assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize("resolver", [None, key_of])
+@pytest.mark.parametrize("resolver", [None, get_key])
 async def test_a_group_that_shares_a_conversation_was_told_nothing(resolver: Any) -> None:
     chat = ParcelChat(scope="per_conversation")
     people = [chat.who("ann"), chat.who("bob"), chat.who("cid")]
@@ -224,9 +224,9 @@ async def _history(host: Any, conversation_id: str) -> Any:
     from frontdesk.sessions.scope import tracked_name
 
     name = tracked_name("per_conversation", owner="", channel="chat", conversation_id=conversation_id, group=True)
-    session = await store_of(host).sessions.find(name)
+    session = await get_store(host).sessions.find(name)
     assert session is not None
-    return await store_of(host).sessions.history("", session.session_id)
+    return await get_store(host).sessions.history("", session.session_id)
 
 
 async def test_a_group_that_asked_is_not_answered_twice() -> None:
@@ -268,8 +268,8 @@ async def test_a_private_word_did_not_reach_a_channel_that_has_only_push_part() 
     assert not isinstance(chat, ChannelPush)
     async with open_host(chat, linker=OneTimeCodeIdentityLinker()) as host:
         await chat.hear(chat.who("ann"), "hi", reference={"url": "u"})
-        assert parts_of(host).notifier.can_tell(chat.who("ann"))
-        assert await parts_of(host).notifier.tell(chat.who("ann"), "Your code is 123.")
+        assert get_components(host).notifier.can_tell(chat.who("ann"))
+        assert await get_components(host).notifier.tell(chat.who("ann"), "Your code is 123.")
         told = (await chat.wait(2))[-1]
         assert (told.content, told.conversation_id, told.reference) == ("Your code is 123.", None, {"url": "u"})
         assert told.idempotency_key

@@ -29,7 +29,7 @@ from frontdesk.errors import HookError
 from frontdesk.serialization.codec import decode, encode
 from frontdesk.sessions.turns import Turns
 from frontdesk_testing import EchoAgent, serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.cast import echo
 from tests.scenarios.design.test_workflow import Order, builds
 from tests.scenarios.desk import open_desk, until
@@ -167,7 +167,7 @@ async def test_audit_275_a_reset_is_awaited_for_its_id(caplog: pytest.LogCapture
     async with open_desk(echo, InvocationsChannel()) as desk:
         session_id = await desk.host.reset_session("person")
         assert session_id.startswith("ses_")
-        kept = store_of(desk.host)
+        kept = get_store(desk.host)
         later = desk.host.reset_session("person")
         assert await later == await later != session_id
         assert kept is not None

@@ -15,7 +15,7 @@ from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.framework.outputs import messages_of, output_json, said_in
+from frontdesk.framework.outputs import extract_messages, output_json, said_in
 from frontdesk.serialization.codec import register_dataclass
 from tests.channels.web.visiting import visiting
 from tests.scenarios.messages.chat import MessagesHost, open_chat
@@ -184,7 +184,7 @@ def test_audit_271_json_never_has_a_representation(value: Any, expected: str) ->
 
 def test_audit_271_contents_that_follow_each_other_are_one_message() -> None:
     output = [Content.from_text("a"), picture(), "b", picture(), {"c": 1}]
-    said = [(one.role, [content.type for content in one.contents]) for one in messages_of(output)]
+    said = [(one.role, [content.type for content in one.contents]) for one in extract_messages(output)]
     assert said == [
         ("assistant", ["text", "data"]),
         ("assistant", ["text"]),

@@ -26,7 +26,7 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.scripted import ScriptedChatClient
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
@@ -161,7 +161,7 @@ async def test_one_who_links_by_command_is_known_too() -> None:
 
 async def _is_known_on_teams(town: Town, expected: str) -> None:
     """The link holds the identity and the claim, and Teams proves the same claim: silently one conversation."""
-    links = store_of(town.host).identities
+    links = get_store(town.host).identities
     link = await links.link(ChannelIdentity("telegram", "42"))
     assert link is not None
     assert link.claims["oid"] == "o-ada"

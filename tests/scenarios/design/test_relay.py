@@ -19,7 +19,7 @@ from frontdesk import (
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.scenarios.design.telegram import TelegramUser, polling_chat
 from tests.scenarios.stores import new_store
@@ -112,7 +112,7 @@ async def test_both_sides_have_one_key() -> None:
         assert await backend.heard(1) == ["from the chat"]
         answer = await backend.call("from the backend", app_user_id="user_alice")
         assert answer.status_code == 200
-        kept = store_of(backend.host)
+        kept = get_store(backend.host)
         seen = await kept.identities.of_owner("user_alice")
         assert [one.key for one in seen] == [("telegram", "42")]
         run = await kept.runs.get("user_alice", answer.json()["id"])

@@ -29,7 +29,9 @@ COMMANDS = [ChannelCommand("start", "Introduce the bot", start)]
 
 
 async def _commands_work(bot: TelegramHost, agent: EchoAgent) -> None:
-    menu = {one["command"]: one["description"] for one in bot.fake.calls_of("setMyCommands")[0].parameters["commands"]}
+    menu = {
+        one["command"]: one["description"] for one in bot.fake.list_calls("setMyCommands")[0].parameters["commands"]
+    }
     assert menu["start"] == "Introduce the bot"
     assert menu.keys() >= HOST_COMMANDS
     ann = bot.fake.user("Ann")
@@ -80,7 +82,7 @@ def _update(number: int, text: str) -> dict[str, Any]:
 async def test_audit_277_the_webhook_was_at_events_alone(settings: dict[str, Any], paths: list[str]) -> None:
     agent = EchoAgent()
     async with open_bot(agent, **settings) as bot:
-        url = bot.fake.calls_of("setWebhook")[-1].parameters["url"]
+        url = bot.fake.list_calls("setWebhook")[-1].parameters["url"]
         assert url == f"{bot.base_url}{paths[0]}"
         ann = bot.fake.user("Ann")
         assert await bot.asked(ann, "by the platform") == "by the platform"
@@ -108,13 +110,13 @@ async def test_audit_278_the_secret_of_the_webhook_is_derived_from_the_token(
     async with fake_telegram() as fake:
         derived = hmac.new(fake.token.encode(), b"frontdesk telegram webhook secret", "sha256").hexdigest()
         async with open_bot(EchoAgent(), fake=fake, secret_token="") as bot:
-            assert fake.calls_of("setWebhook")[-1].parameters["secret_token"] == derived
+            assert fake.list_calls("setWebhook")[-1].parameters["secret_token"] == derived
             assert await bot.asked(bot.fake.user("Ann"), "hello") == "hello"
             for wrong in (fake.token, "", derived[:-1], SECRET):
                 answer = await bot.http.post("/telegram/webhook", json=_update(900, "x"), headers={HEADER: wrong})
                 assert answer.status_code == 401
         # Another token has another secret, and one that is given wins.
         async with open_bot(EchoAgent(), fake=fake) as bot:
-            assert fake.calls_of("setWebhook")[-1].parameters["secret_token"] == SECRET
+            assert fake.list_calls("setWebhook")[-1].parameters["secret_token"] == SECRET
     assert derived not in caplog.text
     assert derived not in repr(vars(TelegramChannel(bot_token=TOKEN)))

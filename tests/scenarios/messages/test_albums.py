@@ -8,7 +8,7 @@ import pytest
 from frontdesk import NativeIdAllowlist, OneTimeCodeIdentityLinker
 from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import claims_wait_for, store_of
+from frontdesk_testing.internals import claims_wait_for, get_store
 from frontdesk_testing.messages.wire import Event, Media
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
@@ -46,7 +46,7 @@ async def test_an_album_is_one_turn_in_the_order_in_which_it_was_put_together(or
         ada = await chat.platform.user("Ada")
         await chat.platform.set(hold=True)
         events = await chat.platform.album(ada, pictures("a", "b", "c"), text="look")
-        with claims_wait_for(store_of(chat.host), 3):
+        with claims_wait_for(get_store(chat.host), 3):
             await release(chat, *(events[place] for place in order))
             assert await chat.heard(ada.chat_id) == ["look"]
     assert shown(agent) == [["look", "a", "b", "c"]]
@@ -56,7 +56,7 @@ async def test_albums_that_are_polled_are_one_turn_too() -> None:
     agent = EchoAgent()
     async with open_chat(agent, album_seconds=SECONDS, intake="polling") as chat:
         ada = await chat.platform.user("Ada")
-        with claims_wait_for(store_of(chat.host), 2):
+        with claims_wait_for(get_store(chat.host), 2):
             await chat.platform.album(ada, pictures("a", "b"), text="look")
             assert await chat.heard(ada.chat_id) == ["look"]
     assert shown(agent) == [["look", "a", "b"]]
@@ -69,7 +69,7 @@ async def test_a_message_between_an_album_s_has_a_turn_of_its_own() -> None:
         await chat.platform.set(hold=True)
         first, last = await chat.platform.album(ada, pictures("a", "b"), text="look")
         between = await chat.platform.say(ada, "well?")
-        with claims_wait_for(store_of(chat.host), 3):
+        with claims_wait_for(get_store(chat.host), 3):
             await release(chat, first, between, last)
             assert await chat.heard(ada.chat_id, 2) == ["look", "well?"]
     assert shown(agent)[0] == ["look", "a", "b"]
@@ -81,7 +81,7 @@ async def test_what_is_gathered_joins_an_album() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.set(hold=True)
         first, last = await chat.platform.album(ada, pictures("a", "b"), text="look")
-        with claims_wait_for(store_of(chat.host), 3):
+        with claims_wait_for(get_store(chat.host), 3):
             await release(chat, last, await chat.platform.say(ada, "well?"), first)
             assert await chat.heard(ada.chat_id) == ["well?"]
     assert shown(agent) == [["look", "a", "b", "well?"]]
@@ -97,7 +97,7 @@ async def test_two_albums_are_two_turns_and_so_are_those_of_two_people() -> None
             await chat.platform.album(who, pictures("x", "y"), text=text, chat_id=group.chat_id)
             for who, text in ((ada, "one"), (bob, "two"), (ada, "three"))
         ]
-        with claims_wait_for(store_of(chat.host), 6):
+        with claims_wait_for(get_store(chat.host), 6):
             await release(chat, *(album[place] for place in (0, 1) for album in albums))
             assert await chat.heard(group.chat_id, 3) == ["one", "two", "three"]
     assert [told[-3:] for told in shown(agent)] == [["one", "x", "y"], ["two", "x", "y"], ["three", "x", "y"]]
@@ -136,7 +136,7 @@ async def test_an_album_interrupts_what_is_answered_and_not_itself() -> None:
         await chat.platform.say(ada, "hold one")
         await agent.held.wait()
         await chat.platform.set(hold=True)
-        with claims_wait_for(store_of(chat.host), 2):
+        with claims_wait_for(get_store(chat.host), 2):
             await release(chat, *await chat.platform.album(ada, pictures("a", "b"), text="look"))
             assert await chat.heard(ada.chat_id) == ["look"]
         assert await failed(chat) == [("hold one", "cancelled")]
@@ -154,7 +154,7 @@ async def test_the_rest_of_an_album_comes_with_the_picture_that_names_the_bot(
         group = await chat.platform.group("Friends", ada)
         await chat.platform.set(hold=True)
         events = await chat.platform.album(ada, pictures("a", "b", "c"), text="@desk look", chat_id=group.chat_id)
-        with claims_wait_for(store_of(chat.host), 3):
+        with claims_wait_for(get_store(chat.host), 3):
             await release(chat, *(events[place] for place in order))
             assert await chat.heard(group.chat_id) == ["look"]
     assert shown(agent) == [["look", "a", "b", "c"]]
@@ -195,7 +195,7 @@ async def test_nothing_is_said_to_a_stranger_whose_album_names_nobody(settings: 
         group = await chat.platform.group("Friends", ada)
         events = await chat.platform.album(ada, pictures("a", "b"), text="look", chat_id=group.chat_id)
         await chat.platform.wait_for_acknowledged(*events)
-        store = store_of(chat.host)
+        store = get_store(chat.host)
 
         async def done() -> bool:
             return not await store.inbox.waiting("nobody")

@@ -8,7 +8,7 @@ import pytest
 from frontdesk import InMemoryStateStore, NativeIdAllowlist
 from frontdesk.chat.i18n.wording import ENGLISH_WORDING
 from frontdesk.chat.messages import Card
-from frontdesk.chat.questions import card_of
+from frontdesk.chat.questions import build_card
 from frontdesk.models.approval import Decision, PendingApproval
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk_testing import FakeClock
@@ -143,5 +143,5 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
 )
 def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Card) -> None:
     ada = ChannelIdentity("messages", "42", {"name": "Ada"})
-    card = card_of(Decision(outcome=outcome, approval=approval), ada, ENGLISH_WORDING, 4_000)
+    card = build_card(Decision(outcome=outcome, approval=approval), ada, ENGLISH_WORDING, 4_000)
     assert msgspec.structs.replace(card, card=card.card.partition("\n")[0]) == expected

@@ -11,7 +11,7 @@ from frontdesk.chat.i18n.texts import ENGLISH
 from frontdesk.models.delivery import InboxItem
 from frontdesk.stores.memory.delivery import MemoryInbox
 from frontdesk_testing import EchoAgent, FakeClock
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from frontdesk_testing.messages import MessageChannel
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -34,7 +34,7 @@ class Slow:
 
 def _stop_clock(chat: MessagesHost) -> Any:
     """Lets all notices be of one minute."""
-    limiter: Any = parts_of(chat.host).events.intake._limiter
+    limiter: Any = get_components(chat.host).events.intake._limiter
     limiter._clock = FakeClock(1_000_000.0)
     return limiter
 

@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.errors import StoreUnavailableError
 from frontdesk_testing import EchoAgent, GatedAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.messages.chat import connect, open_chat, post
 from tests.testing.messages.starting import new_platform
 
@@ -110,7 +110,7 @@ async def test_the_offset_never_passes_what_was_not_written(monkeypatch: pytest.
     agent = EchoAgent()
     async with open_chat(agent, intake="polling") as chat:
         ada = await chat.platform.user("Ada")
-        store = store_of(chat.host)
+        store = get_store(chat.host)
         whole, failures = store.transaction, iter([True])
 
         def transaction():

@@ -10,7 +10,7 @@ from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.interfaces.chat import LiveTerms
 from frontdesk_testing import EchoAgent, GatedAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.messages import Person
 from frontdesk_testing.messages.platform.nouns import Said
 from tests.scenarios.desk import until
@@ -40,7 +40,7 @@ async def shown(chat: MessagesHost, who: Person, *texts: str) -> list[Said]:
 
 async def ended(chat: MessagesHost, count: int = 1) -> None:
     """Wait until so many events are done, and all their deliveries have ended."""
-    store = store_of(chat.host)
+    store = get_store(chat.host)
 
     async def done() -> bool:
         counts = await store.outbox.counts()
@@ -67,13 +67,13 @@ async def test_a_message_grows_and_the_answer_replaces_it() -> None:
         assert last.message_id == first.message_id
         await ended(chat)
         assert methods(chat).count("send") == 1
-        (delivery,) = await store_of(chat.host).outbox.find()
+        (delivery,) = await get_store(chat.host).outbox.find()
         assert (delivery.status, delivery.replaces, delivery.receipt) == (
             "accepted",
             first.message_id,
             first.message_id,
         )
-        live = await store_of(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
+        live = await get_store(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
         assert live is not None
         assert (live.state, live.handles) == ("closed", (first.message_id,))
 
@@ -93,8 +93,8 @@ async def test_an_answer_was_shown_twice_when_the_reply_to_its_opening_was_lost(
         # It was whole before a message was opened for it.
         await shown(chat, ada, "one")
         assert methods(chat) == ["send"]
-        (row,) = await store_of(chat.host).outbox.find()
-        assert await store_of(chat.host).live.get(row.run_id, "messages", ada.user_id) is None
+        (row,) = await get_store(chat.host).outbox.find()
+        assert await get_store(chat.host).live.get(row.run_id, "messages", ada.user_id) is None
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_cancelled_answer_says_nothing_more() -> None:
         await chat.platform.say(ada, "/cancel")
         await shown(chat, ada, "one ", "I have stopped.")
         await ended(chat, 2)
-        settled = [row for row in await store_of(chat.host).outbox.find() if row.action == "settle"]
+        settled = [row for row in await get_store(chat.host).outbox.find() if row.action == "settle"]
         assert [(row.status, row.history[-1].code) for row in settled] == [("accepted", "not_modified")]
         await shown(chat, ada, "one ", "I have stopped.")
 
@@ -183,7 +183,7 @@ async def test_a_failed_answer_is_settled_and_the_failure_is_told() -> None:
         messages = await chat.platform.wait_for_answers(ada.chat_id, 2)
         assert "secret" not in messages[1].text
         await ended(chat, 2)
-        assert sorted(row.action for row in await store_of(chat.host).outbox.find()) == ["send", "settle"]
+        assert sorted(row.action for row in await get_store(chat.host).outbox.find()) == ["send", "settle"]
 
 
 class Slow(EchoAgent):
@@ -226,7 +226,7 @@ async def test_a_platform_that_wants_to_wait_pauses_only_the_updates() -> None:
         (last,) = await shown(chat, ada, "one two three")
         assert last.message_id == first.message_id
         await ended(chat)
-        (delivery,) = await store_of(chat.host).outbox.find()
+        (delivery,) = await get_store(chat.host).outbox.find()
         assert (delivery.attempts, [attempt.code for attempt in delivery.history]) == (1, ["accepted"])
 
 
@@ -291,7 +291,7 @@ async def test_a_first_message_of_which_nothing_is_known_is_found_when_the_platf
         agent.release.set()
         await shown(chat, ada, "one two")
         await ended(chat)
-        assert await store_of(chat.host).live.lost() == []
+        assert await get_store(chat.host).live.lost() == []
         assert len(await chat.platform.answers(ada.chat_id)) == 1
 
 
@@ -309,7 +309,7 @@ async def test_a_message_that_may_still_change_is_removed_and_the_answer_is_sent
         (last,) = await shown(chat, ada, "one two three")
         assert last.message_id != first.message_id
         await ended(chat, 2)
-        (lost,) = await store_of(chat.host).live.lost()
+        (lost,) = await get_store(chat.host).live.lost()
         assert lost.handles == (first.message_id,)
 
 
@@ -344,7 +344,7 @@ async def test_an_answer_goes_on_in_a_new_message_when_the_first_takes_no_more_u
         (last,) = await shown(chat, ada, "one two three four five")
         assert last.message_id == first.message_id
         await ended(chat, 3)
-        assert (await store_of(chat.host).outbox.counts()).keys() == {"accepted"}
+        assert (await get_store(chat.host).outbox.counts()).keys() == {"accepted"}
 
 
 async def test_what_goes_on_in_a_new_message_is_cut_where_it_is_too_long() -> None:
@@ -378,7 +378,7 @@ async def test_a_cancelled_answer_that_went_on_in_a_new_message_stays_as_it_is()
         await chat.platform.say(ada, "/cancel")
         await shown(chat, ada, "one ", "two ", "I have stopped.")
         await ended(chat, 3)
-        settled = [row for row in await store_of(chat.host).outbox.find() if row.action == "settle"]
+        settled = [row for row in await get_store(chat.host).outbox.find() if row.action == "settle"]
         assert [row.status for row in settled] == ["accepted", "accepted"]
 
 

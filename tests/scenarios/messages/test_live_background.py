@@ -8,7 +8,7 @@ import pytest
 from frontdesk import ChannelRequest
 from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk_testing import GatedAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from tests.scenarios.messages.test_live import ended, live_chat, methods, shown
 
 NOTICE = f"{WORK_GOES_ON} /cancel stops it."
@@ -43,8 +43,8 @@ async def test_a_message_grows_and_the_answer_replaces_it(changes: dict[str, Any
         assert last.message_id == first.message_id
         await ended(chat, 2)
         assert methods(chat).count("send") == 2
-        (delivery,) = [row for row in await store_of(chat.host).outbox.find() if row.replaces is not None]
-        live = await store_of(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
+        (delivery,) = [row for row in await get_store(chat.host).outbox.find() if row.replaces is not None]
+        live = await get_store(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
         assert live is not None
         assert (live.state, live.handles) == ("closed", (first.message_id,))
 
@@ -75,5 +75,5 @@ async def test_what_is_cancelled_says_nothing_more(changes: dict[str, Any]) -> N
         await ended(chat, 3)
         said = [message.text for message in await chat.platform.answers(ada.chat_id)]
         assert said[:2] == [NOTICE, "one "]
-        settled = [row.action for row in await store_of(chat.host).outbox.find() if row.replaces is not None]
+        settled = [row.action for row in await get_store(chat.host).outbox.find() if row.replaces is not None]
         assert settled == ["settle"]

@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
-from frontdesk_testing.internals import active_runs, parts_of, store_of
+from frontdesk_testing.internals import active_runs, get_components, get_store
 from tests.scenarios.messages.test_live import live_chat, methods, shown
 
 
@@ -44,7 +44,7 @@ async def test_a_message_that_was_opened_too_late_was_shown_as_being_written_for
         held, ada = HeldOpening(chat.channel), await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
         await held.begun.wait()
-        store, run_id = store_of(chat.host), held.key.removeprefix("live:")
+        store, run_id = get_store(chat.host), held.key.removeprefix("live:")
         known = await store.live.get(run_id, "messages", ada.user_id)
         assert known is not None
         assert known.state == "opening"
@@ -66,7 +66,7 @@ async def test_a_turn_that_was_cancelled_again_and_again_kept_its_session(settin
         held, ada = HeldOpening(chat.channel), await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
         await held.begun.wait()
-        (run,), events = active_runs(chat.host), parts_of(chat.host).events.worker._held
+        (run,), events = active_runs(chat.host), get_components(chat.host).events.worker._held
         (name,) = events._held
         lost = events._held[name]
         while events._held.get(name) is lost:
@@ -86,7 +86,7 @@ async def test_a_message_that_its_new_owner_has_found_is_left_to_it(settings: di
         held, ada = HeldOpening(chat.channel), await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
         await held.begun.wait()
-        store, run_id = store_of(chat.host), held.key.removeprefix("live:")
+        store, run_id = get_store(chat.host), held.key.removeprefix("live:")
         known = await store.live.get(run_id, "messages", ada.user_id)
         assert known is not None
         async with store.transaction() as transaction:

@@ -4,7 +4,7 @@ from typing import Any
 
 from frontdesk import ChannelCommand, ChannelRequest
 from frontdesk_testing import EchoAgent, GatedAgent
-from frontdesk_testing.internals import claims_wait_for, store_of
+from frontdesk_testing.internals import claims_wait_for, get_store
 from tests.scenarios.cast import call
 from tests.scenarios.messages.chat import open_chat
 from tests.scenarios.messages.test_buttons import Bank
@@ -46,7 +46,7 @@ async def test_a_hook_sees_all_events_that_are_answered_together() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.set(hold=True)
         events = [await chat.platform.say(ada, text) for text in ("one", "two")]
-        with claims_wait_for(store_of(chat.host), 2):
+        with claims_wait_for(get_store(chat.host), 2):
             await chat.platform.release(*events)
             assert await chat.heard(ada.chat_id, 1) == ["one\ntwo"]
     assert hook.texts() == [["one", "two"]]

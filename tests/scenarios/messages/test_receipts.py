@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.models.delivery import Delivery
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.messages.platform.nouns import EventState
 from frontdesk_testing.messages.wire import Event
 from tests.scenarios.messages.chat import MessagesHost, open_chat, post
@@ -19,7 +19,7 @@ async def receipts(chat: MessagesHost) -> list[EventState]:
 
 
 async def only_delivery(chat: MessagesHost) -> Delivery:
-    (delivery,) = await store_of(chat.host).outbox.find()
+    (delivery,) = await get_store(chat.host).outbox.find()
     return delivery
 
 

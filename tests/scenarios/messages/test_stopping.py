@@ -9,7 +9,7 @@ from agent_framework import AgentResponseUpdate
 
 from frontdesk import NativeIdAllowlist
 from frontdesk_testing import EchoAgent
-from frontdesk_testing.internals import active_runs, parts_of, store_of
+from frontdesk_testing.internals import active_runs, get_components, get_store
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 
@@ -33,7 +33,7 @@ class Holding(EchoAgent):
 
 
 async def failed(chat: MessagesHost) -> list[tuple[Any, str]]:
-    store = store_of(chat.host)
+    store = get_store(chat.host)
     return [(item.request.input, error) for item, error in reversed(await store.inbox.failed())]
 
 
@@ -173,7 +173,7 @@ async def test_messages_that_come_together_are_answered_in_one_turn() -> None:
             event = await chat.platform.say(ada, text)
             await chat.platform.wait_for_acknowledged(event)
         (run,) = active_runs(chat.host)
-        await parts_of(chat.host).active.cancel(run)
+        await get_components(chat.host).active.cancel(run)
         assert await chat.heard(ada.chat_id) == ["two\nthree"]
         await chat.platform.say(ada, "four")
         assert await chat.heard(ada.chat_id, 2) == ["two\nthree", "four"]

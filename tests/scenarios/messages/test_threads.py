@@ -5,7 +5,7 @@ import pytest
 from frontdesk import ChannelIdentity
 from frontdesk.models.delivery import Delivery
 from frontdesk_testing import EchoAgent, GatedAgent
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.messages import Person
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
@@ -39,7 +39,7 @@ async def test_each_thread_has_a_session_of_its_own() -> None:
         for number, thread_id in enumerate(("", "t-1", "t-2", "t-1"), start=1):
             await chat.platform.say(ada, f"@desk {number}", chat_id=group.chat_id, thread_id=thread_id)
             await chat.platform.wait_for_answers(group.chat_id, number)
-        runs = [await store_of(chat.host).runs.get(row.owner, row.run_id) for row in await deliveries(chat)]
+        runs = [await get_store(chat.host).runs.get(row.owner, row.run_id) for row in await deliveries(chat)]
         sessions = [run.session_id for run in runs if run is not None]
         assert len(sessions) == 4
         assert sessions[1] == sessions[3]
@@ -47,7 +47,7 @@ async def test_each_thread_has_a_session_of_its_own() -> None:
 
 
 async def deliveries(chat: MessagesHost) -> list[Delivery]:
-    found = await store_of(chat.host).outbox.find()
+    found = await get_store(chat.host).outbox.find()
     return sorted(found, key=lambda row: row.created_at)
 
 

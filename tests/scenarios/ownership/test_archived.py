@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.ownership.town import PEOPLE
@@ -86,7 +86,7 @@ async def open_pair() -> AsyncIterator[Pair]:
     channels = [ResponsesChannel(auth=auth), ConversationsChannel(auth=auth), InvocationsChannel(auth=auth)]
     host = AgentFrameworkHost(PlainAgent(), channels=channels, store=store, linker=OneTimeCodeIdentityLinker())
     async with host.app.router.lifespan_context(host.app):
-        links = parts_of(host).links
+        links = get_components(host).links
         assert links is not None
         transport = httpx.ASGITransport(app=host.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:

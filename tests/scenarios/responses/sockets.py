@@ -103,7 +103,7 @@ class Line:
         return {**event["error"], "status": event["status"]}
 
 
-def text_of(response: dict[str, Any]) -> str:
+def extract_text(response: dict[str, Any]) -> str:
     """What a response says."""
     parts = [part for item in response["output"] if item["type"] == "message" for part in item["content"]]
     return "".join(part["text"] for part in parts)

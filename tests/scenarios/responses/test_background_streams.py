@@ -19,7 +19,7 @@ async def events_of(stream: Any) -> list[dict[str, Any]]:
     return [json.loads(event.model_dump_json(exclude_unset=True)) async for event in stream]
 
 
-def text_of(events: list[dict[str, Any]]) -> str:
+def extract_text(events: list[dict[str, Any]]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
 
 
@@ -45,7 +45,7 @@ async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) 
         kept = await client.responses.retrieve(run_id)
         assert (
             kept.output_text
-            == text_of(told)
+            == extract_text(told)
             == "".join(part["text"] for item in told[-1]["response"]["output"] for part in item["content"])
         )
         for after in range(len(told) + 2):
@@ -58,13 +58,13 @@ async def test_a_reader_that_hung_up_goes_on_where_it_was() -> None:
     agent = GatedAgent()
     async with open_desk(agent) as desk:
         run_id, read = await _begun(desk, "one two three", 5)
-        assert text_of(read) == "one "
+        assert extract_text(read) == "one "
         assert desk.active == 1
         following = await desk.client().responses.retrieve(run_id, stream=True, starting_after=4)
         agent.release.set()
         rest = await events_of(following)
         assert not wrong_sequence([*read, *rest])
-        assert text_of([*read, *rest]) == "one two three"
+        assert extract_text([*read, *rest]) == "one two three"
         assert not agent.cancelled.is_set()
 
 
@@ -93,7 +93,7 @@ async def test_one_that_waits_for_its_turn_is_followed_from_before_its_first_eve
         following = asyncio.create_task(events_of(second))
         agent.release.set()
         told = await following
-        assert text_of(told) == "c d"
+        assert extract_text(told) == "c d"
         assert (await client.responses.retrieve(first.id)).status in ("completed", "in_progress")
 
 
@@ -119,7 +119,7 @@ async def test_a_failed_one_ends_for_every_reader() -> None:
         told = await events_of(
             await client.responses.create(model="m", input="one two three", background=True, stream=True)
         )
-        assert (told[-1]["type"], text_of(told)) == ("response.failed", "one two ")
+        assert (told[-1]["type"], extract_text(told)) == ("response.failed", "one two ")
         assert "secret" not in json.dumps(told)
         again = await client.responses.retrieve(told[0]["response"]["id"], stream=True)
         assert await events_of(again) == told

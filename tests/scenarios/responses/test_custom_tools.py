@@ -11,7 +11,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from tests.scenarios.responses.cast import Till, agent, answering, call, piece
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk
-from tests.scenarios.responses.sockets import dial, text_of
+from tests.scenarios.responses.sockets import dial, extract_text
 
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "x"'}
 PATCH: Any = {"type": "custom", "name": "patch", "description": "Patches.", "format": GRAMMAR}
@@ -101,7 +101,7 @@ async def test_a_connection_remembers_the_tools_that_came_as_items() -> None:
         offered = [tool.name for tool in target.client.options[-1]["tools"]]
         assert offered == ["crm__patch", "crm__look", "more"]
         last = {"type": "function_call_output", "call_id": "b", "output": "o"}
-        assert text_of(await line.response([last], store=False, previous_response_id=second["id"])) == "ok"
+        assert extract_text(await line.response([last], store=False, previous_response_id=second["id"])) == "ok"
 
 
 async def test_a_connection_remembers_no_more_tools_than_a_request_may_bring() -> None:

@@ -7,7 +7,7 @@ from agent_framework import Content
 from openai import BadRequestError, NotFoundError
 
 from frontdesk.channels.conversations import ConversationsChannel
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
@@ -30,7 +30,7 @@ async def test_the_client_is_told_an_estimate_and_nothing_runs() -> None:
         picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}
         assert await _count(desk, input=[{"role": "user", "content": [picture]}]) == 1_004
         assert desk.untouched()
-        assert parts_of(desk.host).target.native.client.options == []
+        assert get_components(desk.host).target.native.client.options == []
 
 
 async def test_what_is_continued_counts_too() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from frontdesk import ApiKeyAuth
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.desk import open_desk
 
@@ -70,6 +70,6 @@ async def test_a_compaction_that_was_named_was_not_found() -> None:
         named = [{"type": "item_reference", "id": item["id"]} for item in made.json()["output"]]
         answer = await desk.post({"input": [*named, {"role": "user", "content": "go on"}]})
         assert answer.status_code == 200, answer.text
-        heard = parts_of(desk.host).target.native.client.said()
+        heard = get_components(desk.host).target.native.client.said()
         assert [text for _, text in heard][0::2] == ["one", "go on"]
         assert "the summary" in heard[1][1]

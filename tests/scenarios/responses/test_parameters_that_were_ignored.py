@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from agent_framework import Content
 
-from frontdesk_testing.internals import parts_of
+from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_desk
@@ -122,7 +122,7 @@ async def test_the_text_of_a_thought_was_shown_as_its_summary(stream: bool) -> N
         # Sent again, it is heard as what it was.
         again: Any = [thought.to_dict(), {"role": "user", "content": "go on"}]
         await customer.create(again)
-        heard = parts_of(desk.host).target.native.client.seen[-1][0].contents
+        heard = get_components(desk.host).target.native.client.seen[-1][0].contents
         assert [(one.text, "reasoning_text" in one.additional_properties) for one in heard] == [
             ("In short.", False),
             ("First this.", True),

@@ -13,7 +13,7 @@ from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
-from tests.scenarios.responses.sockets import LAST, Line, dial, text_of
+from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
 
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 
@@ -30,7 +30,7 @@ async def test_responses_come_one_after_another(path: str) -> None:
             await line.create(said)
             events = await line.until(*LAST)
             assert [event["sequence_number"] for event in events] == list(range(len(events)))
-            assert text_of(events[-1]["response"]) == f"you said {said}"
+            assert extract_text(events[-1]["response"]) == f"you said {said}"
         assert len(desk.runs()) == 3
 
 
@@ -39,7 +39,7 @@ async def test_what_is_stored_is_continued_from_anywhere() -> None:
         customer = AsyncCustomer(desk)
         first = await customer.create("one")
         second = await line.response("two", previous_response_id=first.id)
-        assert (text_of(second), second["previous_response_id"]) == ("heard one, two", first.id)
+        assert (extract_text(second), second["previous_response_id"]) == ("heard one, two", first.id)
         assert (await customer.retrieve(second["id"])).output_text == "heard one, two"
         third = await customer.create("three", previous_response_id=second["id"])
         assert third.output_text == "heard one, two, three"
@@ -50,7 +50,7 @@ async def test_what_is_not_stored_is_continued_on_its_own_connection_and_only_th
         first = await line.response("one", store=False)
         second = await line.response("two", store=False, previous_response_id=first["id"])
         branch = await line.response("other", store=False, previous_response_id=first["id"])
-        assert (text_of(second), text_of(branch)) == ("heard one, two", "heard one, other")
+        assert (extract_text(second), extract_text(branch)) == ("heard one, two", "heard one, other")
         assert (second["previous_response_id"], second["store"]) == (first["id"], False)
         for lost in (first, second):
             error = await other.error("three", previous_response_id=lost["id"])
@@ -66,13 +66,13 @@ async def test_what_begins_at_a_stored_response_goes_on_without_being_stored_and
         first = await line.response("one")
         aside = await line.response("two", store=False, previous_response_id=first["id"])
         further = await line.response("three", store=False, previous_response_id=aside["id"])
-        assert text_of(further) == "heard one, two, three"
+        assert extract_text(further) == "heard one, two, three"
         kept = await line.response("four", previous_response_id=further["id"])
-        assert text_of(kept) == "heard one, two, three, four"
+        assert extract_text(kept) == "heard one, two, three, four"
         assert kept["previous_response_id"] == further["id"]
         customer = AsyncCustomer(desk)
         read = await customer.retrieve(kept["id"])
-        assert (read.previous_response_id, read.output_text) == (further["id"], text_of(kept))
+        assert (read.previous_response_id, read.output_text) == (further["id"], extract_text(kept))
         last = await customer.create("five", previous_response_id=kept["id"])
         assert last.output_text == "heard one, two, three, four, five"
         assert (await customer.create("six", previous_response_id=first["id"])).output_text == "heard one, six"
@@ -81,14 +81,14 @@ async def test_what_begins_at_a_stored_response_goes_on_without_being_stored_and
 async def test_a_channel_that_keeps_no_conversations_remembers_none() -> None:
     async with open_desk(listener(), session_mode="disabled") as desk, dial(desk) as line:
         first = await line.response("one", store=False)
-        assert text_of(await line.response("two", store=False, previous_response_id=first["id"])) == "heard two"
+        assert extract_text(await line.response("two", store=False, previous_response_id=first["id"])) == "heard two"
 
 
 async def test_an_unknown_response_is_not_continued_and_the_connection_goes_on() -> None:
     async with open_desk(parrot()) as desk, dial(desk) as line:
         error = await line.error("one", previous_response_id="resp_0123456789")
         assert (error["status"], error["code"]) == (400, "previous_response_not_found")
-        assert text_of(await line.response("two")) == "you said two"
+        assert extract_text(await line.response("two")) == "you said two"
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -111,7 +111,7 @@ async def test_a_failed_continuation_leaves_what_is_stored() -> None:
     async with open_desk(parrot()) as desk, dial(desk) as line:
         first = await line.response("one")
         assert (await line.error("two", previous_response_id=first["id"], temperature=99))["param"] == "temperature"
-        assert text_of(await line.response("three", previous_response_id=first["id"])) == "you said three"
+        assert extract_text(await line.response("three", previous_response_id=first["id"])) == "you said three"
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -123,7 +123,7 @@ async def test_a_function_of_the_client_s_is_called_and_answered(store: bool) ->
         assert (item["type"], item["call_id"]) == ("function_call", "call_9")
         output = {"type": "function_call_output", "call_id": "call_9", "output": "sun"}
         told = await line.response([output], tools=[WEATHER], store=store, previous_response_id=asked["id"])
-        assert text_of(told) == "it is sunny"
+        assert extract_text(told) == "it is sunny"
         assert [message.role for message in target.client.seen[-1]] == ["user", "assistant", "tool"]
         await line.response("and now?", tools=[WEATHER], store=store, previous_response_id=told["id"])
         roles = [message.role for message in target.client.seen[-1]]
@@ -136,7 +136,7 @@ async def test_an_output_answers_a_stored_call_in_a_turn_that_is_not_stored() ->
         asked = await line.response("weather?", tools=[WEATHER])
         output = {"type": "function_call_output", "call_id": "call_9", "output": "sun"}
         aside = await line.response([output], store=False, previous_response_id=asked["id"])
-        assert text_of(await line.response("and?", store=False, previous_response_id=aside["id"])) == "still"
+        assert extract_text(await line.response("and?", store=False, previous_response_id=aside["id"])) == "still"
         roles = [message.role for message in target.client.seen[-1]]
         assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
@@ -163,7 +163,7 @@ async def test_a_tool_waits_for_a_human() -> None:
         assert (question["type"], till.ran) == ("mcp_approval_request", [])
         answer = {"type": "mcp_approval_response", "approval_request_id": question["id"], "approve": True}
         told = await line.response([answer], previous_response_id=asked["id"])
-        assert (text_of(told), till.ran) == ("done", [("pay", 5)])
+        assert (extract_text(told), till.ran) == ("done", [("pay", 5)])
         again = await line.ask([answer], previous_response_id=asked["id"])
         assert again["type"] == "error"
         assert till.ran == [("pay", 5)]
@@ -203,7 +203,7 @@ async def test_a_response_is_cancelled(named: bool, store: bool) -> None:
         await line.send({"type": "response.cancel", "response_id": response_id})
         await line.send({"type": "response.cancel"})
         gated.release.set()
-        assert text_of(await line.response("three")) == "three"
+        assert extract_text(await line.response("three")) == "three"
         await line.send({"type": "response.cancel", "response_id": "resp_unknown"})
         assert (await line.receive())["status"] == 404
 
@@ -219,7 +219,7 @@ async def test_a_response_that_has_not_begun_is_cancelled(finish: bool) -> None:
         (run,) = desk.runs()
         assert run.status == "cancelled"
         gated.release.set()
-        assert text_of(await line.response("three")) == "three"
+        assert extract_text(await line.response("three")) == "three"
 
 
 @pytest.mark.parametrize("way", ["finish_abandoned", "background"])
@@ -258,7 +258,7 @@ async def test_two_creates_at_once_run_one_after_the_other() -> None:
     async with open_desk(parrot()) as desk, dial(desk) as line:
         for said in ("one", "two", "three"):
             await line.create(said)
-        heard = [text_of((await line.until(*LAST))[-1]["response"]) for _ in range(3)]
+        heard = [extract_text((await line.until(*LAST))[-1]["response"]) for _ in range(3)]
         assert heard == ["you said one", "you said two", "you said three"]
         assert len(desk.runs()) == 3
 
@@ -272,7 +272,7 @@ async def test_lanes_run_side_by_side_and_say_which_they_are() -> None:
         gated.release.set()
         await line.create("two", stream_id="b")
         ended = await _ended(line, 2)
-        assert sorted((event["stream_id"], text_of(event["response"])) for event in ended) == [
+        assert sorted((event["stream_id"], extract_text(event["response"])) for event in ended) == [
             ("a", "slow one"),
             ("b", "two"),
         ]
@@ -313,7 +313,7 @@ async def test_a_hook_can_move_a_response_to_the_background(leaves: bool) -> Non
             begun = await line.until("response.output_text.delta")
             if not leaves:
                 gated.release.set()
-                assert text_of((await line.until(*LAST))[-1]["response"]) == "one two"
+                assert extract_text((await line.until(*LAST))[-1]["response"]) == "one two"
         gated.release.set()
         await _ended_well(desk, begun[0]["response"]["id"])
 
@@ -347,7 +347,7 @@ async def test_targets_that_hear_only_what_is_said_now() -> None:
         async with open_desk(target) as desk, dial(desk) as line:
             first = await line.response("one", store=False)
             second = await line.response("two", store=False, previous_response_id=first["id"])
-            assert "one" not in text_of(second).lower()
+            assert "one" not in extract_text(second).lower()
 
 
 async def test_a_function_of_messages_hears_them_all() -> None:
@@ -357,7 +357,7 @@ async def test_a_function_of_messages_hears_them_all() -> None:
     async with open_desk(count) as desk, dial(desk) as line:
         first = await line.response("one", store=False)
         second = await line.response("two", store=False, previous_response_id=first["id"])
-        assert text_of(second) == "one one two"
+        assert extract_text(second) == "one one two"
 
 
 async def test_a_compaction_is_opened_on_a_socket() -> None:
@@ -366,7 +366,7 @@ async def test_a_compaction_is_opened_on_a_socket() -> None:
         compacted = (await desk.http.post("/responses/compact", json={"model": "any", "input": "one"})).json()
         said = [*compacted["output"], {"role": "user", "content": "two"}]
         first = await line.response(said, store=False)
-        assert text_of(first) == "heard one, two"
+        assert extract_text(first) == "heard one, two"
         assert "the summary" in str(target.client.said())
         await line.response("three", store=False, previous_response_id=first["id"])
         assert "the summary" in str(target.client.said())
@@ -376,9 +376,9 @@ async def test_a_conversation_goes_on_over_a_socket() -> None:
     async with open_desk(listener(), beside=[ConversationsChannel()]) as desk, dial(desk) as line:
         conversation = await desk.client().conversations.create()
         for said, heard in (("one", "heard one"), ("two", "heard one, two")):
-            assert text_of(await line.response(said, conversation=conversation.id)) == heard
+            assert extract_text(await line.response(said, conversation=conversation.id)) == heard
         aside = await line.response("three", conversation=conversation.id, store=False)
-        assert text_of(aside) == "heard one, two, three"
+        assert extract_text(aside) == "heard one, two, three"
         # What the conversation holds is not the connection's to say again.
         assert (await line.error("four", previous_response_id=aside["id"]))["code"] == "previous_response_not_found"
-        assert text_of(await line.response("five", conversation=conversation.id)) == "heard one, two, five"
+        assert extract_text(await line.response("five", conversation=conversation.id)) == "heard one, two, five"

@@ -19,7 +19,7 @@ from frontdesk_testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_desk
-from tests.scenarios.responses.sockets import LAST, Line, dial, text_of
+from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
 
 KEY = "the-key-of-somebody"
 AUTH = ApiKeyAuth({"somebody": KEY, "another": "the-key-of-another"})
@@ -43,7 +43,7 @@ async def test_the_handshake_needs_the_credentials_that_http_needs(caplog: pytes
             assert (status, body["error"]["type"]) == (401, "authentication_error")
         for name in ("Authorization", "authorization", "AUTHORIZATION"):
             async with dial(desk, **_key(KEY, name)) as line:
-                assert text_of(await line.response()) == "you said hello"
+                assert extract_text(await line.response()) == "you said hello"
         assert len(desk.runs()) == 3
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -55,7 +55,7 @@ async def test_pages_of_other_origins_are_refused_however_the_header_is_written(
         assert (status, body["error"]["code"]) == (403, "origin_refused")
         for fine in ("https://ours.example", desk.url):
             async with dial(desk, additional_headers={name: fine}) as line:
-                assert text_of(await line.response()) == "you said hello"
+                assert extract_text(await line.response()) == "you said hello"
 
 
 async def test_a_name_that_points_here_is_not_local() -> None:
@@ -92,7 +92,7 @@ async def test_a_key_that_is_taken_away_ends_the_connection_at_its_next_response
 
     keys = Keys()
     async with open_desk(parrot(), auth=keys, tapped=False) as desk, dial(desk) as line:
-        assert text_of(await line.response()) == "you said hello"
+        assert extract_text(await line.response()) == "you said hello"
         keys.good = False
         error = await line.error()
         assert (error["status"], error["code"]) == (401, "unauthenticated")
@@ -197,18 +197,18 @@ async def test_whatever_is_wrong_is_named_and_the_connection_goes_on(
         assert (event["type"], event["status"]) == ("error", 400)
         assert (event["error"]["param"], event["error"]["code"]) == (param, code)
         assert desk.untouched()
-        assert text_of(await line.response()) == "you said hello"
+        assert extract_text(await line.response()) == "you said hello"
 
 
 async def test_bytes_are_read_as_text_is() -> None:
     async with open_desk(parrot()) as desk, dial(desk) as line:
         await line.send(json.dumps({"type": "response.create", "input": "hello"}).encode())
-        assert text_of((await line.until(*LAST))[-1]["response"]) == "you said hello"
+        assert extract_text((await line.until(*LAST))[-1]["response"]) == "you said hello"
 
 
 async def test_half_a_character_from_a_model_does_not_break_the_connection() -> None:
     async with open_desk(answering(lambda _: ["half \ud83d"])) as desk, dial(desk) as line:
-        assert text_of(await line.response(store=False)) == "half \ufffd"
+        assert extract_text(await line.response(store=False)) == "half \ufffd"
         await line.send('{"type": "response.create", "input": "\\ud83d"}')
         assert (await line.until(*LAST))[-1]["type"] in LAST
 
@@ -259,7 +259,7 @@ async def test_only_so_many_messages_wait() -> None:
         event = (await line.until("error"))[-1]
         assert (event["status"], event["error"]["code"]) == (429, "too_many_requests")
         gated.release.set()
-        heard = [text_of((await line.until(*LAST))[-1]["response"]) for _ in range(MAX_WAITING + 1)]
+        heard = [extract_text((await line.until(*LAST))[-1]["response"]) for _ in range(MAX_WAITING + 1)]
         assert heard == ["a b", *["c"] * MAX_WAITING]
 
 
@@ -273,7 +273,7 @@ async def test_only_so_much_waits() -> None:
         event = (await line.until("error"))[-1]
         assert event["status"] == 429
         gated.release.set()
-        assert [text_of((await line.until(*LAST))[-1]["response"]) for _ in range(2)] == ["a b", "c" * 6_000]
+        assert [extract_text((await line.until(*LAST))[-1]["response"]) for _ in range(2)] == ["a b", "c" * 6_000]
 
 
 async def test_only_so_many_lanes_are_at_work() -> None:
@@ -386,7 +386,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
             async with asyncio.timeout(0.2):
                 await line.receive()
         gated.release.set()
-        assert text_of((await line.until(*LAST))[-1]["response"]) == "one two"
+        assert extract_text((await line.until(*LAST))[-1]["response"]) == "one two"
         assert await _closed(line) == 1000
 
 
@@ -415,5 +415,5 @@ async def test_a_channel_under_a_path_and_behind_middleware_has_its_socket_there
     async with open_desk(parrot(), path="/desk", host_settings=settings, tapped=False) as desk:
         for path in ("/desk/responses", "/desk/v1/responses"):
             async with dial(desk, path) as line:
-                assert text_of(await line.response()) == "you said hello"
+                assert extract_text(await line.response()) == "you said hello"
         assert (await _refused(desk, path="/v1/responses"))[0] == 403

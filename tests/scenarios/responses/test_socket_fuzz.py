@@ -13,7 +13,7 @@ from frontdesk.channels.responses import schema
 from tests.examples import examples
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.desk import open_desk
-from tests.scenarios.responses.sockets import LAST, dial, text_of
+from tests.scenarios.responses.sockets import LAST, dial, extract_text
 from tests.scenarios.stores import choose
 
 # It draws examples until it has enough, and other processes may use the same cores.
@@ -43,4 +43,4 @@ async def _play(messages: list[Any]) -> None:
             await line.send(message if isinstance(message, (str, bytes)) else json.dumps(message))
             ends = await line.until(*LAST, "response.queued")
             assert ends[-1].get("status", 400) < 500, (message, ends[-1])
-        assert text_of(await line.response("still there")) == "you said still there"
+        assert extract_text(await line.response("still there")) == "you said still there"

@@ -10,7 +10,7 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.chat.connection import webhook_url
 from frontdesk.interfaces.chat import LiveTerms, PushTerms
 from frontdesk_testing import serving
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from frontdesk_testing.telegram.nouns import Chat, Message, User
 from tests.scenarios.stores import new_store
@@ -67,7 +67,7 @@ class TelegramHost:
 
     async def ended(self, count: int = 1) -> None:
         """Wait until so many parts were sent, and none is on its way."""
-        store = store_of(self.host)
+        store = get_store(self.host)
 
         async def done() -> bool:
             counts = await store.outbox.counts()
@@ -97,7 +97,7 @@ async def open_bot(
         host = AgentFrameworkHost(target, channels=[channel, *more], **of_host)
         client = await stack.enter_async_context(serving(host))
         bot = TelegramHost(fake, host, channel, client.base_url, client.http)
-        await bot.until(lambda: fake.calls_of("setMyCommands"))
+        await bot.until(lambda: fake.list_calls("setMyCommands"))
         if transport == "webhook":
             # Where the host is reached is known only when it is served.
             await channel.register(webhook_url(client.base_url, (channel.path, channel.webhook_path)) or "")

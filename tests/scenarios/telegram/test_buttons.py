@@ -70,7 +70,7 @@ async def test_an_answer_grows_in_one_message_and_its_end_is_the_answer() -> Non
         await bot.says(chat, "one two three")
         await bot.ended()
         assert bot.fake.shown(chat).messages[-1].buttons == ()
-        assert len(bot.fake.calls_of("sendMessage")) == 1
+        assert len(bot.fake.list_calls("sendMessage")) == 1
 
 
 async def test_what_does_not_fit_goes_on_in_a_new_message_and_is_not_sent_again() -> None:
@@ -91,7 +91,7 @@ async def test_what_does_not_fit_goes_on_in_a_new_message_and_is_not_sent_again(
         answers = bot.fake.shown(chat).answers
         assert [answers[number].split(" ")[0] for number in range(3)] == ["0", answers[1][:2], answers[2][:2]]
         assert " ".join(answers).split() == " ".join(f"{number} {'word ' * 50}" for number in range(40)).split()
-        assert len(bot.fake.calls_of("sendMessage")) == len(answers) == 3
+        assert len(bot.fake.list_calls("sendMessage")) == len(answers) == 3
         assert all(shown.buttons == () for shown in bot.fake.shown(chat).messages)
 
 
@@ -127,8 +127,8 @@ async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once(rich: bool) -
         await bot.says(chat, "one two three")
         await bot.ended()
         assert bot.fake.shown(chat).drafts == ()
-        assert not bot.fake.calls_of("editMessageText")
-        assert bool(bot.fake.calls_of("sendRichMessageDraft")) == rich
+        assert not bot.fake.list_calls("editMessageText")
+        assert bool(bot.fake.list_calls("sendRichMessageDraft")) == rich
         # Groups have no drafts.
         group = bot.fake.supergroup("Team", ada)
         assert await bot.asked(ada, "@frontdesk_bot four", group) == "four"

@@ -194,7 +194,7 @@ async def test_the_rest_of_an_album_comes_with_the_picture_that_mentions_the_bot
         assert [content.type for content in contents] == ["text", "data", "data"]
         assert len(agent.seen) == 3
         # Of the album that was for others, no file was fetched.
-        assert len(bot.fake.calls_of("getFile")) == 2
+        assert len(bot.fake.list_calls("getFile")) == 2
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_menus_and_the_commands_of_administrators() -> None:
     async with open_bot(EchoAgent(), commands=[command]) as bot:
         ada, bob = bot.fake.user("Ada"), bot.fake.user("Bob", language_code="de")
         group = bot.fake.supergroup("Team", ada, bob)
-        await bot.until(lambda: len(bot.fake.calls_of("setMyCommands")) == 8)
+        await bot.until(lambda: len(bot.fake.list_calls("setMyCommands")) == 8)
         assert {"start", "new", "cancel", "help", "sessions"} <= bot.fake.menu(bob).keys()
         assert bot.fake.menu(bob)["new"] == "Ein neues Gespräch beginnen"
         assert "close" not in bot.fake.menu(bob, group)
@@ -303,5 +303,5 @@ async def test_an_album_that_addresses_nobody_in_a_group_is_not_answered() -> No
         await bot.until(lambda: not bot.fake.bot.updates.pending())
         assert await bot.asked(ada, "@frontdesk_bot bye", group) == "bye"
         assert [message.text for message in agent.seen[0]] == ["bye"]
-        assert (len(agent.seen), bot.fake.calls_of("getFile")) == (1, [])
+        assert (len(agent.seen), bot.fake.list_calls("getFile")) == (1, [])
         assert bot.fake.shown(group).answers == ["bye"]

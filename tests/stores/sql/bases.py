@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from frontdesk.models.operations import Expiry
-from frontdesk.stores.sql.migrations.schema import POSTGRES, SQLITE, notes_of, steps_from
+from frontdesk.stores.sql.migrations.schema import POSTGRES, SQLITE, list_notes, steps_from
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
@@ -60,7 +60,7 @@ class Base:
         statements = ["CREATE TABLE frontdesk_schema (version INTEGER NOT NULL)"]
         for number, step in steps_from(0, **self.words):
             if number <= version:
-                statements += [*step, *notes_of(number)]
+                statements += [*step, *list_notes(number)]
         self.transact([(statement, ()) for statement in statements])
 
     def version(self) -> int:

@@ -10,14 +10,14 @@ import psycopg
 
 from frontdesk.models.approval import claim_key
 from frontdesk.models.delivery import Attempt
-from frontdesk.models.file import file_id_of
+from frontdesk.models.file import compute_file_id
 from frontdesk.models.identity import PushGroup
 from frontdesk.models.link import Grant
 from frontdesk.models.operations import TaskRecord
 from frontdesk.models.session import ForkPoint, SessionName
 from frontdesk.serialization.codec import encode
 from frontdesk.stores.sql.migrations.schema import VERSION
-from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, shapes_of
+from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, read_shapes
 from frontdesk.stores.sql.move.postgres import PostgresEnd
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
@@ -98,7 +98,7 @@ class Place:
     def numbers(self) -> dict[str, int]:
         """How many rows are in each table."""
         count = "SELECT COUNT(*) FROM"
-        return {shape.name: self.execute(f"{count} {shape.name}")[0][0] for shape in shapes_of(VERSION)}
+        return {shape.name: self.execute(f"{count} {shape.name}")[0][0] for shape in read_shapes(VERSION)}
 
     @property
     def is_there(self) -> bool:
@@ -216,7 +216,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.channel_values.get(VALUE_PLACE, now=NOW),
         await store.live.get("run_1", "telegram", "odd\0"),
         encode(list(await store.sessions.history(OWNER, "ses_pictured"))),
-        await store.files.get(OWNER, file_id_of(OWNER, b"\x00put")),
+        await store.files.get(OWNER, compute_file_id(OWNER, b"\x00put")),
         await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from frontdesk.stores.sql.migrations.schema import VERSION
-from frontdesk.stores.sql.move.endpoints import LEASES, shapes_of
+from frontdesk.stores.sql.move.endpoints import LEASES, read_shapes
 from frontdesk.stores.sql.sweeper import batches, conversations, files, identities, sessions
 from frontdesk_testing.store_samples import NOW
 from tests.stores.sql.moving import Place, fill
@@ -43,7 +43,7 @@ def test_every_table_expires_or_says_why_not() -> None:
     dropped = {match for sql in statements for match in re.findall(r"DELETE\s+FROM (\w+)", sql)}
     # A background run is removed by the transaction that records its end.
     dropped |= {"background"}
-    tables = {shape.name for shape in shapes_of(VERSION)}
+    tables = {shape.name for shape in read_shapes(VERSION)}
     assert dropped | FOR_GOOD.keys() == tables
     assert not dropped & FOR_GOOD.keys()
     assert all(parts <= dropped for parts in WITH_OTHERS.values())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import UnknownVersionError, UnreadableRecordError
-from frontdesk.models.file import file_id_of
+from frontdesk.models.file import compute_file_id
 from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.files import LEAST, attach, detach, files_in, has_files, without_contents
 from frontdesk_testing.store_samples import data_uri, pictures
@@ -33,7 +33,7 @@ def test_a_picture_becomes_a_reference() -> None:
     detached = detach(data, "alice", MOST)
     assert len(detached.data) < 2000
     content = base64.b64decode(data_uri("a").partition(",")[2])
-    file_id = file_id_of("alice", content)
+    file_id = compute_file_id("alice", content)
     assert detached.files[file_id] == ("image/png", content)
     assert f'"uri":"frontdesk-file:{file_id};image/png"'.encode() in detached.data
     assert len(detached.files) == 2
@@ -48,26 +48,26 @@ def test_an_earlier_version_leaves_such_a_record_to_this_one() -> None:
     assert without_contents(encode("x")) == encode("x")
 
 
-def text_of(count: int) -> str:
+def extract_text(count: int) -> str:
     return base64.b64encode(bytes(count)).decode()
 
 
 SMALL, JUST = (LEAST // 4 - 1) * 3, LEAST // 4 * 3
 SAME: dict[str, str] = {
-    "small": f"data:image/png;base64,{text_of(SMALL)}",
+    "small": f"data:image/png;base64,{extract_text(SMALL)}",
     "not base64": f"data:image/png;base64,{'!' * LEAST * 2}",
     "another alphabet": f"data:image/png;base64,{'-_' * LEAST}",
-    "no padding": f"data:image/png;base64,{text_of(JUST + 1).rstrip('=')}",
-    "too much padding": f"data:image/png;base64,{text_of(JUST)}====",
-    "padding in the middle": f"data:image/png;base64,{text_of(JUST + 1)}{text_of(JUST)}",
-    "padding at the end of a slice": f"data:image/png;base64,{'A' * (3 * 4 * 64 * 1024 - 1)}={text_of(JUST)}",
+    "no padding": f"data:image/png;base64,{extract_text(JUST + 1).rstrip('=')}",
+    "too much padding": f"data:image/png;base64,{extract_text(JUST)}====",
+    "padding in the middle": f"data:image/png;base64,{extract_text(JUST + 1)}{extract_text(JUST)}",
+    "padding at the end of a slice": f"data:image/png;base64,{'A' * (3 * 4 * 64 * 1024 - 1)}={extract_text(JUST)}",
     "bits behind the end": f"data:image/png;base64,{'A' * LEAST}AB==",
     "no base64": f"data:text/plain,{'A' * LEAST * 2}",
-    "a long media type": f"data:{'x' * 300};base64,{text_of(JUST)}",
-    "an odd media type": f"data:image/ü;base64,{text_of(JUST)}",
-    "a text in front": f"see data:image/png;base64,{text_of(JUST)}",
-    "JSON in a text": f'{{"uri":"data:image/png;base64,{text_of(JUST)}"}}',
-    "too large": f"data:image/png;base64,{text_of(MOST + 1)}",
+    "a long media type": f"data:{'x' * 300};base64,{extract_text(JUST)}",
+    "an odd media type": f"data:image/ü;base64,{extract_text(JUST)}",
+    "a text in front": f"see data:image/png;base64,{extract_text(JUST)}",
+    "JSON in a text": f'{{"uri":"data:image/png;base64,{extract_text(JUST)}"}}',
+    "too large": f"data:image/png;base64,{extract_text(MOST + 1)}",
 }
 
 

@@ -86,7 +86,7 @@ async def test_a_picture_is_kept_once_for_its_history_and_its_runs(base: Base) -
     async with base.opened() as store:
         for number in range(3):
             await keep_turn(store, pictures("a"), f"run_{number}")
-        assert await store.files.size_of(OWNER) == 20_000
+        assert await store.files.get_size(OWNER) == 20_000
     assert counts(base) == [1, 1, 4]
     rows = [*base.execute("SELECT data FROM history"), *base.execute("SELECT data FROM runs")]
     assert len(rows) == 6
@@ -155,7 +155,7 @@ async def test_what_has_no_room_stays_in_its_record(base: Base) -> None:
         await keep_session(store, session(), pictures("a"))
         await keep_session(store, session("ses_2", owner=OTHER), [data_uri("large", 30_001), *pictures("c")])
         assert encode(list(await store.sessions.history(OWNER, "ses_1"))) == encode(pictures("a", "b", "c", "a"))
-        assert (await store.files.size_of(OWNER), await store.files.size_of(OTHER)) == (40_000, 20_000)
+        assert (await store.files.get_size(OWNER), await store.files.get_size(OTHER)) == (40_000, 20_000)
         with pytest.raises(FilesFullError) as caught:
             await store.files.put(OWNER, bytes(10_001), media_type="image/png")
         assert (caught.value.status, caught.value.code) == (413, "files_full")

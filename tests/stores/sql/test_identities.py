@@ -24,7 +24,7 @@ async def change(store: SqlStateStore, key: str) -> None:
         transaction.remember_identity(issued(identity(), key))
 
 
-async def key_of(store: SqlStateStore) -> str | None:
+async def get_key(store: SqlStateStore) -> str | None:
     found = await store.identities.find(identity())
     return None if found is None else found.isolation_key
 
@@ -32,7 +32,7 @@ async def key_of(store: SqlStateStore) -> str | None:
 async def test_an_identity_that_is_known_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     async with base.opened() as store:
         await store.identities.remember(issued(identity()))
-        assert await key_of(store) == OWNER
+        assert await get_key(store) == OWNER
         plain: Any = store._engine.read
         asked: list[str] = []
 
@@ -41,7 +41,7 @@ async def test_an_identity_that_is_known_is_not_looked_up_again(base: Base, monk
             return await plain(sql, values)
 
         monkeypatch.setattr(store._engine, "read", read)
-        assert await key_of(store) == OWNER
+        assert await get_key(store) == OWNER
         assert asked == []
 
 
@@ -50,7 +50,7 @@ async def test_a_change_is_seen_at_once(base: Base) -> None:
         await store.identities.remember(issued(identity()))
         for key in (OTHER, OWNER, "third"):
             await change(store, key)
-            assert await key_of(store) == key
+            assert await get_key(store) == key
 
 
 async def test_how_somebody_is_reached_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,46 +131,46 @@ async def test_a_change_while_it_was_looked_up_is_seen(base: Base, monkeypatch: 
             return rows
 
         monkeypatch.setattr(store._engine, "read", read)
-        looking = asyncio.create_task(key_of(store))
+        looking = asyncio.create_task(get_key(store))
         await reading.wait()
         await change(store, OTHER)
         may.set()
         assert await looking == OWNER
-        assert await key_of(store) == OTHER
+        assert await get_key(store) == OTHER
 
 
 async def test_a_stranger_who_was_asked_for_is_known_after_the_first_visit(base: Base) -> None:
     async with base.opened() as store:
-        assert await key_of(store) is None
+        assert await get_key(store) is None
         await store.identities.remember(issued(identity()))
-        assert await key_of(store) == OWNER
+        assert await get_key(store) == OWNER
 
 
 async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str) -> None:
     base, clock = Base("postgres", postgres), FakeClock(NOW)
     async with base.opened(clock=clock) as store, base.opened() as other:
         await store.identities.remember(issued(identity()))
-        assert await key_of(store) == OWNER
+        assert await get_key(store) == OWNER
         await change(other, OTHER)
         clock.advance(1.0)
-        assert await key_of(store) == OTHER
+        assert await get_key(store) == OTHER
         # Whoever can't wait for that asks for it as it is now.
         await change(other, OWNER)
-        assert await key_of(store) == OTHER
+        assert await get_key(store) == OTHER
         fresh = await store.identities.find(identity(), fresh=True)
         assert fresh is not None
-        assert fresh.isolation_key == await key_of(store) == OWNER
+        assert fresh.isolation_key == await get_key(store) == OWNER
 
 
 async def test_an_identity_stayed_as_it_was_while_the_clock_was_set_back(postgres: str) -> None:
     base, clock = Base("postgres", postgres), FakeClock(NOW)
     async with base.opened(clock=clock) as store, base.opened() as other:
         await store.identities.remember(issued(identity()))
-        assert await key_of(store) == OWNER
+        assert await get_key(store) == OWNER
         await change(other, OTHER)
         clock.jump(-86_400)
         clock.advance(1.0)
-        assert await key_of(store) == OTHER
+        assert await get_key(store) == OTHER
 
 
 async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontdesk.models.operations import INDEXED, PLACES, LedgerKind
-from frontdesk.stores.sql.operations import query, tree_of
+from frontdesk.stores.sql.operations import parse_tree, query
 from frontdesk_testing.store_samples import NOW, OWNER, run
 from tests.stores.sql.bases import Base
 
@@ -103,4 +103,4 @@ async def test_runs_that_a_host_of_an_earlier_version_has_ended_are_found(base_w
 
 @pytest.mark.parametrize("data", [b"", b"null", b"[]", b'{"v":9,"data":{}}', b'{"v":1}', b"\xff", b"[" * 100_000])
 def test_a_record_of_another_version_is_no_tree(data: bytes) -> None:
-    assert tree_of(data) is None
+    assert parse_tree(data) is None

@@ -13,7 +13,7 @@ from frontdesk.models.approval import Resumption
 from frontdesk.models.channel_storage import SealedValue
 from frontdesk.models.conversation import ConversationAlias
 from frontdesk.models.delivery import Attempt
-from frontdesk.models.file import StoredFile, file_id_of
+from frontdesk.models.file import StoredFile, compute_file_id
 from frontdesk.models.identity import Caller, PushGroup, Reach
 from frontdesk.models.operations import TaskRecord
 from frontdesk.models.request import ChannelRequest
@@ -209,7 +209,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
         pictured = await store.runs.get(OWNER, "run_5")
         assert pictured is not None
         assert pictured.input == ["data:text/plain;base64,Z29sZA=="]
-        file = StoredFile(file_id=file_id_of(OWNER, b"gold"), media_type="text/plain", name="n", size=4)
+        file = StoredFile(file_id=compute_file_id(OWNER, b"gold"), media_type="text/plain", name="n", size=4)
         assert await store.files.get(OWNER, file.file_id) == (file, b"gold")
     failed = await store.ledger.rows("runs", by={"status": "failed"})
     ended = [row.columns["run_id"] for row in failed if row.record and row.record["status"] == "failed"]

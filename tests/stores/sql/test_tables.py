@@ -68,4 +68,4 @@ def test_the_key_of_a_row_comes_first_in_every_table() -> None:
         if isinstance(table, Table):
             assert table.columns[: len(table.unique)] == table.unique
             assert len(table.columns) == len(table.types)
-    assert LINKS.key_of(("a", "b", "c", None, 0.0, b"")) == ("a", "b")
+    assert LINKS.get_key(("a", "b", "c", None, 0.0, b"")) == ("a", "b")

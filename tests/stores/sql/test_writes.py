@@ -28,9 +28,9 @@ transactions = st.lists(st.lists(puts | fences | does, max_size=4), max_size=8)
 def put(world: World, table: Table, row: Sequence[Any]) -> None:
     if table.unique:
         rows = world.setdefault(table.name, {})
-        known = rows.get(table.key_of(row))
-        if known is None or not table.newest or table.time_of(known) <= table.time_of(row):
-            rows[table.key_of(row)] = row
+        known = rows.get(table.get_key(row))
+        if known is None or not table.newest or table.extract_time(known) <= table.extract_time(row):
+            rows[table.get_key(row)] = row
     else:
         world.setdefault(table.name, []).append(row)
 
@@ -93,7 +93,7 @@ def test_no_statement_has_the_same_key_twice(writes: list[list[Op]]) -> None:
     for unit in grouped([Write(ops) for ops in writes]):
         if isinstance(unit, Group):
             for table, rows in unit.rows:
-                keys = [table.key_of(row) for row in rows] if table.unique else []
+                keys = [table.get_key(row) for row in rows] if table.unique else []
                 assert len(keys) == len(set(keys))
 
 

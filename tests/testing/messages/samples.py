@@ -8,7 +8,7 @@ from frontdesk.chat import inbound
 from frontdesk.chat.messages import BotIdentity, InboundMessage, OutboundMessage
 from frontdesk.chat.rendering import Renderer
 from frontdesk.models.delivery import InboxItem
-from frontdesk_testing.messages.parse import inbound_of, slim
+from frontdesk_testing.messages.parse import parse_inbound, slim
 from frontdesk_testing.messages.wire import Chat, Click, Event, Me, Media, Mention, MessageIn, ReplyTo, User
 
 ME = Me(user_id="bot-1", handle="desk", text_limit=4096)
@@ -18,13 +18,13 @@ IDS = st.text(min_size=1, max_size=12)
 def to_item(event: Event, *, me: Me, now: float, **rules: Any) -> InboxItem | None:
     """Make the inbox item of an event as the channel does."""
     bot = BotIdentity(id=me.user_id, name=me.handle)
-    message = inbound_of(event, bot)
+    message = parse_inbound(event, bot)
     if not isinstance(message, InboundMessage):
         return None
     return inbound.to_item(message, inbound.InboundRules(**rules), bot, now=now, payload=lambda: slim(event))
 
 
-def parts_of(result: Any, limit: int) -> list[OutboundMessage]:
+def get_components(result: Any, limit: int) -> list[OutboundMessage]:
     """Return the messages of a result as the channel does."""
     return Renderer(dialect=None, limit=limit).answer(result)
 

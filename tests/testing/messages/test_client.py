@@ -32,7 +32,7 @@ def client_of(platform: MessagePlatform, *, url: str = "", seconds: float = 5.0,
     return PlatformClient(config)
 
 
-async def error_of(call: Any) -> PushError:
+async def build_error(call: Any) -> PushError:
     with pytest.raises(PushError) as caught:
         await call
     return caught.value
@@ -63,7 +63,7 @@ async def test_a_failure_says_what_to_do_next(kind: Any, platform: MessagePlatfo
     client = client_of(platform, seconds=0.3)
     ada = await platform.user("Ada")
     await platform.fail(kind, method="send", user_id=ada.user_id, times=1, **rule)
-    assert told(await error_of(client.send(Send(chat_id=ada.chat_id, text="hello")))) == expected
+    assert told(await build_error(client.send(Send(chat_id=ada.chat_id, text="hello")))) == expected
     assert [one.text for one in platform.log_on_disk()] == (["hello"] if accepted else [])
     # The next one is not taken for the answer to the last.
     assert (await client.send(Send(chat_id=ada.chat_id, text="again"))).chat_id == ada.chat_id
@@ -72,17 +72,17 @@ async def test_a_failure_says_what_to_do_next(kind: Any, platform: MessagePlatfo
 
 async def test_a_limit_of_the_whole_bot(platform: MessagePlatform) -> None:
     await platform.fail("flood", scope="bot", retry_after=2, times=1)
-    error = await error_of(client_of(platform).send(Send(chat_id="c", text="hello")))
+    error = await build_error(client_of(platform).send(Send(chat_id="c", text="hello")))
     assert told(error) == (PushLimitedError, "flood", 2.0, False, False, True)
 
 
 async def test_nobody_is_there(platform: MessagePlatform) -> None:
-    error = await error_of(client_of(platform, url="http://127.0.0.1:1").send(Send(chat_id="c", text="hello")))
+    error = await build_error(client_of(platform, url="http://127.0.0.1:1").send(Send(chat_id="c", text="hello")))
     assert told(error) == (PushError, "unreachable", None, False, False, False)
 
 
 async def test_a_wrong_token_is_told_to_nobody(platform: MessagePlatform) -> None:
-    error = await error_of(client_of(platform, token="a-wrong-token").me())
+    error = await build_error(client_of(platform, token="a-wrong-token").me())
     assert told(error) == (PushRefusedError, "unauthorized", None, True, False, False)
     assert "a-wrong-token" not in f"{error!r} {error}"
 
@@ -128,7 +128,7 @@ BAD: dict[str, Any] = {
 @pytest.mark.parametrize("code", BAD)
 async def test_the_platform_is_strict(code: str, platform: MessagePlatform) -> None:
     ada = await platform.user("Ada")
-    error = await error_of(client_of(platform).send(msgspec.structs.replace(BAD[code], user_id=ada.user_id)))
+    error = await build_error(client_of(platform).send(msgspec.structs.replace(BAD[code], user_id=ada.user_id)))
     assert (error.code, error.permanent) == (code, True)
     assert platform.log_on_disk() == []
 
@@ -139,9 +139,9 @@ async def test_edits_are_of_our_own_messages(platform: MessagePlatform) -> None:
     ours = await client.send(Send(chat_id=ada.chat_id, text="ours"))
     assert theirs.message is not None
     edit = Edit(chat_id=ada.chat_id, message_id=theirs.message.message_id, text="changed")
-    assert (await error_of(client.edit(edit))).code == "message_not_found"
+    assert (await build_error(client.edit(edit))).code == "message_not_found"
     same = Edit(chat_id=ada.chat_id, message_id=ours.message_id, text="ours")
-    assert (await error_of(client.edit(same))).code == "not_modified"
+    assert (await build_error(client.edit(same))).code == "not_modified"
     await client.edit(Edit(chat_id=ada.chat_id, message_id=ours.message_id, text="changed"))
     assert [one.text for one in await platform.answers(ada.chat_id)] == ["changed"]
 

@@ -11,7 +11,7 @@ from frontdesk.chat.i18n.wording import ENGLISH_WORDING
 from frontdesk.chat.questions import find_question, read_button
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
 from frontdesk.models.approval import PendingApproval
-from tests.testing.messages.samples import parts_of
+from tests.testing.messages.samples import get_components
 
 
 def response(*contents: Content | str, role: Any = "assistant") -> AgentResponse[Any]:
@@ -39,26 +39,26 @@ def question(approval_id: str) -> PendingApproval:
 
 @given(st.text(), st.integers(1, 50))
 def test_a_text_is_told_whole(text: str, limit: int) -> None:
-    parts = parts_of(response(text), limit)
+    parts = get_components(response(text), limit)
     assert all(0 < len(one.text) <= limit and one.text.strip() for one in parts)
     assert "".join(one.text for one in parts).split() == text.split() or limit < 50
     assert "".join("".join(one.text for one in parts).split()) == "".join(text.split())
 
 
 def test_pieces_of_one_message_are_one_text() -> None:
-    assert [one.text for one in parts_of(response("Good ", "day."), 100)] == ["Good day."]
+    assert [one.text for one in get_components(response("Good ", "day."), 100)] == ["Good day."]
 
 
 def test_only_the_assistant_speaks() -> None:
-    assert parts_of(response("the result of a tool", role="tool"), 100) == []
-    assert parts_of(response(Content.from_function_call("c", "pay", arguments={"a": 1})), 100) == []
-    assert parts_of(response(Content.from_text_reasoning(text="hm")), 100) == []
+    assert get_components(response("the result of a tool", role="tool"), 100) == []
+    assert get_components(response(Content.from_function_call("c", "pay", arguments={"a": 1})), 100) == []
+    assert get_components(response(Content.from_text_reasoning(text="hm")), 100) == []
 
 
 def test_pictures_and_links() -> None:
     picture = Content.from_uri("data:image/png;base64,aGk=", media_type="image/png")
     link = Content.from_uri("https://example.com/a.png", media_type="image/png")
-    first, second, third = parts_of(response("look:", picture, link), 100)
+    first, second, third = get_components(response("look:", picture, link), 100)
     assert first.text == "look:"
     assert (second.media[0].media_type, second.media[0].data) == ("image/png", "aGk=")
     assert third.text == "https://example.com/a.png"
@@ -72,7 +72,7 @@ def pressed(data: str, waiting: list[PendingApproval]) -> tuple[PendingApproval,
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_button_answers_its_own_question_only(one: str, other: str) -> None:
-    (part,) = parts_of(response(asked(one, amount=5)), 4096)
+    (part,) = get_components(response(asked(one, amount=5)), 4096)
     approve, reject = part.buttons
     assert max(len(button.data.encode()) for button in part.buttons) <= 64
     waiting = [question(other), question(one)]

@@ -72,7 +72,7 @@ async def test_python_telegram_bot_knows_the_errors() -> None:
             polling = asyncio.create_task(bot.get_updates(timeout=20))
             await telegram.until(lambda: telegram.bot.updates.is_polled)
             second = asyncio.create_task(client.call("getUpdates", timeout=1))
-            await telegram.until(lambda: telegram.calls_of("getUpdates")[-1].parameters["timeout"] == 1)
+            await telegram.until(lambda: telegram.list_calls("getUpdates")[-1].parameters["timeout"] == 1)
             telegram.clock.advance(3)
             with pytest.raises(ptb.error.Conflict):
                 await polling

@@ -247,7 +247,7 @@ async def test_calls_are_recorded_as_they_were_understood(telegram: FakeTelegram
     assert (call.method, call.parameters) == ("sendMessage", {"chat_id": ann.id, "text": "x"})
     assert call.result["text"] == "x"
     assert refused.error is not None
-    assert telegram.calls_of("sendMessage") == [call]
+    assert telegram.list_calls("sendMessage") == [call]
 
 
 async def test_tokens_and_paths_that_are_wrong(bot: BotClient, telegram: FakeTelegram) -> None:

@@ -15,7 +15,7 @@ class Membership(ChatWire):
     """Deliveries to a place that is closed, and greetings in a new one."""
 
     async def test_what_waits_for_a_person_who_blocks_the_bot_ends_at_once(self) -> None:
-        self._needs_membership()
+        self._require_membership()
         async with self.chat() as chat:
             platform = cast("MembershipPlatform", chat.platform)
             ada = await platform.person("Ada")
@@ -28,7 +28,7 @@ class Membership(ChatWire):
             assert await chat.pushed(ada) == ["hello", "the last word"]
 
     async def test_what_waits_for_a_group_that_removes_the_bot_ends_at_once(self) -> None:
-        self._needs_membership()
+        self._require_membership()
         async with self.chat() as chat:
             platform = cast("MembershipPlatform", chat.platform)
             ada = await platform.person("Ada")
@@ -44,7 +44,7 @@ class Membership(ChatWire):
 
     @pytest.mark.parametrize("greets", [True, False])
     async def test_a_group_is_greeted_only_where_that_is_set(self, greets: bool) -> None:
-        self._needs_membership()
+        self._require_membership()
         async with self.chat(greet_groups=greets) as chat:
             platform = cast("MembershipPlatform", chat.platform)
             ada = await platform.person("Ada")
@@ -57,7 +57,7 @@ class Membership(ChatWire):
             assert sum("/help" in text for text in texts) == (2 if greets else 0)
 
     async def test_a_person_who_may_not_come_in_makes_the_bot_greet_nobody(self) -> None:
-        self._needs_membership()
+        self._require_membership()
         async with self.chat(greet_groups=True, allowlist=NativeIdAllowlist(["nobody"])) as chat:
             platform = cast("MembershipPlatform", chat.platform)
             ada = await platform.person("Ada")
@@ -70,7 +70,7 @@ class Membership(ChatWire):
     def _thread(self) -> str:
         return "t-1" if self.has_threads else ""
 
-    def _needs_membership(self) -> None:
+    def _require_membership(self) -> None:
         if not self.tells_membership:
             pytest.skip("the platform does not say that the bot comes or goes")
 

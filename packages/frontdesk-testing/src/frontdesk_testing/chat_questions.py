@@ -92,7 +92,7 @@ class Questions(ChatWire):
         assert bank.paid == []
 
     async def test_a_button_of_somebody_else_decides_nothing(self) -> None:
-        self.need_groups()
+        self.require_groups()
         bank = Bank()
         options = ApprovalOptions(show_arguments_in_groups=True)
         async with self.chat(bank.agent("done"), host={"approvals": options}) as chat:

@@ -41,7 +41,7 @@ class Talking(ChatWire):
         ],
     )
     async def test_a_group_is_answered_by_its_rule(self, rule: str, heard: list[str]) -> None:
-        self.need_groups()
+        self.require_groups()
         async with self.chat(accept_in_group=rule) as chat:
             ada, bob = await chat.platform.person("Ada"), await chat.platform.person("Bob")
             group = await chat.platform.group(ada, bob)
@@ -78,7 +78,7 @@ class Talking(ChatWire):
             assert agent.seen == []
 
     async def test_a_command_for_another_bot_is_none_of_ours(self) -> None:
-        self.need_groups()
+        self.require_groups()
         async with self.chat(accept_in_group="all") as chat:
             ada = await chat.platform.person("Ada")
             group = await chat.platform.group(ada)
@@ -99,7 +99,7 @@ class Talking(ChatWire):
             assert await chat.pushed(ada) == ["I have stopped.", "the last word"]
 
     async def test_a_code_for_linking_is_shown_in_the_direct_chat_alone(self) -> None:
-        self.need_groups()
+        self.require_groups()
         agent, linker = EchoAgent(), OneTimeCodeIdentityLinker()
         async with self.chat(agent, require_link=True, host={"linker": linker}) as chat:
             ada = await chat.platform.person("Ada")
@@ -112,7 +112,7 @@ class Talking(ChatWire):
             assert agent.seen == []
 
     async def test_a_stranger_is_refused_with_the_reason_in_the_direct_chat_alone(self) -> None:
-        self.need_groups()
+        self.require_groups()
         agent = EchoAgent()
         async with self.chat(agent, allowlist=NativeIdAllowlist(["somebody else"])) as chat:
             eve = await chat.platform.person("Eve")

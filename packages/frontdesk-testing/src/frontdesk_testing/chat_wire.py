@@ -148,7 +148,7 @@ class ChatWire:
         """Make a channel on a platform, with settings of `ChatConfig`."""
         raise NotImplementedError("say how your channel is made")
 
-    def need_groups(self) -> None:
+    def require_groups(self) -> None:
         """Skip a test where the platform has no groups."""
         if not self.has_groups:
             pytest.skip("the platform has no groups")

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.host.host import AgentFrameworkHost
-from frontdesk_testing.internals import store_of
+from frontdesk_testing.internals import get_store
 
 RequestPoint = Literal["before_commit", "after_commit", "before_send", "after_send"]
 PushPoint = Literal["before_push", "after_push"]
@@ -45,7 +45,7 @@ class CrashPlan:
 def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
     """Return the app of a host whose process ends as planned: around a commit, a message of an answer, or a push."""
     if plan.point in ("before_commit", "after_commit"):
-        store: Any = store_of(host)
+        store: Any = get_store(host)
         if not hasattr(store, "_engine"):
             raise ValueError(f"{type(store).__name__} has no commits to crash at; a SQL store has")
         _watch_commits(store._engine, plan)

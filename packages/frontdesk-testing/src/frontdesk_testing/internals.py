@@ -10,19 +10,19 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.sessions.active import ActiveRun
 
 
-def parts_of(host: Any) -> Components:
+def get_components(host: Any) -> Components:
     """Return the parts of a host, or of the context that it gave to a channel; for tests that break one of them."""
     return cast("Components", host._parts)
 
 
-def store_of(host: Any) -> HostStateStore:
+def get_store(host: Any) -> HostStateStore:
     """Return the store of a host, to see what is kept."""
-    return parts_of(host).store
+    return get_components(host).store
 
 
 def active_runs(host: Any) -> list[ActiveRun]:
     """Return the runs of a host that have not ended."""
-    return parts_of(host).active.running()
+    return get_components(host).active.running()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def parse_sse(body: bytes) -> list[ServerSentEvent]:
     """Return the events of a whole response, without comments; raise a `ValueError` if it is malformed or cut off."""
     events: list[ServerSentEvent] = []
     lines: list[str] = []
-    *whole, rest = _lines_of(body)
+    *whole, rest = _split_lines(body)
     for line in whole:
         if line:
             lines.append(line)
@@ -55,7 +55,7 @@ async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEven
         yield event
 
 
-def _lines_of(body: bytes) -> list[str]:
+def _split_lines(body: bytes) -> list[str]:
     # Only these three end a line: str.splitlines knows more, and JSON may hold them.
     return body.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
 

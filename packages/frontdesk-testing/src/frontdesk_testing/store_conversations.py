@@ -25,7 +25,7 @@ async def end_turn(store: HostStateStore, lease: Lease, item_id: str) -> None:
         transaction.save_session(session(), lease)
 
 
-def ids_of(items: Sequence[ConversationItem]) -> list[str]:
+def list_ids(items: Sequence[ConversationItem]) -> list[str]:
     """Return the ids of items."""
     return [item.item_id for item in items]
 
@@ -44,7 +44,7 @@ class Conversations:
         await begin(store, "a", "b")
         async with store.transaction() as transaction:
             transaction.save_conversation(conversation(topic="new"))
-        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
 
     async def test_items_keep_their_order_and_get_growing_numbers(self, store: HostStateStore) -> None:
         await begin(store, "z", "y")
@@ -71,7 +71,7 @@ class Conversations:
                 OWNER, "conv_1", after=after, limit=10, descending=descending
             ):
                 assert len(page) == min(10, len(ids) - len(read))
-                read += ids_of(page)
+                read += list_ids(page)
                 after = page[-1].number
             assert read == (ids[::-1] if descending else ids)
 
@@ -90,12 +90,12 @@ class Conversations:
             while page := await store.conversations.items(
                 OWNER, "conv_1", after=after, limit=10, descending=descending, max_bytes=8_000
             ):
-                read.append("".join(ids_of(page)))
+                read.append("".join(list_ids(page)))
                 after = page[-1].number
             assert read == pages
-        assert ids_of(await store.conversations.items(OWNER, "conv_1", limit=1, max_bytes=8_000)) == ["a"]
-        assert ids_of(await store.conversations.items(OWNER, "conv_1", max_bytes=1)) == ["a"]
-        assert ids_of(await store.conversations.items(OWNER, "conv_1", max_bytes=100_000)) == [*"abcdef"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1", limit=1, max_bytes=8_000)) == ["a"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1", max_bytes=1)) == ["a"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1", max_bytes=100_000)) == [*"abcdef"]
         assert list(await store.conversations.items(OTHER, "conv_1", max_bytes=8_000)) == []
 
     async def test_a_page_goes_on_where_a_deleted_item_was(self, store: HostStateStore) -> None:
@@ -103,9 +103,9 @@ class Conversations:
         second = (await store.conversations.items(OWNER, "conv_1", limit=2))[-1]
         async with store.transaction() as transaction:
             transaction.delete_item(OWNER, "conv_1", second.item_id)
-        assert ids_of(await store.conversations.items(OWNER, "conv_1", after=second.number)) == ["c", "d"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1", after=second.number)) == ["c", "d"]
         down = await store.conversations.items(OWNER, "conv_1", after=second.number, descending=True)
-        assert ids_of(down) == ["a"]
+        assert list_ids(down) == ["a"]
 
     async def test_the_number_of_a_deleted_item_is_not_given_out_again(self, store: HostStateStore) -> None:
         await begin(store, "a", "b")
@@ -114,7 +114,7 @@ class Conversations:
             transaction.delete_item(OWNER, "conv_1", last.item_id)
         async with store.transaction() as transaction:
             transaction.add_items(OWNER, [conversation_item("c")])
-        assert ids_of(await store.conversations.items(OWNER, "conv_1", after=last.number)) == ["c"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1", after=last.number)) == ["c"]
 
     async def test_a_deleted_item_is_gone_and_its_neighbours_are_not(self, store: HostStateStore) -> None:
         await begin(store, "a", "b", "c")
@@ -123,7 +123,7 @@ class Conversations:
             transaction.delete_item(OWNER, "conv_1", "b")
             transaction.delete_item(OWNER, "conv_1", "unknown")
             transaction.delete_item(OWNER, "conv_unknown", "a")
-        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "c"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1")) == ["a", "c"]
         assert await store.conversations.item(OWNER, "conv_1", "b") is None
         assert await store.conversations.item(OWNER, "conv_2", "b") is not None
 
@@ -135,7 +135,7 @@ class Conversations:
             transaction.delete_conversation(OWNER, "conv_unknown")
         assert await store.conversations.get(OWNER, "conv_1") is None
         assert await store.conversations.item(OWNER, "conv_1", "a") is None
-        assert ids_of(await store.conversations.items(OWNER, "conv_2")) == ["c"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_2")) == ["c"]
         await begin(store)
         assert list(await store.conversations.items(OWNER, "conv_1")) == []
 
@@ -147,7 +147,7 @@ class Conversations:
         assert await store.conversations.item(OTHER, "conv_1", "a") is None
         async with store.transaction() as transaction:
             transaction.delete_conversation(OTHER, "conv_1")
-        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1")) == ["a"]
 
     async def test_a_turn_that_was_fenced_off_adds_no_items(self, store: HostStateStore) -> None:
         await begin(store, "a")
@@ -156,7 +156,7 @@ class Conversations:
         with pytest.raises(StaleTurnError):
             await end_turn(store, late, "late")
         await end_turn(store, lease, "b")
-        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
+        assert list_ids(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
 
     async def test_odd_ids_are_conversations_and_items_like_any_other(self, store: HostStateStore) -> None:
         for key in ODD_KEYS:

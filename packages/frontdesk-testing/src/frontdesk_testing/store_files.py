@@ -49,8 +49,8 @@ class Files:
         assert await store.files.put(OWNER, b"cat", media_type="image/jpeg", name="b") == files[0]
         theirs = await store.files.put(OTHER, b"cat", media_type="image/png")
         assert theirs.file_id != files[0].file_id
-        assert await store.files.size_of(OWNER) == await store.files.size_of(OTHER) == 3
-        assert await store.files.size_of("nobody") == 0
+        assert await store.files.get_size(OWNER) == await store.files.get_size(OTHER) == 3
+        assert await store.files.get_size("nobody") == 0
 
     async def test_no_two_owners_are_confused(self, store: HostStateStore) -> None:
         files = [await store.files.put(owner, b"cat", media_type="image/png") for owner in ODD_KEYS]
@@ -62,7 +62,7 @@ class Files:
         with pytest.raises(FileTooLargeError) as caught:
             await store.files.put(OWNER, bytes(FileLimits().max_file_bytes + 1), media_type="image/png")
         assert (caught.value.status, caught.value.code) == (413, "file_too_large")
-        assert await store.files.size_of(OWNER) == 0
+        assert await store.files.get_size(OWNER) == 0
 
     async def test_a_history_with_pictures_is_read_as_it_was_written(self, store: HostStateStore) -> None:
         asked = [*pictures("a", "b"), *said("what is that?"), *pictures("a")]

@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.errors import StoreError
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
-from frontdesk.models.file import file_id_of
+from frontdesk.models.file import compute_file_id
 from frontdesk.serialization.codec import encode
 from frontdesk_testing.store_samples import (
     NOW,
@@ -39,12 +39,12 @@ _FILE = b"secret"
 
 
 async def _content(store: HostStateStore, owner: str) -> str | None:
-    kept = await store.files.get(owner, file_id_of(OWNER, _FILE))
+    kept = await store.files.get(owner, compute_file_id(OWNER, _FILE))
     return None if kept is None else kept[1].decode()
 
 
 async def _bytes_kept(store: HostStateStore, owner: str) -> int | None:
-    return await store.files.size_of(owner) or None
+    return await store.files.get_size(owner) or None
 
 
 async def _last_messages(store: HostStateStore, owner: str) -> Sequence[Any]:
@@ -77,7 +77,7 @@ READS: dict[str, Read] = {
     "conversations.items": lambda store, owner: store.conversations.items(owner, "conv_1"),
     "conversations.item": lambda store, owner: store.conversations.item(owner, "conv_1", "item_1"),
     "files.get": _content,
-    "files.size_of": _bytes_kept,
+    "files.get_size": _bytes_kept,
 }
 """Every call that reads for an owner."""
 

@@ -9,7 +9,7 @@ from agent_framework import Content, Message
 
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.models.approval import ApprovalPlace, ApprovalVote, ApproverTerms, AuditLine, PendingApproval
-from frontdesk.models.channel_storage import SealedValue, ValuePlace
+from frontdesk.models.channel_storage import SealedValue, ValueLocation
 from frontdesk.models.conversation import Conversation, ConversationItem, merge_aliases
 from frontdesk.models.delivery import Delivery, EventKind, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
@@ -272,7 +272,7 @@ async def keep_session(store: HostStateStore, record: SessionRecord, messages: S
     store.sessions.release(lease)
 
 
-async def note_all_of(store: HostStateStore, transaction: StateTransaction, name: str) -> None:
+async def write_all_rows(store: HostStateStore, transaction: StateTransaction, name: str) -> None:
     """Write a record of each kind, all under one name."""
     transaction.save_session(session(name), await store.sessions.claim(name))
     transaction.name_session(named(name), name)
@@ -292,8 +292,8 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
     transaction.save_checkpoint(name, "chk", b"data")
 
 
-async def count_all_of(store: HostStateStore, name: str) -> int:
-    """Count the records of `note_all_of` that exist: 20 is all of them."""
+async def count_all_rows(store: HostStateStore, name: str) -> int:
+    """Count the records of `write_all_rows` that exist: 20 is all of them."""
     single = [
         await store.sessions.get(OWNER, name),
         await store.sessions.find(named(name)),
@@ -318,7 +318,7 @@ async def count_all_of(store: HostStateStore, name: str) -> int:
     return sum(record is not None for record in single) + sum(len(records) for records in several)
 
 
-VALUE_PLACE = ValuePlace(channel="chat", storage="tokens", key="bot")
+VALUE_PLACE = ValueLocation(channel="chat", storage="tokens", key="bot")
 
 
 def sealed(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:

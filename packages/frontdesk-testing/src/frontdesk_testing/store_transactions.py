@@ -12,7 +12,7 @@ from frontdesk_testing.store_samples import (
     OWNER,
     conversation,
     conversation_item,
-    count_all_of,
+    count_all_rows,
     delivery,
     event,
     grant,
@@ -22,13 +22,13 @@ from frontdesk_testing.store_samples import (
     keep_session,
     link,
     named,
-    note_all_of,
     question,
     run,
     said,
     seen,
     session,
     texts,
+    write_all_rows,
 )
 
 
@@ -214,14 +214,14 @@ class Transactions:
     async def test_everything_at_once_from_fifty_is_written_whole_or_not_at_all(self, store: HostStateStore) -> None:
         async def write(number: int) -> None:
             async with store.transaction() as transaction:
-                await note_all_of(store, transaction, f"all_{number}")
+                await write_all_rows(store, transaction, f"all_{number}")
                 if number % 5 == 0:
                     transaction.use_grant("gra_unknown")
 
         results = await asyncio.gather(*(write(number) for number in range(50)), return_exceptions=True)
         assert [number for number, result in enumerate(results) if result is not None] == list(range(0, 50, 5))
         assert {type(result) for result in results if result is not None} == {StoreError}
-        counts = [await count_all_of(store, f"all_{number}") for number in range(50)]
+        counts = [await count_all_rows(store, f"all_{number}") for number in range(50)]
         assert counts == [0 if number % 5 == 0 else 20 for number in range(50)]
 
     async def _interrupted(self, store: HostStateStore, lease: Lease, error: BaseException) -> None:

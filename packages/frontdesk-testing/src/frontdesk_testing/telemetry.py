@@ -43,6 +43,6 @@ class RecordingTelemetry:
         """Return the spans of a kind."""
         return [span for span in self.spans if span.kind == kind]
 
-    def parent_of(self, span: RecordedSpan) -> RecordedSpan | None:
+    def find_parent(self, span: RecordedSpan) -> RecordedSpan | None:
         """Return the parent of a span; `None` if it has none here."""
         return next((other for other in self.spans if other.span_id == span.parent_id), None)

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from frontdesk.asgi.messages import NO_RETRY, error_headers, send_json
 from frontdesk.channels.chat_completions.config import ChatCompletionsConfig, ChatCompletionsSettings
 from frontdesk.channels.chat_completions.parse import Parser, decode, unknown_keys
-from frontdesk.channels.chat_completions.render import DONE, Renderer, error_body, feed, reason_of, status_of
+from frontdesk.channels.chat_completions.render import DONE, Renderer, error_body, feed, get_status, map_finish_reason
 from frontdesk.channels.chat_completions.schema import CompletionBody, Delta
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import InternalError, NotFoundError, RequestError
@@ -53,7 +53,7 @@ class ResponseWriter:
         headers = [*error_headers(error), *self._headers()]
         if error.run is not None and NO_RETRY not in headers:
             headers.append(NO_RETRY)
-        await send_json(self._call.send, status_of(error), error_body(error), headers)
+        await send_json(self._call.send, get_status(error), error_body(error), headers)
 
     def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
         """Return the request id header: the caller's own id, or that of the run, or a new one."""
@@ -105,7 +105,7 @@ class Script:
         if run.status != "completed":
             return self.fail(run, not_completed(run))
         self._assembler.finish()
-        self._told.append(self._renderer.chunk(self._run, Delta(), reason_of(self._assembler, result)))
+        self._told.append(self._renderer.chunk(self._run, Delta(), map_finish_reason(self._assembler, result)))
         if self._run.details.get("include_usage") and (usage := self._renderer.usage(self._run, result)) is not None:
             self._told.append(usage)
         self._told.append(DONE)

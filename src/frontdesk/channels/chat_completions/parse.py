@@ -75,13 +75,13 @@ def read_messages(
         if role == "tool":
             _tool_message(item, said)
             continue
-        _need_outputs(said)
+        _require_outputs(said)
         if role == "assistant":
             _assistant(item, said)
         elif role == "user" or _takes_instructions(item, instructions):
             contents = _contents(item, role, said)
             said.messages.append(Message("user" if role == "user" else "system", contents, author_name=_author(item)))
-    _need_outputs(said)
+    _require_outputs(said)
     if not said.messages:
         raise InvalidRequestError("The request needs a message.", param="messages")
     return said
@@ -93,7 +93,7 @@ def _takes_instructions(item: Item, instructions: Instructions) -> bool:
     return instructions == "append"
 
 
-def _need_outputs(said: Conversation) -> None:
+def _require_outputs(said: Conversation) -> None:
     for call_id, where in said.waiting.items():
         raise InvalidRequestError(f"No tool output found for tool call {call_id}.", param=where)
 

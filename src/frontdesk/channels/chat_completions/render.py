@@ -21,11 +21,11 @@ from frontdesk.channels.chat_completions.schema import (
 )
 from frontdesk.errors import RequestError
 from frontdesk.framework.contents import call_arguments, file_name, is_refusal
-from frontdesk.framework.outputs import messages_of
+from frontdesk.framework.outputs import extract_messages
 from frontdesk.framework.types import is_event
 from frontdesk.models.run import RunRecord
 from frontdesk.openai.bodies import answers, counted, encode, finish_reason, piece
-from frontdesk.openai.tools import input_of
+from frontdesk.openai.tools import parse_input
 
 Emit = Callable[[Delta], None]
 _BETWEEN = "\n\n"
@@ -49,7 +49,7 @@ class _Call:
 
     def drawn(self, index: int | None = None) -> ToolCall:
         if self.kind == "custom":
-            custom = CalledCustom(name=self.name, input=input_of(self.arguments))
+            custom = CalledCustom(name=self.name, input=parse_input(self.arguments))
             return ToolCall(index=index, id=self.call_id, type="custom", custom=custom)
         function = CalledFunction(name=self.name, arguments=self.arguments)
         return ToolCall(index=index, id=self.call_id, type="function", function=function)
@@ -223,7 +223,7 @@ class Renderer:
         for answer in said:
             for message in answer.messages:
                 assembler.message(message)
-        choice = Choice(message=assembler.drawn(), finish_reason=reason_of(assembler, result))
+        choice = Choice(message=assembler.drawn(), finish_reason=map_finish_reason(assembler, result))
         usage = counted(said)
         return encode(
             Completion(
@@ -231,7 +231,7 @@ class Renderer:
                 created=int(run.created_at),
                 model=self._model,
                 choices=[choice],
-                usage=msgspec.UNSET if usage is None else usage_of(usage),
+                usage=msgspec.UNSET if usage is None else build_usage(usage),
             )
         )
 
@@ -244,7 +244,7 @@ class Renderer:
     def usage(self, run: RunRecord, result: Any) -> bytes | None:
         """Encode the usage chunk, or return None if the target has not counted anything."""
         usage = counted(answers(result))
-        return None if usage is None else self._event(run, [], usage_of(usage))
+        return None if usage is None else self._event(run, [], build_usage(usage))
 
     def _event(self, run: RunRecord, choices: list[ChunkChoice], usage: Usage | None) -> bytes:
         chunk = Chunk(id=run.run_id, created=int(run.created_at), model=self._model, choices=choices)
@@ -265,18 +265,18 @@ def feed(assembler: Assembler, update: Any) -> None:
         if isinstance(update.data, AgentResponseUpdate):
             assembler.update(update.data, update.executor_id)
             return
-        for message in messages_of(update.data):
+        for message in extract_messages(update.data):
             assembler.message(message)
 
 
-def reason_of(assembler: Assembler, result: Any) -> str:
+def map_finish_reason(assembler: Assembler, result: Any) -> str:
     """Return the finish reason of an answer in terms of the API."""
     if assembler.has_calls:
         return "tool_calls"
     return _REASONS.get(finish_reason(answers(result)) or "", "stop")
 
 
-def usage_of(usage: Mapping[str, Any]) -> Usage:
+def build_usage(usage: Mapping[str, Any]) -> Usage:
     """Convert the usage details of the framework to the API format."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
@@ -307,7 +307,7 @@ def error_out(error: RequestError, *, begun: bool = False) -> ErrorOut:
     return ErrorOut(message=message, type=kind, param=_PARAMS.get(error.param or "", error.param), code=error.code)
 
 
-def status_of(error: RequestError) -> int:
+def get_status(error: RequestError) -> int:
     """Return the status code of an error. Clients retry some codes, and a started run must not be run again."""
     if error.run is None:
         return error.status

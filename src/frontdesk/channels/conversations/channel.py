@@ -123,7 +123,7 @@ def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[
     ]
 
 
-def page_of(query: bytes) -> Page:
+def build_page(query: bytes) -> Page:
     asked = _asked(query)
     limit, order = asked.get("limit", ["20"])[-1], asked.get("order", ["desc"])[-1]
     if limit not in _LIMITS:
@@ -131,10 +131,10 @@ def page_of(query: bytes) -> Page:
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
     after = asked["after"][-1] if "after" in asked else None
-    return Page(after=after, limit=int(limit), descending=order == "desc", include=include_of(query))
+    return Page(after=after, limit=int(limit), descending=order == "desc", include=parse_include(query))
 
 
-def include_of(query: bytes) -> frozenset[str]:
+def parse_include(query: bytes) -> frozenset[str]:
     asked = _asked(query)
     names = [*asked.get("include", ()), *asked.get("include[]", ())]
     for name in names:
@@ -255,7 +255,7 @@ class ConversationsChannel(HttpChannel):
         await ResponseWriter(call).json(deleted_out(conversation_id))
 
     async def list_items(self, call: HttpCall) -> None:
-        page = page_of(call.scope["query_string"])
+        page = build_page(call.scope["query_string"])
         try:
             found = await self._page(call, page, page.after, page.limit)
         except NotFoundError as error:
@@ -279,7 +279,7 @@ class ConversationsChannel(HttpChannel):
         )
 
     async def add_items(self, call: HttpCall) -> None:
-        include = include_of(call.scope["query_string"])
+        include = parse_include(call.scope["query_string"])
         body, raw = await self.read_body(call, decode_items)
         items = await self._items(len(raw), body.items)
         added = await self.context.conversations.add_items(
@@ -288,7 +288,7 @@ class ConversationsChannel(HttpChannel):
         await ResponseWriter(call).json(page_out(added, include, has_more=False))
 
     async def get_item(self, call: HttpCall) -> None:
-        include = include_of(call.scope["query_string"])
+        include = parse_include(call.scope["query_string"])
         found = await self.context.conversations.get_item(call.caller, _conversation_id(call), _item_id(call))
         await ResponseWriter(call).json(item_out(found.body, include))
 

@@ -7,19 +7,19 @@ from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 from starlette.routing import Route
 
 from frontdesk.asgi.messages import NO_RETRY, below, error_headers, resumed_after, send_json
-from frontdesk.auth.any_auth import schemes_of
+from frontdesk.auth.any_auth import collect_schemes
 from frontdesk.channels.invocations.config import InvocationsConfig, InvocationsSettings
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.parse import (
     INVOCATION_ID,
     SESSION_ID,
-    approval_of,
+    build_page,
     decode,
     decode_open,
     extra_fields,
-    page_of,
-    run_id_of,
-    target_of,
+    get_run_id,
+    parse_approval,
+    parse_target,
     to_request,
 )
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started, waiting_out
@@ -161,7 +161,7 @@ class InvocationsChannel(HttpChannel):
         spec = self._config.openapi_spec
         if spec is None:
             # An operator whose hook accepts other bodies gives a document of their own.
-            spec = document(self.path, context.target, schemes_of(self.auth), extra_fields=self._open)
+            spec = document(self.path, context.target, collect_schemes(self.auth), extra_fields=self._open)
         self._document = encode(spec)
         return super().contribute(context)
 
@@ -183,7 +183,7 @@ class InvocationsChannel(HttpChannel):
         shown = self._open or self.run_hook is not None
         protocol_request = await read_payload(raw, call.scope) if shown else None
         extra = extra_fields(protocol_request) if self._open and protocol_request is not None else {}
-        approval = approval_of(body)
+        approval = parse_approval(body)
         if approval is None:
             request = self._asked(call, body, extra)
             # Only a host with a linker has commands here; an approval is no text.
@@ -234,10 +234,10 @@ class InvocationsChannel(HttpChannel):
     ) -> ChannelRequest:
         request = await self.context.approvals.build_request(call.caller, [approval])
         return request.replace(
-            run_id=run_id_of(call.headers),
+            run_id=get_run_id(call.headers),
             stream=body.stream,
             background=body.background,
-            response_target=target_of(body.response_target),
+            response_target=parse_target(body.response_target),
             attributes=extra,
         )
 
@@ -265,7 +265,7 @@ class InvocationsChannel(HttpChannel):
         await self._answer(call).run(run, run.result)
 
     async def approvals(self, call: HttpCall) -> None:
-        after, limit = page_of(call.scope["query_string"])
+        after, limit = build_page(call.scope["query_string"])
         page = await self.context.approvals.waiting(call.caller, after=after, limit=limit)
         await send_json(call.send, 200, encode(waiting_out(page)), [(b"x-request-id", call.answer_id)])
 

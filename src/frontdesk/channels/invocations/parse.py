@@ -99,16 +99,16 @@ def to_request(
         identity=identity,
         stream=body.stream,
         background=body.background,
-        response_target=target_of(body.response_target),
+        response_target=parse_target(body.response_target),
         metadata=body.metadata or {},
         attributes=attributes or {},
         client_outputs=outputs,
         checkpoint_id=checkpoint_id,
-        run_id=run_id_of(headers),
+        run_id=get_run_id(headers),
     )
 
 
-def target_of(target: Target | None) -> ResponseTarget:
+def parse_target(target: Target | None) -> ResponseTarget:
     """Return the response target. The gate checks if it is allowed."""
     if target is None or isinstance(target, Back):
         return _HERE
@@ -140,7 +140,7 @@ def _says_nothing(body: InvocationBody) -> bool:
     return body.message is UNSET and body.input is UNSET
 
 
-def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
+def parse_approval(body: InvocationBody) -> ApprovalAnswer | None:
     if body.approval is UNSET:
         return None
     others = (body.message, body.input, body.responses)
@@ -152,12 +152,12 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
     return ApprovalAnswer(approval_id=approval_id, approved=answer.approved, reason=answer.reason)
 
 
-def run_id_of(headers: Headers) -> str | None:
+def get_run_id(headers: Headers) -> str | None:
     given = headers.get(INVOCATION_ID)
     return None if given is None else plain_id(given.decode("latin-1"), INVOCATION_ID.decode())
 
 
-def page_of(query: bytes) -> tuple[str | None, int]:
+def build_page(query: bytes) -> tuple[str | None, int]:
     """Return the id after which a list continues, and its maximum length."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit = asked.get("limit", str(MAX_LISTED))

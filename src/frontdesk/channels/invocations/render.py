@@ -22,7 +22,7 @@ from frontdesk.channels.invocations.schema import (
     WaitingList,
     WaitingOut,
 )
-from frontdesk.display.person_names import label_of, waited_for
+from frontdesk.display.person_names import build_label, waited_for
 from frontdesk.errors import RequestError
 from frontdesk.framework.approval_ids import person_out, waits_for, waits_for_people
 from frontdesk.framework.outputs import json_form, said_in
@@ -30,10 +30,10 @@ from frontdesk.framework.types import is_event, is_messages, is_response, whole_
 from frontdesk.framework.workflow_requests import (
     Request,
     approvals_in,
-    call_id_of,
+    build_call_id,
     calls_in,
+    extract_requests,
     is_request,
-    requests_of,
     type_name,
 )
 from frontdesk.http.sse import JsonTemplate, encode_event, mark
@@ -132,14 +132,14 @@ class Renderer:
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
         outputs = whole_outputs(result)
         out.outputs = [self._output(output) for output in outputs]
-        out.text = "\n".join(text for text in map(_text_of, outputs) if text)
-        waiting = requests_of(result)
+        out.text = "\n".join(text for text in map(_extract_text, outputs) if text)
+        waiting = extract_requests(result)
         out.approvals = [_approval(request) for request in approvals_in(waiting)]
         out.requests = [self._request(request) for request in calls_in(waiting)]
 
     def _request(self, request: Request) -> RequestOut:
         data = self._output(request.data)
-        return RequestOut(id=call_id_of(request), data=data, response_type=type_name(request))
+        return RequestOut(id=build_call_id(request), data=data, response_type=type_name(request))
 
     def _output(self, output: Any) -> Any:
         if is_response(output):
@@ -187,7 +187,7 @@ class Renderer:
     def _event(self, event: WorkflowEvent[Any]) -> Update | None:
         if isinstance(event.data, AgentResponseUpdate):
             return self._update(event.data)
-        return Update(_text_of(event.data), None, self._output(event.data))
+        return Update(_extract_text(event.data), None, self._output(event.data))
 
 
 def _is_plain(response: AgentResponse[Any]) -> bool:
@@ -257,7 +257,7 @@ def _waiting(view: QuestionView) -> WaitingOut:
         out.asked_for = person_out(view.requester)
     if terms is not None and view.own:
         people = waited_for(terms)
-        out.waits_for = [label_of(person) for person in people]
+        out.waits_for = [build_label(person) for person in people]
         out.waits_for_people = [person_out(person) for person in people]
     return out
 
@@ -273,7 +273,7 @@ def _said(message: Message) -> str:
     return "".join(content.text or "" for content in message.contents if content.type == "text")
 
 
-def _text_of(output: Any) -> str:
+def _extract_text(output: Any) -> str:
     if isinstance(output, str):
         return output
     if isinstance(output, (AgentResponse, Message)):

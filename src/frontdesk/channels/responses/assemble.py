@@ -42,7 +42,7 @@ from frontdesk.framework.contents import (
 )
 from frontdesk.framework.workflow_requests import REQUEST_INFO, is_request
 from frontdesk.openai.bodies import piece
-from frontdesk.openai.tools import ToolRef, input_of
+from frontdesk.openai.tools import ToolRef, parse_input
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -373,7 +373,7 @@ class Assembler:
 
     def _end_custom_call(self, call: Call, item: CustomCallItem, status: str) -> None:
         # The text lies inside arguments, and is read out of them when they are whole.
-        item.input, item.status = input_of("".join(call.pieces)), status
+        item.input, item.status = parse_input("".join(call.pieces)), status
         self._emit("response.custom_tool_call_input.delta", {**call.place, "delta": item.input})
         self._emit("response.custom_tool_call_input.done", {**call.place, "input": item.input})
         self._done(call.index, item)

@@ -31,7 +31,7 @@ def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody
     return created, body.instructions
 
 
-async def _summary_of(references: References, seal: str, where: str) -> str:
+async def _extract_summary(references: References, seal: str, where: str) -> str:
     """Return the summary of a compaction. Raise a bad request error if it is forged, foreign or gone."""
     mark, _, rest = seal.partition(".")
     run_id, _, key = rest.partition(".")
@@ -53,7 +53,7 @@ async def opened(references: References, items: list[dict[str, Any]]) -> list[di
             where, seal = f"input[{place}].encrypted_content", item.get("encrypted_content")
             if not isinstance(seal, str):
                 raise InvalidRequestError("`encrypted_content` must be a string.", param=where)
-            text = f"Summary of the conversation so far:\n{await _summary_of(references, seal, where)}"
+            text = f"Summary of the conversation so far:\n{await _extract_summary(references, seal, where)}"
             content = [{"type": "output_text", "text": text}]
             rewritten[place] = {"type": "message", "role": "assistant", "content": content}
     return rewritten

@@ -70,7 +70,7 @@ def question(asked: Content, label: str) -> ApprovalItem:
     return item
 
 
-def call_of(asked: Content) -> str:
+def build_call(asked: Content) -> str:
     """Return the id of a call, or of the call that a question is about."""
     return str((asked.function_call or asked).call_id)
 

@@ -113,7 +113,7 @@ class Parser:
             store=store,
             details=self._details(body, options, given, added),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
-            session=None if body.conversation is None else ChannelSession(conversation_id=conversation_of(body)),
+            session=None if body.conversation is None else ChannelSession(conversation_id=parse_conversation(body)),
         )
 
     def _check(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
@@ -180,7 +180,7 @@ class Parser:
         if "instructions" in options:
             details["instructions"] = body.instructions
         if body.conversation is not None:
-            details["conversation"] = conversation_of(body)
+            details["conversation"] = parse_conversation(body)
         if tools:
             details["tools"] = tools
         if added:
@@ -195,7 +195,7 @@ def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
     return list(map(trimmed, given)) if isinstance(given, list) else given
 
 
-def conversation_of(body: CreateBody) -> str | None:
+def parse_conversation(body: CreateBody) -> str | None:
     given = body.conversation
     if given is None:
         return None
@@ -292,15 +292,15 @@ def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]
         if made.name in tools:
             raise InvalidRequestError(f"Two tools are called {made.name!r}.", param=f"{tool.where}.name")
         tools[made.name] = made
-        _need_few(tools)
+        _require_few(tools)
     for tool in flat(added, "input.tools"):
         made = _client_tool(tool)
         tools[made.name] = made
-        _need_few(tools)
+        _require_few(tools)
     return tuple(tools.values())
 
 
-def _need_few(tools: Sized) -> None:
+def _require_few(tools: Sized) -> None:
     if len(tools) > MAX_TOOLS:
         raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.channels.responses.render import Renderer, draw_compaction, input_items, is_compaction
-from frontdesk.concurrency.offload import off_loop, weight_of
+from frontdesk.concurrency.offload import compute_weight, off_loop
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
 from frontdesk.errors.sizes import shown_size
 from frontdesk.framework.approval_ids import with_id
@@ -74,7 +74,7 @@ class References:
         if run_id not in self._compactions:
             run = await self._run(run_id)
             if run is not None:
-                self._count_read(await off_loop(weight_of, run.details, self._max_bytes), where)
+                self._count_read(await off_loop(compute_weight, run.details, self._max_bytes), where)
                 kept = {name: run.details[name] for name in ("seal", "summary") if name in run.details}
                 run = run.replace(input=None, details=kept)
             self._compactions[run_id] = run
@@ -103,7 +103,7 @@ class References:
     async def _of_run(self, run_id: str, where: str) -> dict[str, _Known]:
         if run_id not in self._runs:
             run = await self._run(run_id)
-            items = {} if run is None else await off_loop(self._all_of, run)
+            items = {} if run is None else await off_loop(self._find_all, run)
             self._runs[run_id] = await self._known(items, where)
         return self._runs[run_id]
 
@@ -113,7 +113,7 @@ class References:
         except NotFoundError:
             return None
 
-    def _all_of(self, run: RunRecord) -> dict[str, Found]:
+    def _find_all(self, run: RunRecord) -> dict[str, Found]:
         output = draw_compaction(run).output if is_compaction(run) else self._renderer.output(run, run.result)
         items: list[Found] = [msgspec.to_builtins(item) for item in output]
         return {item["id"]: item for item in (*reversed(input_items(run)), *reversed(items))}

@@ -8,7 +8,7 @@ from agent_framework import AgentResponse, Content, Message
 
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.items import call_of, item_id, question
+from frontdesk.channels.responses.items import build_call, item_id, question
 from frontdesk.channels.responses.schema import (
     ApprovalItem,
     CompactionItem,
@@ -25,10 +25,10 @@ from frontdesk.framework.types import is_response
 from frontdesk.framework.workflow_requests import (
     REQUEST_INFO,
     approvals_in,
-    call_id_of,
+    build_call_id,
     calls_in,
-    payload_of,
-    requests_of,
+    extract_requests,
+    parse_payload,
 )
 from frontdesk.http.sse import JsonTemplate, mark
 from frontdesk.interfaces.target import TargetInfo
@@ -123,7 +123,7 @@ class Renderer:
             label=self._target.name,
             client_tools=tool_refs(tools) if tools else {},
             host_tools=self._config.host_tools,
-            approved={call_of(call): call for call in run.open_calls or ()},
+            approved={build_call(call): call for call in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
             emit=emit,
             delta=delta,
@@ -153,12 +153,12 @@ class Renderer:
     ) -> None:
         """Complete an output: close open items and emit the pending questions."""
         given = answers(result) if said is None else said
-        requests = () if is_response(result) else requests_of(result)
+        requests = () if is_response(result) else extract_requests(result)
         asked = result.user_input_requests if is_response(result) else approvals_in(requests)
         assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
         assembler.approve(asked)
         for request in calls_in(requests):
-            assembler.ask(call_id_of(request), REQUEST_INFO, encode(payload_of(request)).decode())
+            assembler.ask(build_call_id(request), REQUEST_INFO, encode(parse_payload(request)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """Render a run. `output` is given if it is already assembled."""
@@ -242,7 +242,7 @@ def counted_tokens(result: Any) -> int | None:
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
     usage = counted(said)
-    return None if usage is None else usage_of(usage)
+    return None if usage is None else build_usage(usage)
 
 
 def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
@@ -251,7 +251,7 @@ def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
     return None if reason is None else _TOO_EARLY.get(reason)
 
 
-def usage_of(usage: Mapping[str, Any]) -> Usage:
+def build_usage(usage: Mapping[str, Any]) -> Usage:
     """Convert the usage details of the framework to the API format."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
@@ -370,7 +370,7 @@ def draw_compaction(run: RunRecord) -> CompactionOut:
     ]
     seal = f"{COMPACTION_MARK}.{run.run_id}.{run.details['seal']}"
     output.append(CompactionItem(id=item_id("cmp", run.run_id, len(output)), encrypted_content=seal))
-    usage = usage_of(run.details["usage"])
+    usage = build_usage(run.details["usage"])
     return CompactionOut(id=run.run_id, created_at=int(run.created_at), output=output, usage=usage)
 
 
@@ -396,7 +396,7 @@ def error_body(error: RequestError) -> bytes:
 
 def error_out(error: RequestError) -> ErrorOut:
     """Convert an error to the API format."""
-    status = status_of(error)
+    status = get_status(error)
     kind = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
     message = "The previous response was not found." if _is_lost(error) else error.message
     if error.run_id is not None:
@@ -406,7 +406,7 @@ def error_out(error: RequestError) -> ErrorOut:
     return ErrorOut(message=message, type=kind, param=param, code=code)
 
 
-def status_of(error: RequestError) -> int:
+def get_status(error: RequestError) -> int:
     """Return the status code of an error. The API treats a response that cannot be continued as a bad request."""
     return 400 if _is_lost(error) else error.status
 

@@ -9,11 +9,11 @@ from agent_framework import Message
 
 from frontdesk.channels.responses.compact import opened
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
+from frontdesk.channels.responses.parse import Parser, parse_conversation, unknown_keys
 from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import Renderer, counted_tokens
 from frontdesk.channels.responses.schema import CreateBody
-from frontdesk.concurrency.offload import LARGE, off_loop, run_sized, weight_of
+from frontdesk.concurrency.offload import LARGE, compute_weight, off_loop, run_sized
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.foundry.conventions import is_service_id
 from frontdesk.framework.client_outputs import as_results, in_given_order
@@ -128,7 +128,7 @@ class Intake:
                 return total + counted
             said = [message for answer in answers(run.result) for message in answer.messages]
             total += await off_loop(message_tokens, [*(run.input or ()), *said])
-            room -= await off_loop(weight_of, run.details, room)
+            room -= await off_loop(compute_weight, run.details, room)
             if room < 0:
                 break
             run = None if run.previous_run_id is None else await self._earlier(caller, run.previous_run_id)
@@ -150,7 +150,7 @@ class Intake:
                 return total
             bodies = [item.body for item in items]
             total += await off_loop(_item_tokens, bodies)
-            room -= await off_loop(weight_of, bodies, room)
+            room -= await off_loop(compute_weight, bodies, room)
             after = items[-1].item_id
         message = "This conversation is too long to be counted."
         raise InvalidRequestError(message, param="conversation", code="unsupported")
@@ -182,7 +182,7 @@ class Intake:
         return await run_sized(size, self._parser.items, body)
 
     def _references(self, caller: Caller, body: CreateBody) -> References:
-        config, inside = self._config, conversation_of(body)
+        config, inside = self._config, parse_conversation(body)
         limits = (config.max_body_bytes, config.max_body_values)
         return References(self._context, caller, self._renderer, inside, limits)
 

@@ -14,7 +14,7 @@ from agent_framework import Content, Message
 from frontdesk.asgi.messages import BodyHold, counted, error_headers
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import client_tools, decode
-from frontdesk.channels.responses.render import Renderer, error_body, error_out, status_of
+from frontdesk.channels.responses.render import Renderer, error_body, error_out, get_status
 from frontdesk.channels.responses.request_builder import Intake
 from frontdesk.channels.responses.schema import CreateBody, SocketError, SocketEvent
 from frontdesk.channels.responses.writer import Script, failed, failed_events, queued_events
@@ -36,7 +36,7 @@ from frontdesk.http.channel import HttpChannel
 from frontdesk.http.detached_runs import DetachedRuns, Ended
 from frontdesk.http.run_ids import identified
 from frontdesk.http.sockets import BYE, POLICY, TOO_LARGE, Lanes, Socket, SocketEndpoint
-from frontdesk.http.sse import data_of, pump
+from frontdesk.http.sse import encode_data, pump
 from frontdesk.identifiers import plain_id
 from frontdesk.interfaces.channel import SettleAnswers
 from frontdesk.models.request import ChannelRequest, ClientOutput
@@ -427,7 +427,7 @@ class _Connection:
         told: dict[str, Any] = msgspec.to_builtins(error_out(error))
         if error.retry_after is not None:
             told["headers"] = {name.decode(): value.decode() for name, value in error_headers(error)}
-        message = SocketError(status=status_of(error), error=told)
+        message = SocketError(status=get_status(error), error=told)
         if lane is not None:
             message.stream_id = lane
         await self._socket.send(encode(message))
@@ -437,5 +437,5 @@ class _Connection:
 
 
 def _messages(lane: str | None, events: Sequence[bytes]) -> list[bytes]:
-    data = [data_of(event) for event in events]
+    data = [encode_data(event) for event in events]
     return data if lane is None else [b'{"stream_id":%b,%b' % (encode(lane), event[1:]) for event in data]

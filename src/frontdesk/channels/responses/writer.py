@@ -7,10 +7,10 @@ import msgspec
 from agent_framework import AgentResponseUpdate
 
 from frontdesk.asgi.messages import NO_RETRY, error_headers, send_json
-from frontdesk.channels.responses.render import Renderer, error_body, event, status_of
+from frontdesk.channels.responses.render import Renderer, error_body, event, get_status
 from frontdesk.channels.responses.schema import ResponseOut, TextDelta
 from frontdesk.errors import RequestError
-from frontdesk.framework.outputs import messages_of
+from frontdesk.framework.outputs import extract_messages
 from frontdesk.framework.types import is_event
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.sse import StreamTimes, send_events, stream_events
@@ -52,7 +52,7 @@ class ResponseWriter:
         if isinstance(error.run, RunRecord):
             return await self._failed(error.run)
         headers = [*error_headers(error), *self._headers()]
-        await send_json(self._call.send, status_of(error), error_body(error), headers)
+        await send_json(self._call.send, get_status(error), error_body(error), headers)
 
     async def _failed(self, run: RunRecord) -> None:
         if not run.stream:
@@ -140,7 +140,7 @@ class Script:
         if isinstance(output, AgentResponseUpdate):
             self._assembler.update(output, voice)
             return
-        for message in messages_of(output):
+        for message in extract_messages(output):
             self._assembler.message(message)
 
     def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:

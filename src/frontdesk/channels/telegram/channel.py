@@ -43,7 +43,7 @@ from frontdesk.chat.abilities import (
     RegistersWebhooks,
     RemovesButtons,
 )
-from frontdesk.chat.commands import ADMIN, Menu, locale_of
+from frontdesk.chat.commands import ADMIN, Menu, parse_locale
 from frontdesk.chat.connection import pass_over, warn
 from frontdesk.chat.growing import ALL_MESSAGES
 from frontdesk.chat.i18n.wording import Wording
@@ -93,7 +93,7 @@ def start_command(context: ChannelContext) -> ChannelCommand:
 
     async def start(call: ChannelCommandContext) -> None:
         said: Any = call.request.input
-        wording = Wording(context.texts, locale_of(call.request, call.caller.identity))
+        wording = Wording(context.texts, parse_locale(call.request, call.caller.identity))
         if said != LINK or call.request.group:
             return await call.reply(wording.say("start.hello"))
         try:

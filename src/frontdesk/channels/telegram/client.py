@@ -91,10 +91,10 @@ def read_answer(response: PlatformResponse) -> msgspec.Raw:
         raise push_error_from(response) from None
     if answer.ok and response.ok:
         return answer.result
-    raise error_of(response, answer)
+    raise build_error(response, answer)
 
 
-def error_of(response: PlatformResponse, answer: Answer) -> PushError:
+def build_error(response: PlatformResponse, answer: Answer) -> PushError:
     """Return the error of a refused call. Its text contains the code and no foreign text."""
     status = answer.error_code or response.status
     if answer.parameters.migrate_to_chat_id is not None:

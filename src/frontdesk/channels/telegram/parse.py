@@ -49,7 +49,7 @@ def unsupported_content(message: Message) -> str:
     return next((name for name in _UNSUPPORTED if getattr(message, name) is not None), "")
 
 
-def files_of(message: Message) -> tuple[InboundFile, ...]:
+def list_files(message: Message) -> tuple[InboundFile, ...]:
     """Return the files of a message, to be fetched later. For a photo, the largest size."""
     if message.photo:
         largest = max(message.photo, key=lambda size: size.width * size.height)
@@ -99,7 +99,7 @@ def describe(message: Message) -> str:
     return "" if message.sticker is None else message.sticker.emoji
 
 
-def text_of(message: Message) -> str:
+def extract_text(message: Message) -> str:
     """Return the text or caption of a message, or the text of a rich message."""
     if message.rich_message is None:
         return message.text or message.caption
@@ -181,7 +181,7 @@ def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | Conversation
     return _read_message(message, str(update.update_id), bot, edited=edited)
 
 
-def place_of(message: Message) -> Destination:
+def locate(message: Message) -> Destination:
     """Return the destination of a message: its chat, and its topic if any.
 
     The platform also numbers reply threads in groups without topics. The General topic has no number in messages and
@@ -217,7 +217,7 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
         return None
     marked = _Marked.of(message)
     text, mentioned = marked.without_mentions(bot)
-    media, described = files_of(message), describe(message)
+    media, described = list_files(message), describe(message)
     unsupported = "" if text or media or described else unsupported_content(message)
     if not text and not media and not described and not unsupported:
         # It says that somebody came or went, that a topic was made, and the like.
@@ -227,8 +227,8 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
     return InboundMessage(
         event_id=event_id,
         at=float(message.edit_date or message.date),
-        sender=sender_of(sender),
-        place=place_of(message),
+        sender=build_sender(sender),
+        place=locate(message),
         text="" if unsupported else _joined(forwarded_from(message), text, described),
         message_id=str(message.message_id),
         mentioned=mentioned or (replied is not None and _is_bot(replied.sender, bot)),
@@ -247,7 +247,7 @@ def _read_click(query: CallbackQuery, event_id: str) -> InboundMessage | None:
     if not query.data:
         # The button of a game.
         return None
-    message, sender = query.message, sender_of(query.sender)
+    message, sender = query.message, build_sender(query.sender)
     message_id = "" if message is None else str(message.message_id)
     stop = query.data == STOP
     return InboundMessage(
@@ -255,7 +255,7 @@ def _read_click(query: CallbackQuery, event_id: str) -> InboundMessage | None:
         at=0.0 if message is None else float(message.date),
         sender=sender,
         # Without its message, all that is known of a button is who has pressed it.
-        place=Destination(chat_id=sender.id) if message is None else place_of(message),
+        place=Destination(chat_id=sender.id) if message is None else locate(message),
         message_id=message_id,
         mentioned=True,
         command=Command(name=CANCEL) if stop else None,
@@ -292,7 +292,7 @@ def _read_membership(change: ChatMemberUpdated, event_id: str) -> MembershipChan
         place=Destination(chat_id=str(change.chat.id), kind="direct" if direct else "group"),
         present=present,
         reason="" if present else BLOCKED if direct else KICKED,
-        by=sender_of(change.sender),
+        by=build_sender(change.sender),
     )
 
 
@@ -300,7 +300,7 @@ def _is_in(member: ChatMember) -> bool:
     return member.status not in ("left", "kicked") and (member.status != "restricted" or member.is_member)
 
 
-def sender_of(user: User) -> Sender:
+def build_sender(user: User) -> Sender:
     name = " ".join(filter(None, (user.first_name, user.last_name)))
     attributes = {"username": user.username} if user.username else {}
     return Sender(id=str(user.id), name=name, locale=user.language_code, is_bot=user.is_bot, attributes=attributes)
@@ -326,7 +326,7 @@ def _quote(message: Message, replied: Message | None) -> Quote | None:
     words = "" if message.quote is None else message.quote.text
     if replied is None:
         return Quote(text=words) if words else None
-    text = words or text_of(replied) or describe(replied)
+    text = words or extract_text(replied) or describe(replied)
     sender = "" if replied.sender is None else str(replied.sender.id)
     return Quote(message_id=str(replied.message_id), sender_id=sender, text=text)
 

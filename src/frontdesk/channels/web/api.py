@@ -17,18 +17,18 @@ from frontdesk.channels.web.conversations import (
     Conversations,
     answer,
     begin_branch,
+    build_message_ref,
     drop_empty,
+    get_visitor,
     kept_files,
-    spot_of,
-    visitor_of,
 )
-from frontdesk.channels.web.files import as_shown_file, file_headers, need_fewer, need_smaller, read_files
+from frontdesk.channels.web.files import as_shown_file, file_headers, read_files, require_count, require_size
 from frontdesk.channels.web.forms import note_answer, read_answer
 from frontdesk.channels.web.mailbox import NO_CHAT, Chat, Mailbox, MessageRef
 from frontdesk.channels.web.pages import DATA_HEADERS, OpenVerifier, Site
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
 from frontdesk.channels.web.render import error_body, person_shown, storable
-from frontdesk.channels.web.stream import FeedServer, box_of, query_of, shown_chat
+from frontdesk.channels.web.stream import FeedServer, parse_box, parse_query, shown_chat
 from frontdesk.channels.web.verify import PersonVerifier, Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import (
     MAIN,
@@ -40,7 +40,7 @@ from frontdesk.channels.web.wire import (
 )
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.display.escaping import argument_fields, display_arguments, escape_line, escape_text
-from frontdesk.display.person_names import decider_of, label_of, unverified_name, waited_for
+from frontdesk.display.person_names import build_label, find_decider, unverified_name, waited_for
 from frontdesk.errors import (
     LinkRequiredError,
     NotFoundError,
@@ -148,9 +148,9 @@ class Api:
         With `open`, include the last messages of an existing conversation.
         """
         await self._let_in(call.caller)
-        opened = query_of(call.scope).get("open")
-        head, config, now = await self._mailbox.head(visitor_of(call)), self._config, self._context.now()
-        spot = None if opened is None else MessageRef(visitor_of(call), plain_id(opened, "conversation"))
+        opened = parse_query(call.scope).get("open")
+        head, config, now = await self._mailbox.head(get_visitor(call)), self._config, self._context.now()
+        spot = None if opened is None else MessageRef(get_visitor(call), plain_id(opened, "conversation"))
         # A page can name a conversation that is gone meanwhile; it shows another one then.
         known = spot is not None and head.chat(spot.chat) is not None
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
@@ -166,7 +166,7 @@ class Api:
                 "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
-                "box": box_of(visitor_of(call)),
+                "box": parse_box(get_visitor(call)),
                 "links": await self._context.links.status(call.caller) is not None,
                 "opened": await self._opened(call, spot) if spot is not None and known else None,
             },
@@ -175,8 +175,8 @@ class Api:
     async def messages(self, call: HttpCall) -> None:
         """Send the messages of a conversation: the last ones, or those before a number."""
         await self._let_in(call.caller)
-        before = number_in(query_of(call.scope), "before")
-        await answer(call, await self._opened(call, spot_of(call), before))
+        before = number_in(parse_query(call.scope), "before")
+        await answer(call, await self._opened(call, build_message_ref(call), before))
 
     async def _opened(self, call: HttpCall, spot: MessageRef, before: int | None = None) -> dict[str, Any]:
         # Read first: what changes meanwhile comes behind this cursor.
@@ -188,7 +188,7 @@ class Api:
 
     async def elsewhere(self, call: HttpCall) -> None:
         await self._let_in(call.caller)
-        chat, before = await self._known_chat(call), number_in(query_of(call.scope), "before")
+        chat, before = await self._known_chat(call), number_in(parse_query(call.scope), "before")
         await answer(call, await read_elsewhere(self._context, self._name, call.caller, chat.id, before))
 
     async def send(self, call: HttpCall) -> None:
@@ -196,7 +196,7 @@ class Api:
         body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
-        chat, now, visitor = await self._known_chat(call), self._context.now(), visitor_of(call)
+        chat, now, visitor = await self._known_chat(call), self._context.now(), get_visitor(call)
         again: list[tuple[ShownFile, SentFile]] = []
         if body.instead_of:
             spot, branch_id = MessageRef(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
@@ -235,9 +235,9 @@ class Api:
         self, call: HttpCall, spot: MessageRef, body: SendBody, size: int
     ) -> list[tuple[ShownFile, SentFile]]:
         """Return the files that a message keeps from an earlier one. `size` is the size of its new files."""
-        need_fewer(len(body.keep) + len(body.files), self._config.max_files)
+        require_count(len(body.keep) + len(body.files), self._config.max_files)
         again = await kept_files(self._context, self._mailbox, call.caller, spot, body.keep)
-        need_smaller(size + sum(shown.size for shown, _ in again), self._config.max_file_bytes)
+        require_size(size + sum(shown.size for shown, _ in again), self._config.max_file_bytes)
         return again
 
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
@@ -306,7 +306,7 @@ class Api:
         await answer(call, {"outcome": decision.outcome, "question": shown})
 
     async def _known_chat(self, call: HttpCall) -> Chat:
-        spot = spot_of(call)
+        spot = build_message_ref(call)
         chat = (await self._mailbox.head(spot.visitor)).chat(spot.chat)
         if chat is None:
             raise NotFoundError(NO_CHAT, param="conversation")
@@ -338,10 +338,10 @@ def _people(approval: PendingApproval) -> dict[str, Any]:
     asker = approval.requester_name or unverified_name(requester.identity)
     people = waited_for(terms)
     return {
-        "asker": label_of(asker),
+        "asker": build_label(asker),
         "asked_for": person_shown(asker),
         "channel": escape_line(asker.channel),
-        "waits_for": [label_of(person) for person in people],
+        "waits_for": [build_label(person) for person in people],
         "people": [person_shown(person) for person in people],
         "votes": terms.votes,
     }
@@ -349,7 +349,7 @@ def _people(approval: PendingApproval) -> dict[str, Any]:
 
 def _decision(approval: PendingApproval) -> dict[str, Any]:
     """Return the decider and time of a decision. Empty while the question is pending."""
-    decider = decider_of(approval, None)
+    decider = find_decider(approval, None)
     if approval.status == "pending" or approval.decided_at is None:
         return {}
     return {"at": approval.decided_at, "decider": None if decider is None else person_shown(decider)}

@@ -13,16 +13,16 @@ from frontdesk.channels.web.config import LIVE_TERMS, FeedLimits, WebChatConfig,
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, MessageRef
-from frontdesk.channels.web.parse import chat_of
+from frontdesk.channels.web.parse import parse_chat
 from frontdesk.channels.web.render import (
     asking,
     content_of_reply,
-    contents_of,
+    extract_contents,
+    extract_sources,
+    list_tools,
     settled,
-    sources_of,
     storable,
     stored,
-    tools_of,
 )
 from frontdesk.channels.web.theme import WebTheme
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile, StoredMessage, Tool
@@ -75,7 +75,7 @@ from frontdesk.models.result import HostedRunResult
 _NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
 
 
-def handle_of(place: MessageRef) -> str:
+def build_handle(place: MessageRef) -> str:
     return f"{place.visitor}/{place.chat}/{place.number}"
 
 
@@ -85,8 +85,8 @@ def read_handle(handle: str) -> MessageRef:
     return MessageRef(visitor, chat, int(number))
 
 
-def place_of(place: LivePlace) -> MessageRef:
-    return MessageRef(place.identity.native_id, chat_of(place.conversation_id))
+def locate(place: LivePlace) -> MessageRef:
+    return MessageRef(place.identity.native_id, parse_chat(place.conversation_id))
 
 
 def showing(view: LiveView) -> Edit:
@@ -99,7 +99,7 @@ def showing(view: LiveView) -> Edit:
         # Beyond its beginning, a text is compared by what the writer says of it.
         grows = _begins(text, before) and (before.length <= PIECE or view.new_from >= before.length)
         after = msgspec.structs.replace(
-            before if grows else _anew(before), tools=tools_of(view.tools), citations=sources_of(view.citations)
+            before if grows else _anew(before), tools=list_tools(view.tools), citations=extract_sources(view.citations)
         )
         return after, text
 
@@ -250,14 +250,14 @@ class WebChatChannel(
         return ChannelContribution(routes=routes, commands=(*usual, *self.commands))
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        wording = Wording(self._need_context().texts, result.locale)
+        wording = Wording(self._require_context().texts, result.locale)
         is_own, run = result.run.channel == self.name, result.run
         where = {
             "origin": "" if is_own else run.channel,
             "run": run.run_id if is_own and run.status == "completed" else "",
         }
         contents = [
-            msgspec.structs.replace(content, **where) for content in contents_of(result, wording, self.tool_detail)
+            msgspec.structs.replace(content, **where) for content in extract_contents(result, wording, self.tool_detail)
         ]
         if result.run.status == "failed":
             contents = [
@@ -285,7 +285,7 @@ class WebChatChannel(
     async def links_changed(self, people: Sequence[ChannelIdentity]) -> None:
         """Notify the open pages of visitors about changed links, so that they reload messages."""
         for identity in people:
-            await self._need_mailbox().touch(identity.native_id)
+            await self._require_mailbox().touch(identity.native_id)
 
     async def find_push(self, part: PushPart) -> str | None:
         """Return the handle of a message in the mailbox, or None if it was never written."""
@@ -294,42 +294,44 @@ class WebChatChannel(
 
     async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
         """Write the start of an answer to the mailbox. Return its handle."""
-        content = Content(text=storable(view.text), tools=tools_of(view.tools), citations=sources_of(view.citations))
-        return await self._add(place_of(place), content, key, "live", place.fence)
+        content = Content(
+            text=storable(view.text), tools=list_tools(view.tools), citations=extract_sources(view.citations)
+        )
+        return await self._add(locate(place), content, key, "live", place.fence)
 
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
-        edited = await self._need_mailbox().edit(read_handle(handles[0]), showing(view), quiet=True)
+        edited = await self._require_mailbox().edit(read_handle(handles[0]), showing(view), quiet=True)
         if edited is None:
             raise PushNotEditableError
         return handles
 
     async def find_live(self, place: LivePlace, key: str) -> str | None:
         """Return the handle of a live message, or None if it was never started."""
-        spot = place_of(place)
-        found = await self._need_mailbox().find(spot.visitor, key, chat=spot.chat)
-        return None if found is None else handle_of(found)
+        spot = locate(place)
+        found = await self._require_mailbox().find(spot.visitor, key, chat=spot.chat)
+        return None if found is None else build_handle(found)
 
     async def show_typing(self, place: LivePlace) -> None:
         """Show the typing notice, with its duration."""
-        await self._set_busy(place_of(place), _BUSY_SECONDS)
+        await self._set_busy(locate(place), _BUSY_SECONDS)
 
     async def end_typing(self, place: LivePlace) -> None:
-        await self._set_busy(place_of(place), 0.0)
+        await self._set_busy(locate(place), 0.0)
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         # A visitor who has deleted the conversation meanwhile sees neither the question nor the answer.
         with suppress(NotFoundError):
-            await command_replies.show_said(self._need_mailbox(), item)
+            await command_replies.show_said(self._require_mailbox(), item)
         linking = [name for word in _LINKING if (name := self.link_commands.get(word, word)) is not None]
-        request = await command_replies.prepare(self._need_context(), item, linking)
+        request = await command_replies.prepare(self._require_context(), item, linking)
         if request is None:
-            await self._set_busy(_spot_of(item), 0.0)
+            await self._set_busy(_parse_message_ref(item), 0.0)
         return request
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
-        await self._set_busy(_spot_of(item), 0.0)
-        await note_answer(self._need_mailbox(), item, answered=False)
-        return await command_replies.refuse(self._need_context(), item, error)
+        await self._set_busy(_parse_message_ref(item), 0.0)
+        await note_answer(self._require_mailbox(), item, answered=False)
+        return await command_replies.refuse(self._require_context(), item, error)
 
     def question_in(self, content: Any) -> str | None:
         question = msgspec.convert(content, Part).question
@@ -349,22 +351,22 @@ class WebChatChannel(
         state: Literal["done", "live"],
         fence: LiveFence | None = None,
     ) -> str:
-        context = self._need_context()
+        context = self._require_context()
         message = msgspec.structs.replace(stored(content, key, context.now()), state=state)
         try:
-            number = await self._need_mailbox().add(spot, message, fence=fence)
+            number = await self._require_mailbox().add(spot, message, fence=fence)
         except LostEventError as error:
             raise PushRefusedError("Another process answers this, or has ended the answer.") from error
         except NotFoundError as error:
             raise PushRefusedError("The visitor has deleted the conversation.", code="no_conversation") from error
-        return handle_of(spot._replace(number=number))
+        return build_handle(spot._replace(number=number))
 
     async def _change(self, part: PushPart, place: MessageRef) -> str:
         content = None if part.content is None else await self._kept(part.identity, part.content)
-        edited = await self._need_mailbox().edit(place, replacing(part, content))
+        edited = await self._require_mailbox().edit(place, replacing(part, content))
         if edited is None:
             raise PushNotEditableError
-        return handle_of(place)
+        return build_handle(place)
 
     async def _kept(self, identity: ChannelIdentity, payload: Any) -> Content:
         """Return the content of a part, after storing its files for the reader."""
@@ -377,7 +379,9 @@ class WebChatChannel(
         size = len(file.data)
         try:
             [(sent, data)] = await run_sized(size, lambda: read_files([file], most=1, max_bytes=size))
-            kept = await self._need_context().storage.put_file(reader, data, media_type=sent.media_type, name=sent.name)
+            kept = await self._require_context().storage.put_file(
+                reader, data, media_type=sent.media_type, name=sent.name
+            )
         except (FileTooLargeError, FilesFullError, ForbiddenError, InvalidRequestError):
             return ShownFile(id="", media_type=file.media_type, name=file.name)
         return as_shown_file(kept)
@@ -385,28 +389,28 @@ class WebChatChannel(
     async def _spot(self, identity: ChannelIdentity, conversation_id: str | None) -> MessageRef:
         """Return the conversation of a message: the one that asked, or the person's main one."""
         if conversation_id is not None:
-            return MessageRef(identity.native_id, chat_of(conversation_id))
-        home = await self._need_context().links.home(Caller(identity=identity))
+            return MessageRef(identity.native_id, parse_chat(conversation_id))
+        home = await self._require_context().links.home(Caller(identity=identity))
         return MessageRef(home.native_id, MAIN)
 
     async def _find(self, visitor: str, key: str) -> str | None:
-        place = await self._need_mailbox().find(visitor, key)
-        return None if place is None else handle_of(place)
+        place = await self._require_mailbox().find(visitor, key)
+        return None if place is None else build_handle(place)
 
     async def _set_busy(self, spot: MessageRef, seconds: float) -> None:
-        until = self._need_context().now() + seconds if seconds else 0.0
-        await self._need_mailbox().set_busy(spot, until)
+        until = self._require_context().now() + seconds if seconds else 0.0
+        await self._require_mailbox().set_busy(spot, until)
 
-    def _need_context(self) -> ChannelContext:
+    def _require_context(self) -> ChannelContext:
         if self._context is None:
             raise UnsupportedError("The channel is not part of a host.")
         return self._context
 
-    def _need_mailbox(self) -> Mailbox:
+    def _require_mailbox(self) -> Mailbox:
         if self._mailbox is None:
             raise UnsupportedError("The channel is not part of a host.")
         return self._mailbox
 
 
-def _spot_of(item: InboxItem) -> MessageRef:
-    return MessageRef(item.caller.identity.native_id, chat_of(item.conversation_id))
+def _parse_message_ref(item: InboxItem) -> MessageRef:
+    return MessageRef(item.caller.identity.native_id, parse_chat(item.conversation_id))

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, Mailbox, MessageRef
-from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, chat_of, said_in
+from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, parse_chat, said_in
 from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
-from frontdesk.chat.commands import locale_of
+from frontdesk.chat.commands import parse_locale
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.session_commands import CommandCall, help_command, session_commands
 from frontdesk.errors import LinkRequiredError, RequestError
@@ -60,9 +60,9 @@ async def prepare(context: ChannelContext, item: InboxItem, linking: Collection[
     if command is not None and command.name in linking and VISITOR in request.attributes:
         # They are about the visitor of the cookie, and not about the one who stands for all of the person's.
         call.caller = Caller(identity=ChannelIdentity(item.channel, str(request.attributes[VISITOR])))
-    elsewhere = command is not None and command.name == _NEW and chat_of(item.conversation_id) != MAIN
+    elsewhere = command is not None and command.name == _NEW and parse_chat(item.conversation_id) != MAIN
     if elsewhere or not await context.run_command(name, call):
-        locale = locale_of(request, item.caller.identity)
+        locale = parse_locale(request, item.caller.identity)
         await reply(context.texts.say("command.unknown", locale, name=name))
     return None
 
@@ -72,7 +72,7 @@ async def refuse(context: ChannelContext, item: InboxItem, error: RequestError) 
     if item.request.attributes.get(STOP):
         return []
     if not isinstance(error, LinkRequiredError):
-        return [Reply(Wording(context.texts, locale_of(item.request, item.caller.identity)).error(error))]
+        return [Reply(Wording(context.texts, parse_locale(item.request, item.caller.identity)).error(error))]
     try:
         return [Reply(challenge_text(await context.links.begin(item.caller)))]
     except RequestError as failure:

@@ -12,7 +12,7 @@ from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, NO_CHAT, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, session_key
 from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.stream import query_of, shown_chat
+from frontdesk.channels.web.stream import parse_query, shown_chat
 from frontdesk.channels.web.wire import MAIN, ChatBody, Message, NewBody, SentFile, ShownFile
 from frontdesk.concurrency.offload import LARGE, run_sized
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
@@ -103,7 +103,7 @@ _MAX_EXAMINED = 200
 _GONE = "A file of that message is no longer there; leave it out, or attach it again."
 
 
-def need_room(head: Head, most: int) -> None:
+def require_capacity(head: Head, most: int) -> None:
     """Reject a new conversation if the visitor has reached the limit."""
     if len(head.chats) >= most:
         raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
@@ -135,7 +135,7 @@ async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: fl
             return None
         if head.chat(base) is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
-        need_room(head, most)
+        require_capacity(head, most)
         return head.with_chat(branch)
 
     await mailbox.change(visitor, add)
@@ -201,13 +201,13 @@ class Conversations:
         """Create a conversation. Idempotent for each id given by the page."""
         body = decode(NewBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._allow(call.caller)
-        now, visitor = self._context.now(), visitor_of(call)
+        now, visitor = self._context.now(), get_visitor(call)
         chat = Chat(id=new_chat_id(visitor, client_id(body.client_id)), at=now, born=now)
 
         def add(head: Head) -> Head | None:
             if head.chat(chat.id) is not None:
                 return None
-            need_room(head, self._config.max_conversations)
+            require_capacity(head, self._config.max_conversations)
             return head.with_chat(chat)
 
         await self._mailbox.change(visitor, add)
@@ -218,7 +218,7 @@ class Conversations:
         body = decode(ChatBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._allow(call.caller)
         changes = _changes(body)
-        spot = spot_of(call)
+        spot = build_message_ref(call)
 
         def changed(head: Head) -> Head:
             chat = head.chat(head.root(spot.chat))
@@ -234,7 +234,7 @@ class Conversations:
     async def delete(self, call: HttpCall) -> None:
         """Remove a conversation and its branches from the page. The main one is kept."""
         await self._allow(call.caller)
-        spot = spot_of(call)
+        spot = build_message_ref(call)
         if spot.chat == MAIN:
             raise ConflictError(_MAIN_STAYS, code="main_conversation")
         await self._mailbox.drop(spot)
@@ -242,8 +242,8 @@ class Conversations:
 
     async def search(self, call: HttpCall) -> None:
         await self._allow(call.caller)
-        query = query_of(call.scope)
-        found = await search(self._mailbox, visitor_of(call), query.get("q", ""), query.get("after", ""))
+        query = parse_query(call.scope)
+        found = await search(self._mailbox, get_visitor(call), query.get("q", ""), query.get("after", ""))
         await answer(call, {"hits": found.hits, "next": found.next})
 
     async def track(self, call: HttpCall) -> None:
@@ -251,7 +251,7 @@ class Conversations:
         body = decode(NewBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         client_id(body.client_id)
         await self._allow(call.caller)
-        spot = spot_of(call)
+        spot = build_message_ref(call)
         if (await self._mailbox.head(spot.visitor)).chat(spot.chat) is None:
             raise NotFoundError(NO_CHAT, param="conversation")
         if spot.chat == MAIN:
@@ -273,12 +273,12 @@ def _changes(body: ChatBody) -> dict[str, Any]:
     return changes
 
 
-def visitor_of(call: HttpCall) -> str:
+def get_visitor(call: HttpCall) -> str:
     return call.caller.identity.native_id
 
 
-def spot_of(call: HttpCall) -> MessageRef:
-    return MessageRef(visitor_of(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
+def build_message_ref(call: HttpCall) -> MessageRef:
+    return MessageRef(get_visitor(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
 
 
 async def answer(call: HttpCall, body: Any) -> None:

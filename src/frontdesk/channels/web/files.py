@@ -21,7 +21,7 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MAX_NAME_LENGTH = 120
 
 
-def kind_of(claimed: str, data: bytes) -> str:
+def detect_kind(claimed: str, data: bytes) -> str:
     """Return the media type of a file: detected for images, otherwise as claimed by the client."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
@@ -34,7 +34,7 @@ def kind_of(claimed: str, data: bytes) -> str:
 
 def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[tuple[SentFile, bytes]]:
     """Return files with their bytes. Reject too many or too large files, and invalid base64."""
-    need_fewer(len(files), most)
+    require_count(len(files), most)
     read: list[tuple[SentFile, bytes]] = []
     for file in files:
         try:
@@ -42,17 +42,17 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
         except (binascii.Error, ValueError):
             raise InvalidRequestError("A file is no base64.", param="files") from None
         name = " ".join(file.name.split())[-_MAX_NAME_LENGTH:]
-        read.append((SentFile(media_type=kind_of(file.media_type, data), data=file.data, name=name), data))
-    need_smaller(sum(len(data) for _, data in read), max_bytes)
+        read.append((SentFile(media_type=detect_kind(file.media_type, data), data=file.data, name=name), data))
+    require_size(sum(len(data) for _, data in read), max_bytes)
     return read
 
 
-def need_fewer(count: int, most: int) -> None:
+def require_count(count: int, most: int) -> None:
     if count > most:
         raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
 
 
-def need_smaller(size: int, most: int) -> None:
+def require_size(size: int, most: int) -> None:
     if size > most:
         raise BodyTooLargeError(f"The files of a message have {shown_size(most)} at most.", code="files_too_large")
 

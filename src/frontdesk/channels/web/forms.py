@@ -3,7 +3,7 @@
 import msgspec
 
 from frontdesk.channels.web.mailbox import Mailbox, MessageRef
-from frontdesk.channels.web.parse import FORM_NUMBER, chat_of
+from frontdesk.channels.web.parse import FORM_NUMBER, parse_chat
 from frontdesk.channels.web.render import storable
 from frontdesk.channels.web.wire import Form, FormAnswer, StoredMessage
 from frontdesk.errors import InvalidRequestError, NotFoundError
@@ -37,5 +37,5 @@ async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> N
             return before, None
         return msgspec.structs.replace(before, form=Form(id=form.id, fields=form.fields, answered=answered)), None
 
-    place = MessageRef(item.caller.identity.native_id, chat_of(item.conversation_id), number)
+    place = MessageRef(item.caller.identity.native_id, parse_chat(item.conversation_id), number)
     await mailbox.edit(await mailbox.held(place), change)

@@ -283,7 +283,7 @@ class OpenVerifier(HttpVerifier):
         self._nobody = Caller(identity=ChannelIdentity(channel=channel, native_id=ANONYMOUS), anonymous=True)
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        self._visitors.need_place(scope, headers)
+        self._visitors.require_mount(scope, headers)
         return self._nobody
 
 
@@ -313,17 +313,17 @@ class Site:
         await self._send_page(call, PAGE_HEADERS, embedded=False)
 
     async def frame(self, call: HttpCall) -> None:
-        self._need_embedding()
+        self._require_embedding()
         await self._send_page(call, frame_headers(self._config.look.embed_origins), embedded=True)
 
     async def embed(self, call: HttpCall) -> None:
-        self._need_embedding()
+        self._require_embedding()
         body = embed_script(self._config.title, self._config.look.theme)
         headers = [*SCRIPT_HEADERS, (b"content-length", str(len(body)).encode())]
         await call.send({"type": "http.response.start", "status": 200, "headers": headers})
         await call.send({"type": "http.response.body", "body": body})
 
-    def _need_embedding(self) -> None:
+    def _require_embedding(self) -> None:
         if not self._config.look.embed_origins:
             raise NotFoundError("This page can't be embedded: no other site is in its embed_origins.")
 

@@ -60,7 +60,7 @@ def session_key(chat: str) -> str:
     return f"web:{chat}"
 
 
-def chat_of(conversation_id: str | None) -> str:
+def parse_chat(conversation_id: str | None) -> str:
     """Return the conversation of a host name. Without one, the main conversation."""
     return MAIN if conversation_id is None else conversation_id.partition(":")[2] or MAIN
 
@@ -122,7 +122,7 @@ def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
     """Return the conversation and display form of an event's message, or None if it has none."""
     if not item.request.details:
         return None
-    said, chat = msgspec.convert(item.request.details, Said), chat_of(item.conversation_id)
+    said, chat = msgspec.convert(item.request.details, Said), parse_chat(item.conversation_id)
     return chat, StoredMessage(
         number=0,
         at=item.received_at,

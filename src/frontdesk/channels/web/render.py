@@ -21,23 +21,23 @@ from frontdesk.channels.web.wire import (
 from frontdesk.chat.i18n.wording import Wording, keeps_arguments
 from frontdesk.chat.questions import question_in_words
 from frontdesk.display.escaping import ArgumentField, argument_fields, display_arguments, escape_line, escape_text
-from frontdesk.display.person_names import decider_of, label_of, short_id
+from frontdesk.display.person_names import build_label, find_decider, short_id
 from frontdesk.errors import RequestError
 from frontdesk.framework.contents import asked_for, file_name
-from frontdesk.framework.notes import NO_NOTES, notes_of
+from frontdesk.framework.notes import NO_NOTES, list_notes
 from frontdesk.framework.outputs import output_json, said_in
-from frontdesk.framework.request_forms import FormField, form_of
+from frontdesk.framework.request_forms import FormField, build_form
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
     MAX_BUTTONS,
     approvals_in,
-    call_id_of,
+    build_call_id,
     calls_in,
-    choices_of,
+    extract_choices,
+    extract_requests,
     form_in,
     is_request,
     question_text,
-    requests_of,
     short_name,
 )
 from frontdesk.interfaces.chat import Citation, ToolDetail, ToolUse
@@ -54,7 +54,7 @@ _MAX_DETAIL_BYTES = 10_000
 _MAX_SOURCE_BYTES = 6_000
 
 
-def contents_of(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> list[Part]:
+def extract_contents(given: Any, wording: Wording, detail: ToolDetail = "hidden") -> list[Part]:
     """Return the parts displayed for a result, in order: the text, and a card for each question."""
     value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
     if isinstance(value, str):
@@ -80,12 +80,12 @@ def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: Too
             said.append(Part(text=storable(output_json(output)), is_literal=True))
         else:
             said += _said(messages, detail)
-    waiting = requests_of(result)
+    waiting = extract_requests(result)
     for request in calls_in(waiting):
-        labels = [choice.label for choice in choices_of(request.response_type)]
+        labels = [choice.label for choice in extract_choices(request.response_type)]
         question = question_text(request.data)
         wanted = request.response_type
-        said.append(_request(question, call_id_of(request), wanted, labels, form_of(wanted), wording))
+        said.append(_request(question, build_call_id(request), wanted, labels, build_form(wanted), wording))
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
@@ -95,15 +95,15 @@ def _said(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Par
     role = "user" if is_echo else "assistant"
     said = [message for message in messages if message.role == role]
     media = tuple(file for message in said for content in message.contents if (file := _file(content)) is not None)
-    text = _joined([_text_of(message) for message in said])
-    notes = NO_NOTES if is_echo else notes_of(messages, detail)
+    text = _joined([_extract_text(message) for message in said])
+    notes = NO_NOTES if is_echo else list_notes(messages, detail)
     if not text.strip() and not media and not notes.tools:
         return []
-    tools, citations = tools_of(notes.tools), sources_of(notes.citations)
+    tools, citations = list_tools(notes.tools), extract_sources(notes.citations)
     return [Part(text=text, role=role, media=media, tools=tools, citations=citations)]
 
 
-def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
+def list_tools(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
     """Return the stored form of tool calls. Above the size limit only the names are kept."""
     tools = [
         Tool(
@@ -126,7 +126,7 @@ def tools_of(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-def sources_of(citations: Sequence[Citation]) -> tuple[Source, ...]:
+def extract_sources(citations: Sequence[Citation]) -> tuple[Source, ...]:
     """Return the stored form of sources, up to the limit."""
     sources: list[Source] = []
     room = _MAX_SOURCE_BYTES
@@ -139,7 +139,7 @@ def sources_of(citations: Sequence[Citation]) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _text_of(message: framework.Message) -> str:
+def _extract_text(message: framework.Message) -> str:
     texts = "".join(content.text or "" for content in message.contents if content.type == "text")
     links = [content.uri for content in message.contents if content.type == "uri" and content.uri]
     return _joined([texts, *links])
@@ -234,7 +234,7 @@ def person_shown(person: PersonName) -> Person:
 
 
 def settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Content:
-    decider, asker = decider_of(approval, by), approval.requester_name
+    decider, asker = find_decider(approval, by), approval.requester_name
     is_shared = approval.terms is not None
     fields, arguments = _kept_arguments(approval)
     question = Question(
@@ -242,7 +242,7 @@ def settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Con
         tool=_tool_name(approval.tool),
         outcome=approval.status,
         reason=escape_text(approval.reason or ""),
-        by="" if decider is None or not is_shared else storable(label_of(decider)),
+        by="" if decider is None or not is_shared else storable(build_label(decider)),
         decider=None if decider is None else person_shown(decider),
         asked_for=None if asker is None or not is_shared else person_shown(asker),
         at=approval.decided_at or 0.0,

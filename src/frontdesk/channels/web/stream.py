@@ -69,7 +69,7 @@ class Feed:
     ) -> None:
         """Read from a cursor. A cursor of another `box` is ignored."""
         self._mailbox = mailbox
-        self.box = box_of(visitor)
+        self.box = parse_box(visitor)
         self._visitor = visitor
         self.cursor = cursor if box in (None, self.box) else _UNKNOWN
         """The number of the last change that was returned."""
@@ -157,7 +157,7 @@ def _parse_shown(visitor: str, text: str) -> dict[MessageRef, _Shown]:
     return shown
 
 
-def box_of(visitor: str) -> str:
+def parse_box(visitor: str) -> str:
     """Return the name of a visitor's mailbox. A page uses it to detect a change of mailbox."""
     return digest(f"box {visitor}")[:_DIGITS]
 
@@ -281,7 +281,7 @@ class FeedServer:
         await send_json(call.send, 200, msgspec.json.encode(frame), DATA_HEADERS)
 
     def _feed(self, scope: Scope, visitor: str, last_event: bytes | None = None) -> Feed:
-        query = query_of(scope)
+        query = parse_query(scope)
         if last_event is not None:
             query["after"] = last_event.decode("latin-1")
         after, box = number_in(query, "after") or 0, query.get("box")
@@ -300,7 +300,7 @@ async def _read_all(socket: Socket) -> None:
         await socket.receive()
 
 
-def query_of(scope: Scope) -> dict[str, Any]:
+def parse_query(scope: Scope) -> dict[str, Any]:
     """Return the query of a request. The last value of a repeated name is used."""
     given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     return {name: values[-1] for name, values in given.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from frontdesk.channels.web.files import PICTURES, kind_of
+from frontdesk.channels.web.files import PICTURES, detect_kind
 from frontdesk.errors.sizes import shown_size
 
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
@@ -70,7 +70,7 @@ class WebTheme:
             data = self.logo if isinstance(self.logo, bytes) else Path(self.logo).read_bytes()
         except OSError as error:
             return f"the logo {str(self.logo)!r} can't be read: {error.strerror}"
-        kind = kind_of("", data)
+        kind = detect_kind("", data)
         if kind not in PICTURES and b"<svg" in data[:1_000]:
             kind = "image/svg+xml"
         if kind not in (*PICTURES, "image/svg+xml"):

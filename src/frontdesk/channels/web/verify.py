@@ -99,7 +99,7 @@ class VisitorVerifier(HttpVerifier):
         self._visitors = visitors
         self._lets_in = allow_anonymous
 
-    def need_place(self, scope: Scope, headers: Headers) -> None:
+    def require_mount(self, scope: Scope, headers: Headers) -> None:
         """Reject a visitor from another machine, unless the host allows anonymous callers."""
         if not self._lets_in and not is_local(scope, headers):
             raise UnauthenticatedError(
@@ -108,14 +108,14 @@ class VisitorVerifier(HttpVerifier):
             )
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        self.need_place(scope, headers)
-        self._need_own_origin(scope, headers)
+        self.require_mount(scope, headers)
+        self._require_same_origin(scope, headers)
         visitor = await self._visitors.visitor(scope, headers)
         if visitor is None:
             raise UnauthenticatedError("The page has to be loaded first.", code="no_visitor")
         return Caller(identity=ChannelIdentity(channel=self._channel_name, native_id=visitor))
 
-    def _need_own_origin(self, scope: Scope, headers: Headers) -> None:
+    def _require_same_origin(self, scope: Scope, headers: Headers) -> None:
         """Reject pages of other origins. A request that changes something, or stays open, must have an origin."""
         origin = headers.get(b"origin")
         if origin is None and scope["type"] == "http" and scope["method"] in _READS:

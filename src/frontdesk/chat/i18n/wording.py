@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.chat.i18n.en import ENGLISH, ERRORS
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.display.escaping import escape_line
-from frontdesk.display.person_names import MARKS, MAX_NAME_LENGTH, asker_label, decider_of, person_label, waited_for
+from frontdesk.display.person_names import MARKS, MAX_NAME_LENGTH, asker_label, find_decider, person_label, waited_for
 from frontdesk.errors import ForbiddenError, NotFoundError, Phrase, RequestError
 from frontdesk.framework.contents import display_call
 from frontdesk.interfaces.context import BuiltInTexts
@@ -118,7 +118,7 @@ class Wording:
         if question.status == "cancelled" or question.reason == EXPIRED:
             return self.say("approval.cancelled", tool=question.tool, reason=self._reason(question.reason or ""))
         key = "approval.approved" if question.status == "approved" else "approval.rejected"
-        person = decider_of(question, by)
+        person = find_decider(question, by)
         if person is None:
             return self.say(key, tool=question.tool)
         return self.say(f"{key}_by", tool=question.tool, person=person_label(person))

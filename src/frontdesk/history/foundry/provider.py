@@ -70,7 +70,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
 
-def directory_of(root: Path, keys: IsolationKeys) -> Path:
+def get_directory(root: Path, keys: IsolationKeys) -> Path:
     """Return the directory of a person's chat. It is inside the root for any keys."""
     person = root / _segment(root, keys.user_key)
     place = person / _segment(person, keys.chat_key)
@@ -114,7 +114,7 @@ class LocalFiles:
         self._source_id = source_id
 
     async def of(self, keys: IsolationKeys) -> Any:
-        place = await asyncio.to_thread(directory_of, self._root, keys)
+        place = await asyncio.to_thread(get_directory, self._root, keys)
         with warnings.catch_warnings():
             # The framework calls it experimental, once in a process; whoever develops with it need not hear that.
             warnings.simplefilter("ignore")

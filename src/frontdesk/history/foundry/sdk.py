@@ -72,18 +72,18 @@ class MemoryStorage:
         history_item_ids: Sequence[str],
         keys: IsolationKeys,
     ) -> None:
-        await self._of(keys).create(response, input_items, history_item_ids, keys)
+        await self._storage_for(keys).create(response, input_items, history_item_ids, keys)
 
     async def history_ids(self, response_id: str, limit: int, keys: IsolationKeys) -> Sequence[str]:
-        return await self._of(keys).history_ids(response_id, limit, keys)
+        return await self._storage_for(keys).history_ids(response_id, limit, keys)
 
     async def items(self, ids: Sequence[str], keys: IsolationKeys) -> Sequence[Mapping[str, Any] | None]:
-        return await self._of(keys).items(ids, keys)
+        return await self._storage_for(keys).items(ids, keys)
 
     async def aclose(self) -> None:
         self._of_users.clear()
 
-    def _of(self, keys: IsolationKeys) -> SdkStorage:
+    def _storage_for(self, keys: IsolationKeys) -> SdkStorage:
         storage = self._of_users.get(keys.user_key)
         if storage is None:
             if len(self._of_users) >= _MAX_USERS:

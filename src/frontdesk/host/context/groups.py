@@ -31,7 +31,7 @@ from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import FINAL, RunRecord
 from frontdesk.models.session import SessionName, SessionSummary
 from frontdesk.sessions.scope import tracked_name
-from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by, questions_of
+from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by, list_questions
 
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
@@ -55,7 +55,7 @@ class HostRuns(ScopedCalls):
         record = await self.find(owner, run_id)
         if record is None:
             raise NotFoundError(NO_RUN)
-        asked = await questions_of(self._store, record)
+        asked = await list_questions(self._store, record)
         await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
         return await self.show(record, caller)
 
@@ -230,12 +230,12 @@ class HostLinks(ScopedCalls):
             account=await links.whoami(caller.identity),
             name=await links.verified_name(caller.identity),
             way="sign_in" if isinstance(linker, SupportsLinkRoutes) else "code",
-            question=await linker.question_of(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
+            question=await linker.find_question(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
         )
 
     async def home(self, caller: Caller, *, fresh: bool = False) -> ChannelIdentity:
         links = self._parts.links
-        return caller.identity if links is None else await links.home_of(caller.identity, fresh=fresh)
+        return caller.identity if links is None else await links.get_home(caller.identity, fresh=fresh)
 
     async def _linker(self, caller: Caller) -> tuple[IdentityLinker, Links]:
         await self._not_denied(caller)

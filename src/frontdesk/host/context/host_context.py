@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from frontdesk.approvals.http_votes import HttpVote
 from frontdesk.channel_storage.values import HostCommandState
-from frontdesk.chat.commands import locale_of, names_of, offered, out_of_scope, scope_of
+from frontdesk.chat.commands import get_scope, list_names, offered, out_of_scope, parse_locale
 from frontdesk.errors import KeyReusedError, RunExistsError
 from frontdesk.hooks import call_command
 from frontdesk.host.context.groups import HostApprovals, HostEvents, HostLinks, HostRuns, HostSessions, HostStorage
@@ -50,7 +50,7 @@ class HostCommands(ScopedCalls):
         """Add commands of this channel. Link commands can be used before an account is linked."""
         for command in commands:
             self._commands[command.name] = command
-            self._by_name.update(dict.fromkeys(names_of(command), command))
+            self._by_name.update(dict.fromkeys(list_names(command), command))
         if before_link:
             self._before_link.update(command.name for command in commands)
 
@@ -69,9 +69,9 @@ class HostCommands(ScopedCalls):
             owner = (await self._allowed(context.caller)).isolation_key
         if command is None:
             return False
-        refusal = out_of_scope(command, scope_of(context.request))
+        refusal = out_of_scope(command, get_scope(context.request))
         if refusal is not None:
-            locale = locale_of(context.request, context.caller.identity)
+            locale = parse_locale(context.request, context.caller.identity)
             await context.reply(self._parts.texts.say(refusal, locale, name=name))
             return True
         await self._equip(context, owner)

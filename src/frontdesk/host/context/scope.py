@@ -25,7 +25,7 @@ class ScopedCalls:
         own = (await self._allowed(caller)).isolation_key
         record = None if own is None else await look(own)
         if record is None:
-            identity = await self._store.identities.find(self._parts.keys.one_of(caller.identity))
+            identity = await self._store.identities.find(self._parts.keys.get_principal(caller.identity))
             for key in () if identity is None else self._earlier_keys(identity):
                 if (record := await look(key)) is not None:
                     break

@@ -18,7 +18,7 @@ from frontdesk.interfaces.store_sessions import Charge
 from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.session import ClientCall, Lease, SessionRecord
 from frontdesk.openai.items import Items, read_added, to_messages
-from frontdesk.serialization.codec import form_of
+from frontdesk.serialization.codec import build_form
 from frontdesk.sessions.items import find_conversation, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
@@ -83,7 +83,7 @@ class ConversationEditor:
         async with self._turns.held(conversation.session_id) as lease:
             await find_conversation(self._store, conversation.owner, conversation.conversation_id)
             if added.calls or added.outputs:
-                _need_calls(added, await self._calls(conversation))
+                _require_calls(added, await self._calls(conversation))
             session = await self._store.sessions.get(conversation.owner, conversation.session_id)
             _refuse_workflow_answers(session, added)
             if session is not None:
@@ -138,7 +138,7 @@ class ConversationEditor:
                 raise NotFoundError("There is no such item.", param="item_id")
             session = await self._store.sessions.get(owner, session_id)
             if session is not None:
-                await self._need_rest(session)
+                await self._require_idle(session)
                 session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.delete_item(owner, conversation.conversation_id, item_id)
@@ -146,7 +146,7 @@ class ConversationEditor:
                     untold = session.replace(ignored=session.messages, updated_at=self._clock.now())
                     transaction.save_session(untold, lease)
 
-    async def _need_rest(self, session: SessionRecord) -> None:
+    async def _require_idle(self, session: SessionRecord) -> None:
         """Reject edits while the target waits for an answer: the subject of its question must not change."""
         asked = any(call.name == REQUEST_INFO for call in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
@@ -155,7 +155,7 @@ class ConversationEditor:
 
 
 async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
-    _need_calls(await _read(items), {})
+    _require_calls(await _read(items), {})
 
 
 async def _read(items: Sequence[Mapping[str, Any]]) -> Items:
@@ -166,13 +166,13 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
     bodies = [dict(item) for item in items]
     try:
         # Checked here, so that a store in memory takes nothing that another would refuse.
-        form_of(bodies)
+        build_form(bodies)
     except CodecError as error:
         raise InvalidRequestError(f"The items can't be kept: {error}.", param="items") from None
     return read_added(bodies, host_tools=())
 
 
-def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
+def _require_calls(added: Items, known: Mapping[str, bool]) -> None:
     """Reject a call that the conversation already has, and an output without a pending call."""
     again = sorted(set(added.calls) & set(known))
     if again:

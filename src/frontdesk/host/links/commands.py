@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from frontdesk.chat.commands import locale_of, names_of
+from frontdesk.chat.commands import list_names, parse_locale
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording, person_phrase
 from frontdesk.delivery.proactive import DirectNotifier
@@ -36,9 +36,9 @@ def link_commands(
     ]
 
 
-def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
+def require_unique_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
     """Reject a channel that already has a command with one of these names."""
-    names = {name for command in own for name in names_of(command)}
+    names = {name for command in own for name in list_names(command)}
     wrong = [
         f"channel {channel!r}: it has a command {command.name!r} of its own; "
         "rename or hide the host's with link_commands="
@@ -116,7 +116,7 @@ class _Commands:
 
 
 def _locale(context: ChannelCommandContext) -> str | None:
-    return locale_of(context.request, context.caller.identity)
+    return parse_locale(context.request, context.caller.identity)
 
 
 def _shown(challenge: LinkChallenge) -> str:

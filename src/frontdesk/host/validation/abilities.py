@@ -25,7 +25,7 @@ def channel_ability_findings(channel: Channel) -> list[str]:
     """Find abilities that a channel or its credentials would lose, and methods that can't be called."""
     abilities = [ability for declared in channel.abilities for ability in declared]
     wrong = ability_findings(channel, abilities)
-    for auth in _auths_of(channel.auth):
+    for auth in _iter_auths(channel.auth):
         wrong += [f"auth: {finding}" for finding in auth_ability_findings(auth)]
     return wrong
 
@@ -37,7 +37,7 @@ def auth_ability_findings(auth: object) -> list[str]:
 
 def ability_findings(component: object, abilities: Iterable[type]) -> list[str]:
     """Find abilities that a component would lose, and methods that can't be called as declared, one line each."""
-    kind, members = type(component).__name__, _members_of(component)
+    kind, members = type(component).__name__, _list_members(component)
     declared: dict[str, type] = {}
     wrong: list[str] = []
     for ability in abilities:
@@ -73,7 +73,7 @@ def _declared_names(ability: type) -> list[str]:
     return methods or list(inspect.get_annotations(ability))
 
 
-def _members_of(component: object) -> dict[str, Any]:
+def _list_members(component: object) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for kind in reversed(type(component).__mro__):
         members |= vars(kind)
@@ -170,9 +170,9 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.split(".")[0] in (_PACKAGE, "builtins")
 
 
-def _auths_of(auth: Any) -> Iterator[object]:
+def _iter_auths(auth: Any) -> Iterator[object]:
     if isinstance(auth, AnyAuth):
         for one in auth.auths:
-            yield from _auths_of(one)
+            yield from _iter_auths(one)
     elif auth is not None:
         yield auth

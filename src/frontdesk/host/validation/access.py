@@ -13,7 +13,7 @@ from frontdesk.access.allowlists import (
     requires_linked_claims,
     walk,
 )
-from frontdesk.access.policy import ExplicitAllowList, SameConfidentialityTierOnly, as_rule, rules_of
+from frontdesk.access.policy import ExplicitAllowList, SameConfidentialityTierOnly, as_rule, list_rules
 from frontdesk.host.links.names import command_findings
 from frontdesk.host.validation.abilities import ability_findings
 from frontdesk.interfaces.abilities import linker_ability
@@ -49,7 +49,7 @@ class Access:
             for name, channel in usable.items()
             if channel.allowlist == "inherit" or _is_rule(channel.allowlist)
         }
-        rules = rules_of(sound, default)
+        rules = list_rules(sound, default)
         for name, channel in usable.items():
             here = [*_channel_findings(channel, usable), *command_findings(channel, linker=self.linker is not None)]
             if name in rules:

@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from frontdesk.admin.socket_file import path_findings
 from frontdesk.approvals.policy import ApprovalOptions, ApproverRule
-from frontdesk.chat.commands import names_of
+from frontdesk.chat.commands import list_names
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.hooks import takes
@@ -181,7 +181,7 @@ def as_list(channels: Any) -> list[Any]:
     raise ChannelConfigurationError(f"channels: {_wrong_list(channels)}")
 
 
-def need_instances(**given: object) -> None:
+def require_instances(**given: object) -> None:
     """Reject classes and store addresses where a host needs objects."""
     classes = {name: kind for name, kind in given.items() if inspect.isclass(kind)}
     if classes:
@@ -201,7 +201,7 @@ def argument_findings(extras: Any, store: Any, clock: Any, ids: Any, middleware:
             ("clock", clock, "now", "one with now() and steady(), or leave it out"),
             ("ids", ids, "new", "one with new(prefix), or leave it out"),
         )
-        if value is not None and not _is_told_of(name, value) and not callable(getattr(value, needed, None))
+        if value is not None and not _is_reported(name, value) and not callable(getattr(value, needed, None))
     ]
     wrong += _middleware_findings(middleware)
     return (
@@ -211,7 +211,7 @@ def argument_findings(extras: Any, store: Any, clock: Any, ids: Any, middleware:
     )
 
 
-def _is_told_of(name: str, value: Any) -> bool:
+def _is_reported(name: str, value: Any) -> bool:
     return name in ("runner", "store") and (
         inspect.isclass(value) or (name == "store" and isinstance(value, (str, Path)))
     )
@@ -222,7 +222,7 @@ def callback_findings(name: str, callbacks: Any) -> list[str]:
     if not isinstance(callbacks, Collection) or isinstance(callbacks, (str, bytes)):
         return [f"{name} must be a list of async functions, got {type(callbacks).__name__}"]
     return [
-        f"{name}: {_name_of(callback)} is not an async function; write `async def`"
+        f"{name}: {_get_name(callback)} is not an async function; write `async def`"
         for callback in cast("Collection[Any]", callbacks)
         if not _can_be_awaited(callback)
     ]
@@ -244,13 +244,13 @@ def _middleware_findings(middleware: Any) -> list[str]:
     if not isinstance(middleware, Collection) or isinstance(middleware, (str, bytes)):
         return [f"middleware must be a list of starlette.middleware.Middleware(...), got {type(middleware).__name__}"]
     return [
-        f"middleware: {_name_of(one)} is not a starlette.middleware.Middleware(...); write Middleware(cls, **options)"
+        f"middleware: {_get_name(one)} is not a starlette.middleware.Middleware(...); write Middleware(cls, **options)"
         for one in cast("Collection[Any]", middleware)
         if not isinstance(one, Middleware)
     ]
 
 
-def _name_of(value: Any) -> str:
+def _get_name(value: Any) -> str:
     return str(getattr(value, "__name__", type(value).__name__))
 
 
@@ -306,7 +306,7 @@ def contribution_findings(channel: str, contribution: Any) -> list[str]:
     wrong = [finding for command in commands for finding in _command_findings(command)]
     if not wrong:
         names = Counter(command.name for command in commands)
-        names.update(name for command in commands for name in names_of(command) - {command.name})
+        names.update(name for command in commands for name in list_names(command) - {command.name})
         wrong = [f"{count} commands are called {name!r}" for name, count in names.items() if count > 1]
     return [f"channel {channel!r}: {finding}" for finding in wrong]
 
@@ -388,7 +388,7 @@ _ANY_PAGE = (
 )
 
 
-def origins_of(middleware: Sequence[Middleware]) -> AllowsOrigin | None:
+def get_origin_rule(middleware: Sequence[Middleware]) -> AllowsOrigin | None:
     """Return the origin check of the outermost CORS middleware, or None."""
     cors = _made(middleware)
     return None if cors is None else cors.is_allowed_origin

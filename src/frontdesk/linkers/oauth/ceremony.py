@@ -17,7 +17,7 @@ from typing import Any, Final
 from frontdesk.asgi.messages import Headers
 from frontdesk.chat.i18n.wording import told_as
 from frontdesk.display.escaping import escape_line
-from frontdesk.interfaces.linker import LinkDesk
+from frontdesk.interfaces.linker import LinkerContext
 from frontdesk.linkers.attempts import take_attempt
 from frontdesk.linkers.oauth.provider import Account, CodeClient, Provider
 from frontdesk.models.identity import ChannelIdentity
@@ -94,7 +94,7 @@ class Proved:
 class Ceremony:
     """The steps of an OAuth link, from the request to the stored link."""
 
-    def __init__(self, desk: LinkDesk, provider: Provider, client: CodeClient, linker: str) -> None:
+    def __init__(self, desk: LinkerContext, provider: Provider, client: CodeClient, linker: str) -> None:
         self._desk, self._provider, self._client, self._linker = desk, provider, client, linker
         self._sealed: Seal | None = None
 

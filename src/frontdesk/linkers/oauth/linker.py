@@ -13,7 +13,7 @@ from frontdesk.asgi.messages import whole_seconds
 from frontdesk.auth.oidc import ProviderHttp, need, provider_url
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.errors import LinkRefusedError, RequestError
-from frontdesk.interfaces.linker import LinkDesk, ReadsClaims, SupportsLinkReturn, SupportsLinkRoutes
+from frontdesk.interfaces.linker import LinkerContext, ReadsClaims, SupportsLinkReturn, SupportsLinkRoutes
 from frontdesk.linkers.oauth.ceremony import (
     HEADERS,
     Ceremony,
@@ -27,7 +27,7 @@ from frontdesk.linkers.oauth.ceremony import (
     message_page,
     start_page,
 )
-from frontdesk.linkers.oauth.provider import CodeClient, Provider, subject_of
+from frontdesk.linkers.oauth.provider import CodeClient, Provider, get_subject
 from frontdesk.loggers import access as log
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkChallenge, LinkRecord
@@ -81,7 +81,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         secret = None if client_secret is None else Secret(client_secret)
         self._client = CodeClient(provider, client_id, secret, f"{self._base}/callback", http)
 
-    def use(self, desk: LinkDesk) -> None:
+    def use(self, desk: LinkerContext) -> None:
         self._desk = desk
         self._ceremony = Ceremony(desk, self._provider, self._client, self.name)
 
@@ -108,13 +108,13 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         raise LinkRefusedError("There is no code to enter here: ask for a link, and open it in your browser.")
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return await self._desk.link_of(identity)
+        return await self._desk.find_link(identity)
 
     async def unlink(self, identity: ChannelIdentity) -> None:
         await self._desk.part(identity, here=identity)
 
-    def subject_of(self, claims: Mapping[str, Any]) -> str | None:
-        return subject_of(self._provider, claims)
+    def get_subject(self, claims: Mapping[str, Any]) -> str | None:
+        return get_subject(self._provider, claims)
 
     def routes(self) -> Sequence[BaseRoute]:
         return [

@@ -159,18 +159,18 @@ class Entra(Oidc):
         if len(self.tenants) > 1:
             segment, name = "common" if _PERSONAL in self.tenants else "organizations", "{tenantid}"
         url = f"{self._authority}/{segment}/v2.0/.well-known/openid-configuration"
-        super().__init__(self._of(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=url)
+        super().__init__(self._issued_by(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=url)
 
-    def _of(self, tenant: str) -> str:
+    def _issued_by(self, tenant: str) -> str:
         return f"{self._authority}/{tenant}/v2.0"
 
     def _issuers(self) -> tuple[str, ...]:
-        return tuple(self._of(tenant) for tenant in self.tenants)
+        return tuple(self._issued_by(tenant) for tenant in self.tenants)
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
         tenant, account = claims.get("tid"), claims.get("oid")
         # Other services of Microsoft verify the same two claims without being the issuer of a token.
-        if tenant not in self.tenants or claims.get("iss", self._of(tenant)) != self._of(tenant):
+        if tenant not in self.tenants or claims.get("iss", self._issued_by(tenant)) != self._issued_by(tenant):
             return None
         return f"entra|{tenant}|{account}" if is_name(account) else None
 

@@ -69,7 +69,7 @@ class Provider(Protocol):
         ...
 
 
-def subject_of(provider: Provider, claims: Mapping[str, Any]) -> str | None:
+def get_subject(provider: Provider, claims: Mapping[str, Any]) -> str | None:
     """Return the subject of the claims as stored in links, or `None` if the account is not of this provider."""
     return provider.subject(claims)
 

@@ -26,7 +26,7 @@ from frontdesk.models.run import BackgroundRun, RunRecord
 from frontdesk.runs.background.followers import Followers, RunSignals
 from frontdesk.runs.background.worker import RunPipeline, RunTask, RunWorker, queued
 from frontdesk.runs.limits import RunLimits
-from frontdesk.serialization.codec import encode, form_of
+from frontdesk.serialization.codec import build_form, encode
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.leases import LeaseRenewal
@@ -72,7 +72,7 @@ class RunBeginning:
         """Return the job. If it cannot be stored, omit the target's data, since it is not executed again."""
         job = BackgroundRun(admitted=self._turn.admitted, holder=self._holder, fence=1)
         try:
-            form_of(job)
+            build_form(job)
         except CodecError:
             return job.replace(admitted=self._turn.admitted.without_content())
         return job
@@ -168,7 +168,7 @@ class BackgroundDispatcher:
             holder=self._holder if room else "",
             fence=int(room),
         )
-        _need_storable(job)
+        _require_storable(job)
         self._coming += room
         record = queued(job).replace(session_key=key)
         # The caller may leave in the middle of this, and a stored run must be worked on.
@@ -181,7 +181,7 @@ class BackgroundDispatcher:
         """Record the start of a run in its own request. If this process dies, another ends it as interrupted."""
         session_id = turn.record.session_id if turn.new and turn.record is not None else None
         job = BackgroundRun(admitted=turn.admitted, session_id=session_id, holder=self._holder, fence=1)
-        _need_storable(job)
+        _require_storable(job)
         most = self._limits.max_waiting_background_runs
         async with self._store.transaction() as transaction:
             # The number of requests that are answered at once is limited by the channel.
@@ -414,9 +414,9 @@ class BackgroundDispatcher:
             await asyncio.wait(tasks, timeout=within)
 
 
-def _need_storable(job: BackgroundRun) -> None:
+def _require_storable(job: BackgroundRun) -> None:
     try:
-        form_of(job)
+        build_form(job)
     except CodecError as error:
         log.error("a request can't be kept for the background: %s", error)
         raise NotStorableError(_NOT_KEPT) from error

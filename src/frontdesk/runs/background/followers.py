@@ -10,7 +10,7 @@ from frontdesk.concurrency.offload import run_sized
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.errors import NotFoundError
 from frontdesk.errors.requests import NO_RUN
-from frontdesk.framework.types import updates_of
+from frontdesk.framework.types import list_updates
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import FINAL, RunRecord
@@ -90,18 +90,18 @@ class Followers:
                 yield update
             outcome.append(await _shown_end(ended[0], show))
 
-        return _stream_of(run, updates)
+        return _build_stream(run, updates)
 
     def replay(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
         """Return the stream of a run without stored events: the outcome, once it has ended."""
 
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
             ending = await _shown_end(await self.ended(run), show)
-            for update in updates_of(ending.result):
+            for update in list_updates(ending.result):
                 yield update
             outcome.append(ending)
 
-        return _stream_of(run, updates)
+        return _build_stream(run, updates)
 
     async def ended(self, run: RunRecord) -> RunRecord:
         """Wait for the end of a run in any process, and return its final record."""
@@ -159,7 +159,7 @@ class Followers:
         return record if record.status in FINAL else None
 
 
-def _stream_of(run: RunRecord, updates: Callable[[Outcome], AsyncGenerator[Any, None]]) -> HostedStreamResult[Any]:
+def _build_stream(run: RunRecord, updates: Callable[[Outcome], AsyncGenerator[Any, None]]) -> HostedStreamResult[Any]:
     """Create a stream whose closing does not affect the run. `updates` records the outcome."""
     outcome: Outcome = []
     generator = updates(outcome)

@@ -57,7 +57,7 @@ class RunPipeline(Protocol):
 
     live: LiveReplies
 
-    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None: ...
+    async def find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None: ...
 
     async def run_admitted(
         self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveRun | None
@@ -180,7 +180,7 @@ class RunWorker:
         if job.messages is not None and run.checkpoint is not None:
             admitted = _resumed(run)
         try:
-            live = await self.pipeline.live_of(admitted, job)
+            live = await self.pipeline.find_live(admitted, job)
             if job.log is None:
                 await self.pipeline.run_admitted(admitted, waits=True, job=job, live=live)
             else:

@@ -59,17 +59,17 @@ class MemoryApprovals:
         return shared[0] if len(shared) == 1 else None
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
-        return [approval for approval in self._of(owner) if approval.session_id == session_id]
+        return [approval for approval in self._list(owner) if approval.session_id == session_id]
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        return [approval for approval in self._of(owner) if approval.waits]
+        return [approval for approval in self._list(owner) if approval.waits]
 
-    def _of(self, owner: str) -> list[PendingApproval]:
+    def _list(self, owner: str) -> list[PendingApproval]:
         records = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
         return [record for record in records if record is not None]
 
     async def asked_as(self, owner: str, target_request_id: str) -> Sequence[PendingApproval]:
-        return [approval for approval in self._of(owner) if approval.target_id == target_request_id]
+        return [approval for approval in self._list(owner) if approval.target_id == target_request_id]
 
     async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
         records = [record for _, record in self.records.items()]
@@ -89,7 +89,7 @@ class MemoryApprovals:
         max_bytes: int | None = None,
     ) -> Sequence[PendingApproval]:
         keys = {key for approver in approvers for key in self._approvers.get(approver, ())}
-        own = () if owner is None else self._of(owner)
+        own = () if owner is None else self._list(owner)
         keys |= {(record.owner, record.approval_id) for record in own if record.status == "pending"}
         seen = max((number for key, number in self.numbers.items() if key[1] == after), default=0) if after else 0
         known = sorted((self.numbers[key], key) for key in keys if self.numbers[key] > seen)
@@ -172,7 +172,7 @@ class MemoryApprovals:
             self.records.put((owner, approval_id), record.replace(**changes))
 
     def cancel_all(self, owner: str, at: float, reason: str | None, audit: "MemoryAudit") -> None:
-        for approval in self._of(owner):
+        for approval in self._list(owner):
             if approval.waits:
                 name = approval.approval_id
                 self.decide(owner, name, "cancelled", at, reason)
@@ -182,7 +182,7 @@ class MemoryApprovals:
         """Reject an id that the owner already has, and a target request id that the run already has."""
         if (approval.owner, approval.approval_id) in self.records:
             raise ApprovalExistsError
-        for known in self._of(approval.owner):
+        for known in self._list(approval.owner):
             if is_same_question(known, approval):
                 raise ApprovalExistsError
 

@@ -86,16 +86,16 @@ class FairBoundedDict(BoundedDict[K, V]):
     Owners are counted only once it is full for the first time. Until then there is no additional cost.
     """
 
-    __slots__ = ("_is_counting", "_levels", "_owner_of", "_share_of", "_shares", "_top")
+    __slots__ = ("_get_owner", "_is_counting", "_levels", "_share_of", "_shares", "_top")
 
     def __init__(
         self,
         limit: int,
-        owner_of: Callable[[K, V], Hashable],
+        get_owner: Callable[[K, V], Hashable],
         on_drop: Callable[[K, V], None] | None = None,
     ) -> None:
         super().__init__(limit, on_drop)
-        self._owner_of = owner_of
+        self._get_owner = get_owner
         self._is_counting = False
         self._share_of: dict[K, _Share[K]] = {}
         """The share to which each entry belongs, once owners are counted."""
@@ -119,8 +119,8 @@ class FairBoundedDict(BoundedDict[K, V]):
             items[key] = value
             self._touched.add(key)
         else:
-            owner_of = self._owner_of
-            owner = owner_of(key, value)
+            get_owner = self._get_owner
+            owner = get_owner(key, value)
             share = self._shares.get(owner)
             if share is None or share.count != self._top or len(items) < self._limit:
                 items[key] = value
@@ -149,7 +149,7 @@ class FairBoundedDict(BoundedDict[K, V]):
     def own(self, key: K) -> None:
         """Count an entry again, whose owner was unknown at insertion."""
         if self._is_counting and key in self._items:
-            owner = self._owner_of(key, self._items[key])
+            owner = self._get_owner(key, self._items[key])
             if owner != self._share_of[key].owner:
                 self._leave(key)
                 self._enter(key, owner)
@@ -163,7 +163,7 @@ class FairBoundedDict(BoundedDict[K, V]):
         self._is_counting = True
         for key in dict.fromkeys(self._queue):
             if key in self._items:
-                self._enter(key, self._owner_of(key, self._items[key]))
+                self._enter(key, self._get_owner(key, self._items[key]))
         self._queue.clear()
         self._make_room()
 

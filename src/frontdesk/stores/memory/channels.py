@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Sequence
 from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import FilesFullError, FileTooLargeError, VisitorFilesFullError
-from frontdesk.models.channel_storage import Leadership, SealedValue, ValuePlace
+from frontdesk.models.channel_storage import Leadership, SealedValue, ValueLocation
 from frontdesk.models.conversation import AliasMerge, ConversationAlias
-from frontdesk.models.file import FileLimits, StoredFile, file_id_of
+from frontdesk.models.file import FileLimits, StoredFile, compute_file_id
 from frontdesk.models.live_message import LiveFence
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.delivery import MemoryLiveAnswers
@@ -40,7 +40,7 @@ class MemoryLeaderships:
             del self._holders[channel, name]
 
 
-def _owner_of(place: ValuePlace, _: SealedValue) -> Hashable:
+def _get_owner(place: ValueLocation, _: SealedValue) -> Hashable:
     """Return the key segment between the first two slashes, which names the owner if there is one."""
     parts = place.key.split("/", 2)
     return place.channel, place.storage, parts[min(1, len(parts) - 1)]
@@ -51,22 +51,22 @@ class MemoryChannelValues:
 
     def __init__(self, limit: int, live: MemoryLiveAnswers) -> None:
         self._live = live
-        self.kept: FairBoundedDict[ValuePlace, SealedValue] = FairBoundedDict(limit, _owner_of)
+        self.kept: FairBoundedDict[ValueLocation, SealedValue] = FairBoundedDict(limit, _get_owner)
 
-    async def get(self, place: ValuePlace, *, now: float) -> SealedValue | None:
+    async def get(self, place: ValueLocation, *, now: float) -> SealedValue | None:
         return self._living(place, now)
 
-    def _living(self, place: ValuePlace, now: float) -> SealedValue | None:
+    def _living(self, place: ValueLocation, now: float) -> SealedValue | None:
         value = self.kept.get(place)
         is_over = value is not None and value.expires_at is not None and value.expires_at <= now
         return None if is_over else value
 
-    async def set(self, place: ValuePlace, value: SealedValue) -> None:
+    async def set(self, place: ValueLocation, value: SealedValue) -> None:
         self.kept.put(place, value)
 
     async def compare_and_set(
         self,
-        place: ValuePlace,
+        place: ValueLocation,
         expected_version: str | None,
         value: SealedValue,
         *,
@@ -81,7 +81,7 @@ class MemoryChannelValues:
         self.kept.put(place, value)
         return True
 
-    async def delete(self, place: ValuePlace) -> None:
+    async def delete(self, place: ValueLocation) -> None:
         self.kept.pop(place)
 
     def drop_expired(self, now: float) -> None:
@@ -136,19 +136,19 @@ class MemoryFiles:
     ) -> StoredFile:
         if len(data) > self._limits.max_file_bytes:
             raise FileTooLargeError(self._limits.max_file_bytes)
-        file_id = await run_sized(len(data), file_id_of, owner, data)
+        file_id = await run_sized(len(data), compute_file_id, owner, data)
         known = self.kept.get((owner, file_id))
         if known is None:
-            self._need_room(owner, len(data), visitor)
+            self._require_capacity(owner, len(data), visitor)
         stored = StoredFile(file_id=file_id, media_type=media_type, name=name, size=len(data))
         stored = stored if known is None else known[0]
         self.kept.put((owner, file_id), (stored, data, self._clock.now(), visitor))
         return stored
 
-    def _need_room(self, owner: str, size: int, visitor: bool) -> None:
+    def _require_capacity(self, owner: str, size: int, visitor: bool) -> None:
         limits = self._limits
         most = min(limits.max_owner_bytes, limits.max_visitor_bytes) if visitor else limits.max_owner_bytes
-        if self._size_of(owner) + size > most:
+        if self._get_size(owner) + size > most:
             raise FilesFullError(most)
         if visitor and self._size_of_visitors() + size > limits.max_visitors_bytes:
             raise VisitorFilesFullError(limits.max_visitors_bytes)
@@ -157,10 +157,10 @@ class MemoryFiles:
         kept = self.kept.get((owner, file_id))
         return None if kept is None else kept[:2]
 
-    async def size_of(self, owner: str) -> int:
-        return self._size_of(owner)
+    async def get_size(self, owner: str) -> int:
+        return self._get_size(owner)
 
-    def _size_of(self, owner: str) -> int:
+    def _get_size(self, owner: str) -> int:
         return sum(stored.size for (of, _), (stored, *_) in self.kept.items() if of == owner)
 
     def _size_of_visitors(self) -> int:

@@ -160,7 +160,7 @@ class MemoryInbox:
         for event_id, turn in queue.items():
             if turn.not_before is None or until is None or (turn.channel, event_id) in self.holders:
                 continue
-            if _is_message_of(turn, item):
+            if _belongs_to_message(turn, item):
                 queue[event_id] = turn.replace(not_before=max(turn.not_before, until))
 
     def interrupt_earlier(self, item: InboxItem, only: Sequence[str] | None = None) -> None:
@@ -243,12 +243,12 @@ def _is_due(item: InboxItem, now: float, longest: float) -> bool:
     return item.due_by is not None and (item.due_by <= now or item.due_by > now + longest)
 
 
-def _is_message_of(item: InboxItem, other: InboxItem) -> bool:
+def _belongs_to_message(item: InboxItem, other: InboxItem) -> bool:
     return item.is_message and item.caller.identity.native_id == other.caller.identity.native_id
 
 
 def _goes_with(first: InboxItem, item: InboxItem) -> bool:
-    return item.cancelled is None and _is_message_of(item, first)
+    return item.cancelled is None and _belongs_to_message(item, first)
 
 
 def _is_of_albums(first: InboxItem, item: InboxItem, albums: Container[str | None]) -> bool:

@@ -9,11 +9,11 @@ from operator import attrgetter
 from typing import Any
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.offload import weight_of
+from frontdesk.concurrency.offload import compute_weight
 from frontdesk.errors import StaleTurnError
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
 from frontdesk.json_size import estimate_parts
-from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, page_of
+from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, build_page
 from frontdesk.models.run import RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
@@ -44,12 +44,12 @@ class _Session:
 
     def weigh(self) -> int:
         if self.weighed < len(self.messages):
-            self.weight += sum(map(_weight_of, self.messages[self.weighed :]))
+            self.weight += sum(map(_compute_weight, self.messages[self.weighed :]))
             self.weighed = len(self.messages)
         return self.weight
 
 
-def _weight_of(message: Any) -> int:
+def _compute_weight(message: Any) -> int:
     size = values = 0
     for content in message.contents:
         values += _VALUES_OF_CONTENT
@@ -57,7 +57,7 @@ def _weight_of(message: Any) -> int:
         if text is not None:
             size += len(text)
         else:
-            size += weight_of((content.arguments, content.result), _MAX_WEIGHT, each=_BYTES_OF_VALUE, inside=True)
+            size += compute_weight((content.arguments, content.result), _MAX_WEIGHT, each=_BYTES_OF_VALUE, inside=True)
     return estimate_parts(size, values)
 
 
@@ -135,7 +135,7 @@ class MemorySessions:
         if kept is not None:
             kept.title = title
 
-    def owner_of(self, session_id: str) -> str:
+    def get_owner(self, session_id: str) -> str:
         """Return the owner of a session, or the session id if there is none."""
         kept = self.kept.get(session_id)
         return (None if kept is None else _owner_of_session(session_id, kept)) or session_id
@@ -199,7 +199,7 @@ class MemorySessions:
     async def history_page(
         self, owner: str, session_id: str, *, before: int | None = None, limit: int = 50
     ) -> HistoryPage:
-        return page_of(await self.history(owner, session_id), before, limit)
+        return build_page(await self.history(owner, session_id), before, limit)
 
     def check(self, lease: Lease, session_id: str) -> None:
         kept = self.kept.get(lease.session_id)
@@ -328,7 +328,7 @@ class MemoryConversations:
         start = bisect_right(items, after, key=_number)
         if charge is not None:
             bodies = [item.body for item in items[start:]]
-            size = weight_of(bodies, _MAX_WEIGHT, each=_BYTES_OF_VALUE)
+            size = compute_weight(bodies, _MAX_WEIGHT, each=_BYTES_OF_VALUE)
             if size > FREE_BYTES:
                 await charge(size)
         return bound_page(items[start : start + limit], max_bytes, _body)

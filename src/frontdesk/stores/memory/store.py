@@ -193,7 +193,7 @@ class InMemoryStateStore:
         self.live = MemoryLiveAnswers(limit)
         self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit, clock)
-        self.checkpoints = MemoryCheckpoints(limit, self.sessions.owner_of)
+        self.checkpoints = MemoryCheckpoints(limit, self.sessions.get_owner)
         self.nonces = ProcessNonces(250 * limit)
         self.leaderships = MemoryLeaderships()
         self.channel_values = MemoryChannelValues(10 * limit, self.live)

@@ -6,7 +6,7 @@ from typing import Any
 from frontdesk.errors import StoreError
 from frontdesk.interfaces.storage.pages import count_fitting
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
-from frontdesk.models.channel_storage import Leadership, SealedValue, ValuePlace
+from frontdesk.models.channel_storage import Leadership, SealedValue, ValueLocation
 from frontdesk.models.conversation import AliasMerge, Conversation, ConversationAlias, ConversationItem
 from frontdesk.models.live_message import LiveFence
 from frontdesk.stores.sql import outbox
@@ -36,19 +36,19 @@ class SqlChannelValues:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def get(self, place: ValuePlace, *, now: float) -> SealedValue | None:
+    async def get(self, place: ValueLocation, *, now: float) -> SealedValue | None:
         rows = await self._engine.read(_GET, (*_keys(place), now))
         if not rows:
             return None
         version, key_id, data, expires_at = rows[0]
         return SealedValue(version=version, key_id=key_id, data=bytes(data), expires_at=expires_at)
 
-    async def set(self, place: ValuePlace, value: SealedValue) -> None:
+    async def set(self, place: ValueLocation, value: SealedValue) -> None:
         await self._engine.write([Do(_SET, (*_columns(value), *_keys(place)))])
 
     async def compare_and_set(
         self,
-        place: ValuePlace,
+        place: ValueLocation,
         expected_version: str | None,
         value: SealedValue,
         *,
@@ -62,7 +62,7 @@ class SqlChannelValues:
             write = Do(_IF_SAME, (*values, key(expected_version), now), answers=True)
         return bool((await self._engine.write([write] if fence is None else [outbox.held(fence), write]))[0])
 
-    async def delete(self, place: ValuePlace) -> None:
+    async def delete(self, place: ValueLocation) -> None:
         await self._engine.write([Do(f"DELETE FROM channel_values WHERE {_HERE}", _keys(place))])
 
 
@@ -70,7 +70,7 @@ def _columns(value: SealedValue) -> tuple[Any, ...]:
     return (value.version, value.key_id, value.data, value.expires_at)
 
 
-def _keys(place: ValuePlace) -> tuple[str, str, str]:
+def _keys(place: ValueLocation) -> tuple[str, str, str]:
     return (key(place.channel), key(place.storage), key(place.key))
 
 

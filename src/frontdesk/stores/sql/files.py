@@ -19,7 +19,7 @@ from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import off_loop, run_sized
 from frontdesk.errors import FilesFullError, FileTooLargeError, UnreadableRecordError, VisitorFilesFullError
 from frontdesk.loggers import store as log
-from frontdesk.models.file import SCHEME, FileLimits, StoredFile, file_id_of
+from frontdesk.models.file import SCHEME, FileLimits, StoredFile, compute_file_id
 from frontdesk.serialization.codec import VERSION
 from frontdesk.stores.sql import tables
 from frontdesk.stores.sql.tables import as_bytes, key
@@ -64,7 +64,7 @@ def detach(data: bytes, owner: str, longest: int) -> Detached:
         found = None if end < 0 else _content(data, at + len(_START), end, longest)
         if found is not None:
             media_type, content = found
-            file_id = file_id_of(owner, content)
+            file_id = compute_file_id(owner, content)
             files[file_id] = (media_type.decode("ascii"), content)
             pieces += [data[done:at], b'"%b%b;%b' % (SCHEME.encode(), file_id.encode(), media_type)]
             done = end
@@ -158,7 +158,7 @@ _LOOK_SECONDS = 1.0
 """The time between two looks at the store while there is no room."""
 
 
-class FileRoom:
+class FileQuota:
     """Accounts for the bytes of files, including those being written.
 
     The total of all visitors is read from the store only occasionally. Several hosts together may therefore exceed the
@@ -294,14 +294,14 @@ class SqlFiles:
         self._clock = clock
         self._limits = limits
         self._contents = FileContents(engine)
-        self._room = FileRoom(engine, clock)
+        self._room = FileQuota(engine, clock)
 
     async def put(
         self, owner: str, data: bytes, *, media_type: str, name: str = "", visitor: bool = False
     ) -> StoredFile:
         if len(data) > self._limits.max_file_bytes:
             raise FileTooLargeError(self._limits.max_file_bytes)
-        file_id = await run_sized(len(data), file_id_of, key(owner), data)
+        file_id = await run_sized(len(data), compute_file_id, key(owner), data)
         new = _New(key(owner), media_type, data, name, visitor)
         if await self._engine.read(_KNOWN.format(marks="?"), (key(owner), file_id)):
             if await self._write(file_id, new):
@@ -329,7 +329,7 @@ class SqlFiles:
         media_type, name, size = rows[0]
         return StoredFile(file_id=file_id, media_type=_text(media_type), name=_text(name), size=size)
 
-    async def size_of(self, owner: str) -> int:
+    async def get_size(self, owner: str) -> int:
         return int((await self._engine.read(SIZE, (key(owner),)))[0][0])
 
     async def detached(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> list[Op]:
@@ -357,7 +357,7 @@ class SqlFiles:
         records: list[tuple[int, Detached]] = []
         new: dict[str, _New] = {}
         for use in uses:
-            row = _row_of(operations[use.operation])
+            row = _build_row(operations[use.operation])
             position = next(number for number, value in enumerate(row) if is_large(value))
             detached = detach(row[position], use.owner, self._limits.max_file_bytes)
             records.append((position, detached))
@@ -402,7 +402,7 @@ def is_large(value: Any) -> bool:
     return type(value) is bytes and may_have_files(value)
 
 
-def _row_of(operation: Op) -> Row:
+def _build_row(operation: Op) -> Row:
     if isinstance(operation, Put):
         return operation.row
     return () if isinstance(operation, Fence) else operation.values
@@ -410,11 +410,11 @@ def _row_of(operation: Op) -> Row:
 
 def has_large(operation: Op) -> bool:
     """Return True if an operation writes a record that may have large data."""
-    return any(map(is_large, _row_of(operation)))
+    return any(map(is_large, _build_row(operation)))
 
 
 def _with(operation: Op, position: int, data: bytes) -> Op:
-    row = list(_row_of(operation))
+    row = list(_build_row(operation))
     row[position : position + 1] = [data]
     if isinstance(operation, Put):
         return Put(operation.table, tuple(row))

@@ -30,7 +30,7 @@ async def full_sizes(engine: Engine, records: Sequence[bytes]) -> list[int]:
 
 
 async def _sizes_of_files(engine: Engine, records: Sequence[bytes]) -> list[int]:
-    uses = [await _files_of(data) for data in records]
+    uses = [await _list_file_ids(data) for data in records]
     ids = sorted({file_id for used in uses for file_id in used})
     sizes: dict[str, int] = {}
     for start in range(0, len(ids), _MAX_ASKED):
@@ -41,7 +41,7 @@ async def _sizes_of_files(engine: Engine, records: Sequence[bytes]) -> list[int]
     return [sum(sizes.get(file_id, 0) for file_id in used) for used in uses]
 
 
-async def _files_of(data: bytes) -> Sequence[str]:
+async def _list_file_ids(data: bytes) -> Sequence[str]:
     # A record that cannot be read is set aside by whoever decodes it.
     with suppress(UnreadableRecordError):
         return await run_sized(len(data), references_in, data) if has_files(data) else ()

@@ -333,7 +333,7 @@ def _row(kind: LedgerKind, row: Sequence[Any]) -> LedgerRow:
     width = len(asked.order)
     names = [column.rpartition(".")[2] for column in asked.columns]
     columns = {name: _plain(name, value) for name, value in zip(names, row[width:-1], strict=True)}
-    record: Any = None if row[-1] is None else tree_of(row[-1])
+    record: Any = None if row[-1] is None else parse_tree(row[-1])
     tree = cast("dict[str, Any]", record) if isinstance(record, dict) else None
     return LedgerRow(place=tuple(row[:width]), columns=columns, record=tree)
 
@@ -341,10 +341,10 @@ def _row(kind: LedgerKind, row: Sequence[Any]) -> LedgerRow:
 def _plain(name: str, value: Any) -> Any:
     if not isinstance(value, (bytes, memoryview)):
         return value
-    return tree_of(value) if name == "history" else text(value)
+    return parse_tree(value) if name == "history" else text(value)
 
 
-def tree_of(data: Any) -> Any:
+def parse_tree(data: Any) -> Any:
     """Return the content of a record as a JSON tree, or `None` if this version cannot read it."""
     try:
         record = msgspec.json.decode(bytes(data), type=_Sealed)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
 from frontdesk.json_size import estimate_row
-from frontdesk.models.conversation import HistoryPage, page_of
+from frontdesk.models.conversation import HistoryPage, build_page
 from frontdesk.models.run import RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored
@@ -102,7 +102,7 @@ class Histories:
         rows = await self._engine.read(_LAST, (end, key(session_id), key(owner), limit + 1))
         if rows and rows[0][0] is not None:
             # What a branch has in common with its parent is counted in messages, and so are its positions.
-            return page_of(await self._branch(owner, session_id, None), before, limit)
+            return build_page(await self._branch(owner, session_id, None), before, limit)
         rows = [(number, data) for _, number, data in rows if number]
         kept = rows[:limit][::-1]
         if not kept:

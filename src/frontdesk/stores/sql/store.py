@@ -24,7 +24,7 @@ from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.operations import Expiry
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
-from frontdesk.serialization.codec import encode, form_of, seal
+from frontdesk.serialization.codec import build_form, encode, seal
 from frontdesk.stores.sql import approvals, background, identities, inbox, outbox, tables
 from frontdesk.stores.sql.approvals import SqlApprovals, SqlAudit
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
@@ -203,7 +203,7 @@ class SqlTransaction:
         if type(messages) is not list:
             return encode(record)
         forms = [self._form(message) for message in cast("list[Any]", messages)]
-        form = form_of(record.replace(input=None))
+        form = build_form(record.replace(input=None))
         # A record with fields of a newer version is a dict.
         return seal({**form, "input": forms} if isinstance(form, dict) else form.replace(input=forms))
 
@@ -212,7 +212,7 @@ class SqlTransaction:
         cached = self._forms.get(id(value))
         if cached is None:
             # The value is kept with it, so that its id is not reused.
-            cached = self._forms[id(value)] = (value, form_of(value))
+            cached = self._forms[id(value)] = (value, build_form(value))
         return cached[1]
 
     def delete_run(self, owner: str, run_id: str) -> None:

@@ -47,10 +47,10 @@ class Table(NamedTuple):
     # Tables are singletons, and hashing all names for every row costs more than the row.
     __hash__ = object.__hash__
 
-    def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
+    def get_key(self, row: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(row[: len(self.unique)])
 
-    def time_of(self, row: Sequence[Any]) -> float:
+    def extract_time(self, row: Sequence[Any]) -> float:
         """Return the time that decides which of two rows is newer."""
         return row[self.columns.index(self.newest)]
 

@@ -93,8 +93,8 @@ def group(writes: list[Write]) -> Group:
                 rows = tables.get(table)
                 if rows is None:
                     rows = tables[table] = {}
-                place = table.key_of(row) if table.unique else len(rows)
-                if not table.newest or place not in rows or table.time_of(rows[place]) <= table.time_of(row):
+                place = table.get_key(row) if table.unique else len(rows)
+                if not table.newest or place not in rows or table.extract_time(rows[place]) <= table.extract_time(row):
                     rows[place] = row
     return Group(writes, [(table, _in_order(table, rows)) for table, rows in sorted(tables.items())])
 
@@ -173,7 +173,7 @@ class WriteHealth:
 
     def note_failure(self, ops: Sequence[Op]) -> None:
         """Record that operations failed because the database currently accepts no writes."""
-        self._bytes = min(max(self._bytes, _bytes_of(ops)), MAX_PROBE_BYTES)
+        self._bytes = min(max(self._bytes, _count_bytes(ops)), MAX_PROBE_BYTES)
         if self._fails or self._is_damaged:
             return
         self._fails = True
@@ -203,7 +203,7 @@ class WriteHealth:
             log.info("the state store can be written again")
 
 
-def _bytes_of(ops: Sequence[Op]) -> int:
+def _count_bytes(ops: Sequence[Op]) -> int:
     size = 0
     for op in ops:
         row = op.row if isinstance(op, Put) else op.values if isinstance(op, Do) else ()

@@ -23,7 +23,7 @@ from frontdesk.markdown import Dialect
 from frontdesk.secret import Secret
 from frontdesk_testing.messages.client import PlatformClient
 from frontdesk_testing.messages.config import MessageConfig
-from frontdesk_testing.messages.parse import challenge_in, decode, inbound_of, slim
+from frontdesk_testing.messages.parse import challenge_in, decode, parse_inbound, slim
 from frontdesk_testing.messages.render import delete_call, edit_call, menu_call, send_call, shown_card, typing_call
 from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, verify
 from frontdesk_testing.messages.wire import Replied
@@ -80,7 +80,7 @@ class MessageChannel(
         return None if challenge is None else msgspec.json.encode(challenge)
 
     def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
-        return inbound_of(decode(event), bot)
+        return parse_inbound(decode(event), bot)
 
     def payload(self, event: bytes) -> Any:
         return slim(decode(event))

@@ -39,7 +39,7 @@ def decode(body: bytes) -> Event:
         raise InvalidRequestError(f"The event can't be understood: {error}.") from None
 
 
-def inbound_of(event: Event, bot: BotIdentity) -> Inbound | None:
+def parse_inbound(event: Event, bot: BotIdentity) -> Inbound | None:
     """Return what an event says; `None` if it is of a kind that is none of ours."""
     if event.receipt is not None:
         receipt, delivered = event.receipt, event.type == "delivered"

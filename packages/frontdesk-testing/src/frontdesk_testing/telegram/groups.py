@@ -42,7 +42,7 @@ class Groups(People):
 
     def promote(self, chat: Chat, user: User, *, by: User, anonymous: bool = False) -> None:
         """Make somebody an administrator; one who is anonymous writes in the name of the group."""
-        owner = chat.status_of(user.id) == "creator"
+        owner = chat.get_status(user.id) == "creator"
         self.world.set_status(chat, by, user, "creator" if owner else "administrator", anonymous=anonymous)
 
     def join(self, chat: Chat, user: User) -> Message:

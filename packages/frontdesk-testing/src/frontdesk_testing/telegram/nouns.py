@@ -128,7 +128,7 @@ class Chat:
         body = {**body, **_given(self, "title", "username")}
         return {**body, "is_forum": True} if self.is_forum else body
 
-    def status_of(self, user_id: int) -> Status:
+    def get_status(self, user_id: int) -> Status:
         """Return the status of a user."""
         member = self.members.get(user_id)
         return "left" if member is None else member.status

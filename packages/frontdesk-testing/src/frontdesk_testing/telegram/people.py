@@ -99,9 +99,9 @@ class People:
     def _check_present(self, user: User, chat: Chat) -> None:
         if chat.migrated_to is not None:
             raise ValueError("this group is a supergroup by now")
-        if chat.status_of(user.id) in ("left", "kicked"):
+        if chat.get_status(user.id) in ("left", "kicked"):
             raise ValueError(f"{user.first_name} is not in this chat")
-        if chat.kind == "private" and any(chat.id in bot.blocked_by for bot in self.world.bots_of(chat)):
+        if chat.kind == "private" and any(chat.id in bot.blocked_by for bot in self.world.list_bots(chat)):
             raise ValueError(f"{user.first_name} has blocked the bot")
 
     def share_location(self, user: User, latitude: float, longitude: float, chat: Chat | None = None) -> Message:
@@ -154,8 +154,8 @@ class People:
         The message may be one that `shown` has returned; a button that has changed since is pressed as it is now.
         """
         if isinstance(message, ShownMessage):
-            message = self._message_of(message)
-        data = _data_of(message, button)
+            message = self._get_message(message)
+        data = _encode_data(message, button)
         bot = next(bot for bot in self.world.bots.values() if bot.user is message.sender)
         callback = Callback(str(self.world.new_id("callback")), user, data, self.world.clock.now())
         bot.callbacks[callback.id] = callback
@@ -168,7 +168,7 @@ class People:
         self.world.change()
         return callback
 
-    def _message_of(self, shown: ShownMessage) -> Message:
+    def _get_message(self, shown: ShownMessage) -> Message:
         groups = self.world.chats.get(shown.chat_id)
         privates = (
             bot.private.get(shown.chat_id) for bot in self.world.bots.values() if bot.user.id == shown.sender_id
@@ -206,7 +206,7 @@ def _is_anonymous(chat: Chat, user: User) -> bool:
     return user.id in chat.members and chat.members[user.id].anonymous
 
 
-def _data_of(message: Message, button: str) -> str:
+def _encode_data(message: Message, button: str) -> str:
     rows: list[list[Json]] = (message.markup or {}).get("inline_keyboard", [])
     buttons = [shown for row in rows for shown in row if "callback_data" in shown]
     for shown in buttons:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import warnings
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from typing import Any
 
@@ -55,9 +56,14 @@ class FakeTelegram(Groups):
         """Return every call of a bot, in the order in which they came."""
         return self.api.calls
 
-    def calls_of(self, method: str) -> list[BotCall]:
+    def list_calls(self, method: str) -> list[BotCall]:
         """Return the calls of one method that had a result."""
         return [call for call in self.calls if call.method == method and call.error is None]
+
+    def calls_of(self, method: str) -> list[BotCall]:
+        """Deprecated: `list_calls`."""
+        warnings.warn("calls_of is deprecated. Use list_calls.", DeprecationWarning, stacklevel=2)
+        return self.list_calls(method)
 
     async def until(self, condition: Callable[[], Any], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is asked after every change on the platform."""

@@ -99,16 +99,16 @@ class World:
             self.change()
         return bot.private[user.id]
 
-    def bots_of(self, chat: Chat) -> list[Bot]:
+    def list_bots(self, chat: Chat) -> list[Bot]:
         """Return the bots that are in a chat."""
         if chat.kind == "private":
             return [bot for bot in self.bots.values() if bot.private.get(chat.id) is chat]
-        return [bot for bot in self.bots.values() if chat.status_of(bot.user.id) not in ("left", "kicked")]
+        return [bot for bot in self.bots.values() if chat.get_status(bot.user.id) not in ("left", "kicked")]
 
     def post(self, chat: Chat, sender: User, content: Json, **details: Any) -> Message:
         """Add a message, and the updates of the bots that see it; `details` are the other fields of `Message`."""
         number = self.next_message_id(chat)
-        (self.bots_of(chat)[0] if chat.kind == "private" else chat).last_message_id = number
+        (self.list_bots(chat)[0] if chat.kind == "private" else chat).last_message_id = number
         message = Message(number, chat, sender, self.now(), content, **details)
         chat.messages[message.message_id] = message
         if sender.is_bot:
@@ -121,11 +121,11 @@ class World:
 
     def next_message_id(self, chat: Chat) -> int:
         """Return the id of the next message: private chats share those of their bot."""
-        return (self.bots_of(chat)[0] if chat.kind == "private" else chat).last_message_id + 1
+        return (self.list_bots(chat)[0] if chat.kind == "private" else chat).last_message_id + 1
 
     def show(self, kind: str, message: Message) -> None:
         """Add an update about a message for every bot that sees it."""
-        for bot in self.bots_of(message.chat):
+        for bot in self.list_bots(message.chat):
             if sees(bot, message):
                 bot.updates.add(kind, message.as_json(), f"chat:{message.chat.id}")
 
@@ -133,11 +133,11 @@ class World:
         """Change the status of a user in a chat, with the updates that tell of it."""
         before = chat.members.get(user.id) or Member(user, "left")
         after = Member(user, status, anonymous)
-        audience = self.bots_of(chat)
+        audience = self.list_bots(chat)
         chat.members[user.id] = after
         change: Json = {"chat": chat.as_json(), "from": by.as_json(), "date": self.now()}
         change |= {"old_chat_member": before.as_json(), "new_chat_member": after.as_json()}
-        for bot in {bot.token: bot for bot in [*audience, *self.bots_of(chat)]}.values():
+        for bot in {bot.token: bot for bot in [*audience, *self.list_bots(chat)]}.values():
             if bot.user is user or chat.kind == "private":
                 bot.updates.add("my_chat_member", change, f"chat:{chat.id}")
             elif chat.is_admin(bot.user.id):

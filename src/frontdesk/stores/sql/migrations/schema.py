@@ -377,7 +377,7 @@ def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[
     ]
 
 
-def notes_of(number: int) -> list[str]:
+def list_notes(number: int) -> list[str]:
     """Return the statements that record a step as done: its version, its lowest reader and its backfill."""
     step = STEPS[number - 1]
     if not isinstance(step, Step):

@@ -15,8 +15,8 @@ from frontdesk.stores.sql.migrations.schema import (
     SQLITE,
     VERSION,
     NewerStoreError,
+    list_notes,
     needed_by,
-    notes_of,
     steps_from,
 )
 from frontdesk.stores.sql.migrations.schema import VERSION as KNOWN
@@ -33,7 +33,7 @@ class MoveError(StoreError):
     """The state was not moved. The source and the target are unchanged."""
 
 
-def need_known(version: int) -> None:
+def require_known(version: int) -> None:
     """Reject a newer schema, because rows of unknown tables would be left behind."""
     if version > KNOWN:
         raise NewerStoreError(version)
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
         return next((name for name, kind in zip(self.columns, self.kinds, strict=True) if kind == "serial"), None)
 
 
-def shapes_of(version: int) -> list[Shape]:
+def read_shapes(version: int) -> list[Shape]:
     """Return every table of a schema version, determined by building it."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(SCHEMA_TABLE)
@@ -127,8 +127,8 @@ class MoveEndpoint(ABC):
                 )
             return
         version = self.version() or 0
-        need_known(version)
-        own = shapes_of(version)
+        require_known(version)
+        own = read_shapes(version)
         full = [shape.name for shape in own if shape.name not in (LEASES, _BACKFILLS) and self.count(shape.name)]
         if full:
             raise MoveError(f"{self.name} is not empty: there is something in {', '.join(full)}; choose another target")
@@ -142,7 +142,7 @@ class MoveEndpoint(ABC):
             if number <= version:
                 for backfill in needed_by(number):
                     self._fill(backfill)
-                for statement in (*statements, *notes_of(number)):
+                for statement in (*statements, *list_notes(number)):
                     self.execute(statement)
         if after == 0 and self.has(_BACKFILLS):
             # Their progress is moved with the other rows.
@@ -170,12 +170,12 @@ def move(source: MoveEndpoint, target: MoveEndpoint, on_progress: OnProgress) ->
         version = source.version()
         if version is None:
             raise MoveError(f"{source.name} holds no state of Frontdesk's")
-        need_known(version)
+        require_known(version)
         target.take()
-        target.clear(shapes_of(VERSION))
+        target.clear(read_shapes(VERSION))
         # An older store is copied as it is, and migrated on the target.
         target.build(0, version)
-        moved = sum(_copy(source, target, shape, on_progress) for shape in shapes_of(version) if shape.name != LEASES)
+        moved = sum(_copy(source, target, shape, on_progress) for shape in read_shapes(version) if shape.name != LEASES)
         target.build(version, VERSION)
         target.commit()
         return moved

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.stores.sql.migrations.schema import POSTGRES
-from frontdesk.stores.sql.move.endpoints import MoveEndpoint, MoveError, Shape, shapes_of
+from frontdesk.stores.sql.move.endpoints import MoveEndpoint, MoveError, Shape, read_shapes
 from frontdesk.stores.sql.postgres.connections import APPLICATION, HOSTS, MIGRATIONS, statement
 from frontdesk.stores.sql.writes import Row
 
@@ -43,7 +43,7 @@ class PostgresEnd(MoveEndpoint):
 
     def hold(self) -> None:
         self._open()
-        tables = [shape.name for shape in shapes_of(self.version() or 0)]
+        tables = [shape.name for shape in read_shapes(self.version() or 0)]
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         if tables:
             # From here on there are no writes, and all reads see the same snapshot.

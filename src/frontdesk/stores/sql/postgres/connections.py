@@ -31,8 +31,8 @@ from frontdesk.stores.sql.migrations.schema import (
     check_floor,
     check_foreign_tables,
     floor_after,
+    list_notes,
     needed_by,
-    notes_of,
     steps_from,
 )
 from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
@@ -60,14 +60,14 @@ def describe(names: Iterable[str], floor: int) -> str:
             unnamed += 1
         else:
             hosts.add(name)
-    versions = Counter(_version_of(name) for name in hosts)
+    versions = Counter(_parse_version(name) for name in hosts)
     parts = [f"{count} of schema version {version} ({_fate(version, floor)})" for version, count in versions.items()]
     if unnamed:
         parts.append(f"{unnamed} connections of hosts older than schema version 11 ({_fate(10, floor)})")
     return ", ".join(sorted(parts))
 
 
-def _version_of(name: str) -> int:
+def _parse_version(name: str) -> int:
     number = name.split("/")[1]
     return int(number) if number.isdigit() else 0
 
@@ -190,7 +190,7 @@ async def _migrate(connection: "AsyncConnection[Any]") -> None:
         for version, statements in steps:
             for backfill in needed_by(version):
                 await _fill(connection, backfill)
-            for sql in (*statements, *notes_of(version)):
+            for sql in (*statements, *list_notes(version)):
                 await connection.execute(statement(sql))
 
 

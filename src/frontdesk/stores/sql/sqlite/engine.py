@@ -25,8 +25,8 @@ from frontdesk.stores.sql.migrations.schema import (
     VERSION,
     check_floor,
     check_foreign_tables,
+    list_notes,
     needed_by,
-    notes_of,
     steps_from,
 )
 from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
@@ -194,7 +194,7 @@ UNWRITABLE_CODES = DAMAGE_CODES | {
 """The primary codes of errors with which no write is possible at the moment, whatever is written."""
 
 
-def code_of(error: object) -> int:
+def get_error_code(error: object) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
@@ -224,7 +224,7 @@ def find_damage(connection: sqlite3.Connection) -> str | None:
                 if line != "ok":
                     return " ".join(str(line).split())
     except sqlite3.Error as error:
-        if code_of(error) == sqlite3.SQLITE_CORRUPT:
+        if get_error_code(error) == sqlite3.SQLITE_CORRUPT:
             return str(error)
         log.warning("the check of the database for damage was not completed: %s", error)
     return None
@@ -305,7 +305,7 @@ class SqliteEngine:
         try:
             return await self._readers[self._turn].read(sql, values)
         except StoreUnavailableError as error:
-            if code_of(error.__cause__) in DAMAGE_CODES:
+            if get_error_code(error.__cause__) in DAMAGE_CODES:
                 self.health.note_damage(error.__cause__)
             raise
 
@@ -318,7 +318,7 @@ class SqliteEngine:
         try:
             return await self._writer.do(ops)
         except StoreUnavailableError as error:
-            code = code_of(error.__cause__)
+            code = get_error_code(error.__cause__)
             if code in DAMAGE_CODES:
                 self.health.note_damage(error.__cause__)
             elif code in UNWRITABLE_CODES:
@@ -420,7 +420,7 @@ class SqliteEngine:
         return connection
 
     def _unusable(self, error: OSError | sqlite3.Error) -> StoreError:
-        if code_of(error) == sqlite3.SQLITE_CORRUPT:
+        if get_error_code(error) == sqlite3.SQLITE_CORRUPT:
             return damaged(self._path, error)
         reason = error.strerror if isinstance(error, OSError) else error
         return StoreError(f"the database {self._path} can't be opened: {reason}")
@@ -477,7 +477,7 @@ class Reader:
 
 def _is_away(error: Exception) -> bool:
     """Return True for an error of the database as a whole, not of the written data."""
-    return isinstance(error, sqlite3.OperationalError) or code_of(error) in DAMAGE_CODES
+    return isinstance(error, sqlite3.OperationalError) or get_error_code(error) in DAMAGE_CODES
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -493,7 +493,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     for version, statements in steps_from(current, **SQLITE):
         for backfill in needed_by(version):
             _fill(connection, backfill)
-        for statement in (*statements, *notes_of(version)):
+        for statement in (*statements, *list_notes(version)):
             connection.execute(statement)
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")

@@ -75,7 +75,7 @@ def _check_may_write(bot: Bot, chat: Chat) -> None:
         if chat.id in bot.blocked_by:
             raise forbidden("bot was blocked by the user")
         return
-    status = chat.status_of(bot.user.id)
+    status = chat.get_status(bot.user.id)
     if status == "kicked":
         raise forbidden(f"bot was kicked from the {chat.kind} chat")
     if status == "left":

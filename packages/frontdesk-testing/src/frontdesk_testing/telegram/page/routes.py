@@ -165,7 +165,7 @@ class PeoplePage:
         telegram, world = self._telegram, self._telegram.world
         people = [user for user in world.users.values() if not user.is_bot]
         groups = [chat for chat in world.chats.values() if chat.migrated_to is None]
-        mine = [chat for chat in groups if chat.status_of(user_id) not in ("left", "kicked")]
+        mine = [chat for chat in groups if chat.get_status(user_id) not in ("left", "kicked")]
         body: Json = {"changes": world.changes, "bot": telegram.bot.as_json()}
         body["users"] = [user.as_json() for user in people]
         body["chats"] = [

@@ -38,9 +38,9 @@ def check_value(kind: str, value: Any, schema: Schema | None = None, depth: int 
         for item in cast(list[Any], value):
             check_value(kind.removeprefix("Array of "), item, schema, depth + 1)
     elif " or " in kind:
-        _check_one_of(tuple(kind.split(" or ")), value, schema, depth)
+        _check_union(tuple(kind.split(" or ")), value, schema, depth)
     elif kind in schema.unions:
-        _check_one_of(schema.unions[kind], value, schema, depth)
+        _check_union(schema.unions[kind], value, schema, depth)
     elif kind in schema.types:
         _check_object(kind, value, schema, depth)
     elif not _is_plain(kind, value):
@@ -60,7 +60,7 @@ def _is_plain(kind: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _check_one_of(kinds: tuple[str, ...], value: Any, schema: Schema, depth: int) -> None:
+def _check_union(kinds: tuple[str, ...], value: Any, schema: Schema, depth: int) -> None:
     """Check a value against several types: the one whose constant it has, or else the first that fits."""
     if isinstance(value, dict):
         given = cast(dict[str, Any], value)
