@@ -231,6 +231,56 @@ async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
         assert [line.action for line in await ledger.audit.lines()] == ["expired"]
 
 
+async def test_a_second_answer_to_an_expired_question_was_called_answered(store: Any) -> None:
+    """The clock is set back in the meantime, and the run that goes on has the rejection at some point."""
+    shop, clock = Shop(), FakeClock(SystemClock().now())
+    async with asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
+        context,
+        ledger,
+        approval_id,
+    ):
+
+        async def codes() -> list[str]:
+            found: list[str] = []
+            for approved in (True, False, True):
+                answer = ApprovalAnswer(approval_id=approval_id, approved=approved)
+                with pytest.raises(ConflictError) as caught:
+                    await context.run(await context.approvals.build_request(caller(), [answer]), caller())
+                found.append(caught.value.code)
+            return found
+
+        async def is_acted_on() -> bool:
+            return not (await context.approvals.get(caller(), approval_id)).waits
+
+        clock.advance(61)
+        assert await codes() == ["approval_expired"] * 3
+        clock.advance(-61)
+        await until(is_acted_on)
+        assert await codes() == ["approval_expired"] * 3
+        assert shop.paid == []
+        assert [line.action for line in await ledger.audit.lines(subject=approval_id)] == ["expired"]
+
+
+async def test_an_answer_that_was_first_when_its_question_expired_is_not_too_late() -> None:
+    """The same answer comes twice at its deadline, and the first one is written before the question expires."""
+    shop, clock = Shop(), FakeClock(1000.0)
+    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
+        answers = get_components(context).pipeline._starter._answers
+        expire, answer = answers._expire, ApprovalAnswer(approval_id=approval_id, approved=True)
+
+        assert expire is not None
+
+        async def expire_later(question: Any) -> None:
+            await answers.take(question.owner, [answer], caller())
+            await expire(question)
+
+        answers._expire = expire_later
+        clock.advance(61)
+        await context.run(await context.approvals.build_request(caller(), [answer]), caller())
+        assert shop.paid == [5]
+        assert [line.action for line in await ledger.audit.lines(subject=approval_id)] == ["approved"]
+
+
 async def test_a_question_that_nobody_looks_at_expires_by_itself() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
     async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (_, ledger, approval_id):

@@ -193,19 +193,17 @@ class ApprovalAnswers:
         """Return the answered questions. One foreign, unknown or repeated answer rejects all of them.
 
         An answer is repeated once the first one was acted on. Until then, the same answer is accepted again.
+        Each answer to an expired question fails with `approval_expired`, not only the first.
         """
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
         if len({given.approval_id for given in answers}) != len(answers):
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
         questions = [await self._question(owner, session, given) for given in answers]
+        questions = [await self._expire_if_due(question) for question in questions]
         for question, given in zip(questions, answers, strict=True):
-            if question.is_expired(self._clock.now()):
-                if self._expire is not None:
-                    await self._expire(question)
-                raise _expired()
-            if not question.waits or question.status not in ("pending", get_status(given)):
-                raise answered()
+            if not _accepts(question, given):
+                raise _closed(question)
             if question.terms is not None and question.status == "pending":
                 if caller is None:
                     raise unknown()
@@ -295,8 +293,8 @@ class ApprovalAnswers:
         questions: list[PendingApproval] = []
         for given in answers:
             question = await self._store.approvals.get(owner, given.approval_id)
-            if question is None or not question.waits or question.status not in ("pending", get_status(given)):
-                raise answered()
+            if question is None or not _accepts(question, given):
+                raise answered() if question is None else _closed(question)
             questions.append(question)
         note, finish = await self._decisions.note_answers(questions, answers, caller, event)
         try:
@@ -318,6 +316,18 @@ class ApprovalAnswers:
         await finish()
         return attempt
 
+    async def _expire_if_due(self, question: PendingApproval) -> PendingApproval:
+        """Return a question, rejected if its deadline has passed and nobody has answered it meanwhile."""
+        if not question.is_expired(self._clock.now()):
+            return question
+        if self._expire is not None:
+            await self._expire(question)
+        # Another request may have been first with its answer.
+        fresh = await self._store.approvals.get(question.owner, question.approval_id)
+        if fresh is None or fresh.status == "pending":
+            raise _expired()
+        return fresh
+
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None or not await descends_from(self._store, session, question.session_id):
@@ -331,6 +341,18 @@ def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnsw
         answer_content(question, given.approved, given.reason)
         for question, given in zip(questions, answers, strict=True)
     ]
+
+
+def _accepts(question: PendingApproval, answer: ApprovalAnswer) -> bool:
+    """Return True if an answer counts. To an expired question, only the rejection by the host does."""
+    if not question.waits or question.status not in ("pending", get_status(answer)):
+        return False
+    return question.status == "pending" or question.reason != EXPIRED or answer.reason == EXPIRED
+
+
+def _closed(question: PendingApproval) -> ConflictError:
+    """Return the error for an answer to a question that does not accept it any more."""
+    return _expired() if question.reason == EXPIRED else answered()
 
 
 def unknown() -> NotFoundError:
@@ -349,7 +371,7 @@ def refused(decision: Decision) -> RequestError | None:
         return _changed()
     if decision.outcome == "not_yours" or decision.approval is None:
         return unknown()
-    return _expired() if decision.approval.reason == EXPIRED else answered()
+    return _closed(decision.approval)
 
 
 def _changed() -> ConflictError:
