@@ -4,8 +4,8 @@ Each round judges each layout once: SQLite, Postgres 16, Postgres 18, Postgres w
 between them. Each round has the next seed. What a campaign takes is the sum of its waits far more than of its work, so
 that several can run at once: `--parallel 2` on two cores.
 
-A series of 100,000 operations and 500 faults on two cores:
-`python -m tests.judge --rounds 2 --operations 10000 --seconds 1500 --gap 190 --parallel 4`.
+A series of 100,000 operations and 500 faults or more on two cores:
+`python -m tests.judge --rounds 4 --operations 6000 --seconds 600 --gap 60 --parallel 3`.
 """
 
 import argparse
@@ -26,7 +26,9 @@ def main() -> int:
     parser.add_argument("--layout", choices=LAYOUTS, action="append", help="all of them, if not given")
     parser.add_argument("--operations", type=int, default=5000, help="how many a campaign does")
     parser.add_argument("--seconds", type=float, default=300.0, help="how long a campaign takes at most")
-    parser.add_argument("--gap", type=int, default=40, help="how many operations there are between two faults")
+    parser.add_argument(
+        "--gap", type=int, default=40, help="how many operations there are at least from one fault to the next"
+    )
     parser.add_argument("--rounds", type=int, default=1, help="how often each layout is judged")
     parser.add_argument("--parallel", type=int, default=1, help="how many campaigns run at once")
     parser.add_argument("--fault", action="append", default=[], help="only faults of this name")

@@ -19,6 +19,8 @@ AFTERMATH = 5.0
 _PAUSE = 0.1
 SETTLE_PAUSE = 1.0
 """The seconds between two looks at whether all is answered. Each of them reads the answers of everybody."""
+MAX_OPEN_SECONDS = 240.0
+"""For how many seconds nothing may change while the store holds something to do: events rest between attempts."""
 BUSY = ("session_busy", "store_unavailable", "unavailable", "too_many_requests", "rate_limit_exceeded")
 """What a client may hear at any time, and comes again for."""
 
@@ -42,6 +44,8 @@ class Court:
         """The keys of tools that were cut off, with their requesters and the messages that asked them."""
         self.culprits: list[Person] = []
         """Those who said something that ends whoever answers it."""
+        self.seen: dict[str, list[str]] = {}
+        """What the conversations of the page show at the end, for verdicts about them."""
         self._disturbing = 0
         self._quiet_at = 0.0
         self._words = count(1)
@@ -98,12 +102,14 @@ class Court:
             self.unexpected[f"{actor}: {answer.status} {answer.code}"] += 1
 
     async def until_quiet(self, missing: Callable[[], Awaitable[int]], seconds: float) -> None:
-        """Wait until nothing is missing, or no host has done anything about it for so long."""
-        left, progress, quiet = -1, (-1,), 0.0
-        while left and quiet < seconds:
+        """Wait until nothing is missing, or no host has done anything for so long, nor has anything to do."""
+        left, progress, still, quiet = -1, (-1,), 0.0, 0.0
+        while left and quiet < seconds and still < MAX_OPEN_SECONDS:
             before = (left, progress)
-            left, progress = await missing(), self.site.progress()
-            quiet = quiet + SETTLE_PAUSE if (left, progress) == before else 0.0
+            open_work = self.site.open_work()
+            left, progress = await missing(), (*self.site.progress(), open_work)
+            still = still + SETTLE_PAUSE if (left, progress) == before else 0.0
+            quiet = quiet + SETTLE_PAUSE if still and not open_work else 0.0
             await asyncio.sleep(SETTLE_PAUSE)
 
     async def insist(self, host: Process, path: str, body: object, *, by: int = 0) -> Answer:

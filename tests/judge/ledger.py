@@ -223,6 +223,8 @@ def approvals(asked: Iterable[Approval], effects: Sequence[str]) -> Iterator[Ver
         taken = not {"approval_answered", "pressed"}.isdisjoint(one.answers) and not one.killed
         if one.approved and done[one.key] == 0 and ("done" in one.answers or taken):
             yield Verdict("What was approved is done.", story)
+        if done[one.key] and one.answers[-1:] == ["approval_expired"]:
+            yield Verdict("What has expired is not done.", story)
 
 
 def runs(seen: Iterable[Run]) -> Iterator[Verdict]:

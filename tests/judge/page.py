@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.judge.app import PAGE
 from tests.judge.site import Process
-from tests.judge.wire import Answer, Exchange, ask
+from tests.judge.wire import Answer, CutError, Exchange, ask
 
 _HOST = "127.0.0.1"
 
@@ -21,13 +21,16 @@ class Page:
         """How many polls were answered with nothing that the page did not show already."""
 
     async def load(self, process: Process) -> None:
-        """Load the page, and keep its cookie."""
+        """Load the page, and keep its cookie. Raise `CutError` if the host rejects that, as without its database."""
         exchange = await Exchange.begin(process.port, "GET", PAGE, headers=self._headers)
         status = await exchange.status()
-        assert status == 200, status
+        if status != 200:
+            raise CutError(f"the page was not served: {status}")
         self._headers["cookie"] = exchange.cookie
-        me = (await self._ask(process, "GET", "me")).body
-        self._cursor, self._box = me["cursor"], me["box"]
+        answer = await self._ask(process, "GET", "me")
+        if not answer.ok:
+            raise CutError(f"the page was not loaded: {answer.status} {answer.code}")
+        self._cursor, self._box = answer.body["cursor"], answer.body["box"]
 
     async def say(self, process: Process, text: str, name: str) -> Answer:
         """Send a message; the same name makes it the same message."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ from tests.judge.ledger import Ledger, Verdict
 from tests.judge.pulse import watched
 from tests.judge.site import Site, site
 
-Fault = Callable[[Court, Random], Awaitable[None]]
+Fault = Callable[[Court, Random], Coroutine[Any, Any, None]]
 
 ACTORS: tuple[type[Actor], ...] = (
     *(Sessions, Announced, ChosenIds, Chains, Conversations, Sockets),
@@ -47,6 +47,8 @@ SHOWN = 12
 """How many deliveries and messages of chats are shown that verdicts are about."""
 _RUN_ID = re.compile(r"\b[a-z]+_[0-9a-f]{32}\b")
 _PAUSE = 0.05
+MAX_FAULTS = 3
+"""How many faults of different kinds there are at once."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Plan:
     operations: int = 1000
     seconds: float = 60.0
     gap: int = 40
-    """How many operations there are between two faults, at least."""
+    """How many operations there are between the beginnings of two faults, at least."""
     faults: Sequence[str] = ()
     """The names of the faults; all that the layout has, if there are none."""
     actors: Sequence[str] = ()
@@ -167,6 +169,7 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
     ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
     logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))][: 4 * SHOWN]
     logged += [*_deliveries_of(verdicts, left)[:SHOWN], *_chats_of(verdicts, ledger)[:SHOWN]]
+    logged += _pages_of(verdicts, court)
     return Report(plan, court, verdicts, worked, time.monotonic() - began - worked, logged)
 
 
@@ -207,15 +210,17 @@ async def _phase(court: Court, actors: Sequence[Actor], rng: Random, plan: Plan,
 async def _faults(court: Court, rng: Random, plan: Plan, going: Callable[[], bool]) -> None:
     own = ON_SQLITE if court.site.kind == "sqlite" else ON_POSTGRES
     known = [one for one in (*EVERYWHERE, *own) if not plan.faults or one.__name__ in plan.faults]
-    last = court.operations
-    while going() and known:
-        if court.operations - last < plan.gap:
+    last, under_way = court.operations, dict[str, asyncio.Task[None]]()
+    async with asyncio.TaskGroup() as group:
+        while going() and known:
             await asyncio.sleep(_PAUSE)
-            continue
-        fault = rng.choice(known)
-        court.faults[fault.__name__] += 1
-        await fault(court, rng)
-        last = court.operations
+            under_way = {name: task for name, task in under_way.items() if not task.done()}
+            free = [one for one in known if one.__name__ not in under_way]
+            if court.operations - last < plan.gap or len(under_way) >= MAX_FAULTS or not free:
+                continue
+            fault, last = rng.choice(free), court.operations
+            court.faults[fault.__name__] += 1
+            under_way[fault.__name__] = group.create_task(fault(court, rng))
 
 
 async def _right(court: Court) -> None:
@@ -265,3 +270,23 @@ def _chats_of(verdicts: Sequence[Verdict], ledger: Ledger) -> list[str]:
     """Return the messages without an answer in the chats that verdicts are about."""
     unanswered = [one for one in ledger.messages.values() if not one.answers]
     return [f"    unanswered: {one}" for one in unanswered if any(one.chat in str(verdict) for verdict in verdicts)]
+
+
+def _pages_of(verdicts: Sequence[Verdict], court: Court) -> list[str]:
+    """Return what the page shows of the conversations that verdicts are about, and the events of their visitors."""
+    lines: list[str] = []
+    for chat, shown in court.seen.items():
+        if not any(f"{chat}:" in str(verdict) for verdict in verdicts):
+            continue
+        lines += [f"    {chat} shows {one}" for one in shown]
+        words = {one.word for one in court.ledger.messages.values() if one.chat == chat}
+        events = court.site.query(
+            "SELECT number, event_id, kind, done_at, error, cancelled, attempts, lost, alone FROM inbox ORDER BY number"
+        )
+        lines += [f"    {chat} sent {event}" for event in events if _client_id(event[1]) in words]
+    return lines
+
+
+def _client_id(event_id: str) -> str:
+    """Return the name that the page gave to what an event of it says or stops."""
+    return event_id.rsplit(":", 1)[-1].removeprefix("stop-")

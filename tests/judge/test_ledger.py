@@ -85,6 +85,10 @@ def test_a_branch_that_hears_another_is_reported() -> None:
         (Approval("k", answers=["done"]), [], True),
         (Approval("k", answers=["done"]), ["k", "k"], True),
         (Approval("k", approved=False, answers=["denied"]), ["k"], True),
+        (Approval("k", answers=["approval_expired", "approval_expired"]), [], False),
+        (Approval("k", answers=["approval_expired", "approval_answered"]), [], True),
+        (Approval("k", answers=["approval_expired", "done"]), ["k"], False),
+        (Approval("k", answers=["cut", "approval_expired"]), ["k"], True),
     ],
 )
 def test_approvals(approval: Approval, effects: list[str], broken: bool) -> None:

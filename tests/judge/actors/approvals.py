@@ -40,14 +40,14 @@ class Approvals(Actor):
             approval.answers.append("done" if approval.approved else "denied")
         else:
             approval.answers.append(answer.code or answer.body["status"])
-        return approval.answers[-1] in ("done", "denied", "approval_answered")
+        return _is_final(approval)
 
     async def settle(self) -> None:
         """Answer once more what is open: whatever was approved is done by then, or can be."""
         for approval in list(self.ledger.approvals.values()):
             name = getattr(self, "_ids", {}).get(approval.key)
             for _ in range(TRIES):
-                if name is None or approval.answers[-1:] in (["done"], ["denied"], ["approval_answered"]):
+                if name is None or _is_final(approval):
                     break
                 try:
                     if await self._answer(approval, name):
@@ -55,3 +55,9 @@ class Approvals(Actor):
                 except CutError:
                     pass
                 await asyncio.sleep(_PAUSE)
+
+
+def _is_final(approval: Approval) -> bool:
+    """Return True if it is clear what became of an approval. One that has expired is answered once more."""
+    last = approval.answers[-2:]
+    return last[-1:] in (["done"], ["denied"], ["approval_answered"]) or last == ["approval_expired"] * 2

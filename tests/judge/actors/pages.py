@@ -75,8 +75,12 @@ class Pages(Actor):
             await asyncio.sleep(AWAY)
         if self.rng.random() < 0.15:
             await asyncio.sleep(self.rng.random() * 0.5)
-            with suppress(CutError):
-                await visitor.page.stop(self.host(), f"stop-{word}")
+            for _ in range(TRIES):
+                # Until it is acknowledged it may still come, and stop what is said next.
+                with suppress(CutError):
+                    if (await visitor.page.stop(self.host(), f"stop-{word}")).ok:
+                        break
+                await asyncio.sleep(AWAY)
             # What was said before and waits is stopped with it.
             for one in visitor.words:
                 if not visitor.page.has_answered(one):
@@ -124,7 +128,12 @@ class Pages(Actor):
 
     async def _enter(self, visitor: Visitor) -> None:
         excuses: list[str] = []
-        for one in answers_in(await self._look(visitor)):
+        shown = await self._look(visitor)
+        self.court.seen[f"web:{visitor.name}"] = [
+            f"{one.get('number')} {one.get('role')} {one.get('state')}: {str(one.get('text', ''))[:80]!r}"
+            for one in shown
+        ]
+        for one in answers_in(shown):
             text = str(one.get("text", ""))
             if one.get("state") == "live":
                 self.ledger.unfinished.append(f"web:{visitor.name} shows {text!r} as being written")

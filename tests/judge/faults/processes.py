@@ -2,12 +2,20 @@
 
 import asyncio
 import signal
+from contextlib import suppress
 from random import Random
 
 from tests.judge.court import Court
+from tests.judge.site import Process
 
 LEASE = 3.0
 """For how many seconds the leases of the hosts are good: whoever stands still for longer has lost them."""
+
+
+async def start_again(process: Process) -> None:
+    """Start a process. If another fault keeps it from starting, the supervisor starts it once more."""
+    with suppress(RuntimeError, TimeoutError):
+        await process.start()
 
 
 async def kill(court: Court, rng: Random) -> None:
@@ -18,7 +26,7 @@ async def kill(court: Court, rng: Random) -> None:
             court.killing()
             await process.kill()
             await asyncio.sleep(rng.random() * 0.5)
-            await process.start()
+            await start_again(process)
 
 
 async def stop(court: Court, rng: Random) -> None:

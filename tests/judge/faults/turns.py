@@ -7,6 +7,7 @@ from random import Random
 from frontdesk_testing.messages import MessagePlatform, Person
 from frontdesk_testing.messages.platform.nouns import Said
 from tests.judge.court import Court
+from tests.judge.faults.processes import start_again
 from tests.judge.ledger import Approval, Message
 from tests.judge.listener import SLOW
 
@@ -74,7 +75,7 @@ async def kill_in_tool(court: Court, rng: Random) -> None:
             await process.kill()
             court.site.open(key)
             await asyncio.sleep(rng.random() * 0.5)
-            await process.start()
+            await start_again(process)
     court.cut_off.append((key, person, question.message_id))
 
 
@@ -93,7 +94,7 @@ async def kill_in_edit(court: Court, rng: Random) -> None:
                 with court.disturbing():
                     court.killing()
                     await process.kill()
-                    await process.start()
+                    await start_again(process)
             break
         await asyncio.sleep(_PAUSE)
     await platform.recover()
@@ -111,12 +112,14 @@ async def _question(platform: MessagePlatform, person: Person) -> Said | None:
 async def settle(court: Court) -> None:
     """Note whether those whose tools were cut off were told what became of them."""
     platform = court.site.platforms.get("chat")
-    for key, person, question in court.cut_off:
+
+    async def is_told(person: Person, question: str) -> bool:
         assert platform is not None
-        told = False
-        for _ in range(LOOKS):
-            told = any(one.message_id != question for one in await platform.answers(person.chat_id))
-            if told:
-                break
-            await asyncio.sleep(_PAUSE)
-        court.ledger.cut_tools.append((key, told))
+        return any(one.message_id != question for one in await platform.answers(person.chat_id))
+
+    async def missing() -> int:
+        return sum([not await is_told(person, question) for _, person, question in court.cut_off])
+
+    await court.until_quiet(missing, LOOKS * _PAUSE)
+    for key, person, question in court.cut_off:
+        court.ledger.cut_tools.append((key, await is_told(person, question)))
