@@ -117,13 +117,13 @@ async def run(root: Path, dsn: str, questions: int, kills: int, dice: Random) ->
     try:
         for place in (0, 1):
             await desk.start(place)
-        room = asyncio.Semaphore(AT_ONCE)
+        remaining = asyncio.Semaphore(AT_ONCE)
         answered = asyncio.Condition()
         done = 0
 
         async def one(number: int) -> None:
             nonlocal done
-            async with room:
+            async with remaining:
                 await _answer(desk, number, wanted[number])
             async with answered:
                 done += 1

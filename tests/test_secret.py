@@ -128,7 +128,7 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, left: str) -> None:
     [
         "run run_01a1df260363d92465a8cff101ed56fb failed",
         '127.0.0.1:40000 - "POST /invocations HTTP/1.1" 200',
-        "runtime mode long_running (no sign of anything else)",
+        "runtime mode: long_running (no sign of anything else)",
         "denied on telegram: allowlist_denied_pre_link (no token bucket for a basic bearer of news)",
         "https://example.com/a?lang=en&page=2",
         "no auth: it answers this machine only",

@@ -30,7 +30,7 @@ from frontdesk.chat.connection import webhook_url
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, GatedAgent, serving
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
-from frontdesk_testing.telegram.nouns import User
+from frontdesk_testing.telegram.records import User
 
 PACKAGE = Path(frontdesk.__file__).parent
 MODEL = "scripted.py"

@@ -34,7 +34,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 """Fields that a hook may set and that later steps read, with the types that they must have."""
 _MAPPINGS = ("options", "metadata", "attributes", "reference", "forwarded_props", "details")
 _SEQUENCES = ("approvals", "client_tools", "client_outputs")
-_collections_of = attrgetter(*_MAPPINGS, *_SEQUENCES)
+_list_collections = attrgetter(*_MAPPINGS, *_SEQUENCES)
 CHECKPOINT_ATTRIBUTE = "workflow.checkpoint_id"
 """The attribute with which a hook names the checkpoint to resume from."""
 
@@ -72,7 +72,7 @@ async def apply_run_hook(
 
 def fill_empty(request: ChannelRequest) -> ChannelRequest:
     """Replace None in collection fields with empty collections."""
-    if None not in _collections_of(request):
+    if None not in _list_collections(request):
         return request
     empty: dict[str, Any] = {name: {} for name in _MAPPINGS if getattr(request, name) is None}
     empty |= {name: () for name in _SEQUENCES if getattr(request, name) is None}
@@ -189,7 +189,7 @@ async def call_approvers(tool: str, function: Callable[..., T | Awaitable[T]], *
     try:
         return await maybe_await(function(*arguments))
     except Exception as error:
-        log.error("the approvers of %s could not be found", tool, exc_info=error)
+        log.error("approver lookup failed: tool=%s", tool, exc_info=error)
         raise NobodyToAskError from error
 
 
@@ -198,7 +198,7 @@ def _returned(value: object, needed: str) -> TypeError:
 
 
 def _failed(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:
-    log.error("%s of channel %s failed", name, channel, exc_info=error)
+    log.error("hook failed: hook=%s channel=%s", name, channel, exc_info=error)
     return HookError(message, param=name)
 
 

@@ -28,7 +28,7 @@ from frontdesk.models.identity import Caller
 from tests.access.door import FixedLinker, link
 from tests.host.link_door import Call
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
@@ -138,7 +138,7 @@ async def test_who_is_denied_gets_nothing_done_on_any_route(inherited: bool) -> 
     ears, guests = Ears(), Guests("alice")
     options: dict[str, Any] = {"default_allowlist": guests} if inherited else {}
     channels = three() if inherited else three(allowlist=guests)
-    async with open_desk(ears.hear, channels=channels, **options) as desk:
+    async with open_client(ears.hear, channels=channels, **options) as desk:
         for method, path, body in CALLS:
             response = await desk.client.request(method, path, json=body, headers=BOB)
             assert (response.status_code, response.json()["error"]["code"]) == (403, "denied"), (method, path)
@@ -153,7 +153,7 @@ async def test_who_is_denied_gets_nothing_done_on_any_route(inherited: bool) -> 
 async def test_who_must_link_is_told_so_on_any_route() -> None:
     ears = Ears()
     linker = FixedLinker(link(ChannelIdentity(channel="invocations", native_id="alice")))
-    async with open_desk(ears.hear, channels=three(require_link=True), linker=linker) as desk:
+    async with open_client(ears.hear, channels=three(require_link=True), linker=linker) as desk:
         for method, path, body in CALLS:
             response = await desk.client.request(method, path, json=body, headers=BOB)
             assert (response.status_code, response.json()["error"]["code"]) == (403, "link_required"), (method, path)
@@ -170,7 +170,7 @@ async def test_each_door_has_its_own_rule() -> None:
         ResponsesChannel(auth=KEYS),
         InvocationsChannel(name="second", path="/second", auth=KEYS, allowlist=NativeIdAllowlist(["bob"])),
     ]
-    async with open_desk(ears.hear, channels=channels, default_allowlist=NativeIdAllowlist(["alice"])) as desk:
+    async with open_client(ears.hear, channels=channels, default_allowlist=NativeIdAllowlist(["alice"])) as desk:
         doors: Sequence[tuple[str, Any]] = [
             ("/invocations", {"message": "hi"}),
             ("/responses", {"input": "hi"}),
@@ -184,7 +184,7 @@ async def test_each_door_has_its_own_rule() -> None:
 async def test_someone_who_is_taken_off_the_list_keeps_nothing() -> None:
     guests = Guests("alice")
     ears = Ears()
-    async with open_desk(ears.hear, InvocationsChannel(auth=KEYS, allowlist=guests)) as desk:
+    async with open_client(ears.hear, InvocationsChannel(auth=KEYS, allowlist=guests)) as desk:
         run = (await desk.ask(headers=ALICE)).json()
         guests.native_ids.clear()
         for response in (await desk.get(run["id"], headers=ALICE), await desk.cancel(run["id"], headers=ALICE)):
@@ -202,7 +202,7 @@ async def test_an_approval_of_someone_who_is_denied_by_then_runs_nothing() -> No
 
     guests = Guests("alice")
     agent = scripted([[call("pay", amount=5)], ["done"]], tools=[tool(pay, approval_mode="always_require")])
-    async with open_desk(agent, InvocationsChannel(auth=KEYS, allowlist=guests)) as desk:
+    async with open_client(agent, InvocationsChannel(auth=KEYS, allowlist=guests)) as desk:
         run = (await desk.ask("pay", session_id="s", headers=ALICE)).json()
         answer = {"approval": {"id": run["approvals"][0]["id"], "approved": True}}
         guests.native_ids.clear()
@@ -216,7 +216,7 @@ async def test_an_approval_of_someone_who_is_denied_by_then_runs_nothing() -> No
 async def test_in_a_group_each_message_is_asked_about_by_its_sender() -> None:
     ears, guests = Ears(), Guests("alice", "room")
     chat = ScriptedChat(allowlist=guests, conversation_scope="per_conversation", accept_in_group="all")
-    async with open_desk(ears.hear, channels=[chat]) as desk:
+    async with open_client(ears.hear, channels=[chat]) as desk:
         said = [("alice", "one"), ("bob", "two"), ("alice", "three"), ("mallory", "four")]
         for number, (who, text) in enumerate(said):
             await chat.hears(who, text, f"e{number}", group=True)
@@ -228,7 +228,7 @@ async def test_in_a_group_each_message_is_asked_about_by_its_sender() -> None:
 async def test_a_permission_for_the_direct_chat_is_one_for_the_person_and_not_for_the_room() -> None:
     ears = Ears()
     chat = ScriptedChat(allowlist=NativeIdAllowlist(["alice"], channel="chat"))
-    async with open_desk(ears.hear, channels=[chat]) as desk:
+    async with open_client(ears.hear, channels=[chat]) as desk:
         await chat.hears("alice", "direct", "e1")
         await chat.hears("bob", "in the room that alice opened", "e2", group=True)
         await chat.hears("room", "as the room itself", "e3", group=True)
@@ -242,7 +242,7 @@ OF_LINKING = ("link", "connect", "unlink", "whoami")
 async def test_commands_are_asked_about_and_those_of_linking_pass_who_must_link() -> None:
     linker = FixedLinker()
     chat = ScriptedChat(allowlist=NativeIdAllowlist(["alice"]), require_link=True)
-    async with open_desk(Ears().hear, channels=[chat], linker=linker):
+    async with open_client(Ears().hear, channels=[chat], linker=linker):
         with pytest.raises(LinkRequiredError):
             await chat.context.run_command("new", Call(chat.by("alice"), ""))
         for name in OF_LINKING:
@@ -264,7 +264,7 @@ async def test_commands_are_asked_about_and_those_of_linking_pass_who_must_link(
 
 async def test_a_channels_own_command_of_such_a_name_does_not_pass_who_must_link() -> None:
     chat = ScriptedChat(require_link=True, link_commands=dict.fromkeys(OF_LINKING))
-    async with open_desk(Ears().hear, channels=[chat], linker=FixedLinker()):
+    async with open_client(Ears().hear, channels=[chat], linker=FixedLinker()):
         context: Any = chat.context
 
         async def never(command: Any) -> None:
@@ -278,7 +278,7 @@ async def test_a_channels_own_command_of_such_a_name_does_not_pass_who_must_link
 async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> None:
     linker = FixedLinker()
     strict = ScriptedChat("strict", allowlist=NativeIdAllowlist(["alice"]), require_link=True)
-    async with open_desk(Ears().hear, channels=[strict], linker=linker) as desk:
+    async with open_client(Ears().hear, channels=[strict], linker=linker) as desk:
         challenge = await strict.context.links.begin(strict.by("alice"))
         assert challenge.identity.native_id == "alice"
         with pytest.raises(ForbiddenError) as caught:
@@ -292,14 +292,14 @@ async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> 
 
 async def test_without_a_linker_nothing_can_be_begun() -> None:
     chat = ScriptedChat()
-    async with open_desk(Ears().hear, channels=[chat]):
+    async with open_client(Ears().hear, channels=[chat]):
         with pytest.raises(UnsupportedError):
             await chat.context.links.begin(chat.by("alice"))
 
 
 async def test_every_call_of_a_context_is_asked_about() -> None:
     chat = ScriptedChat(allowlist=Guests())
-    async with open_desk(Ears().hear, channels=[chat]) as desk:
+    async with open_client(Ears().hear, channels=[chat]) as desk:
         bob, context, conversations = chat.by("bob"), chat.context, chat.context.conversations
         request = ChannelRequest(channel="chat", input="hi")
 

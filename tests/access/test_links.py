@@ -276,12 +276,12 @@ async def test_every_change_is_audited_without_claims(store: HostStateStore, cap
     with pytest.raises(LinkRefusedError):
         await links.join(LinkProof(grant_id="none", linker="test", identity=who("b")))
     lines = [one.getMessage() for one in caplog.records]
-    assert [line.split("(")[0].strip() for line in lines] == [
-        "linked chat-a:'a' with chat-a:'a' by test",
-        "linked chat-b:'b' with chat-a:'a' by test",
-        "unlinked chat-a:'a'",
-        "unlinked chat-b:'b'",
-        "refused to link chat-b:'b' by test: link_expired",
+    assert [line.split(" link_id=")[0] for line in lines] == [
+        "identities linked: identity=chat-a:'a' with=chat-a:'a' linker=test",
+        "identities linked: identity=chat-b:'b' with=chat-a:'a' linker=test",
+        "identity unlinked: identity=chat-a:'a'",
+        "identity unlinked: identity=chat-b:'b'",
+        "link refused: identity=chat-b:'b' linker=test: link_expired",
     ]
     assert "example.com" not in caplog.text
 

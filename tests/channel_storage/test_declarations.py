@@ -81,7 +81,7 @@ async def test_a_linker_that_does_not_start_keeps_the_host_from_starting(caplog:
         await host.app.router.lifespan_context(host.app).__aenter__()
     # As for channels, the others are started and all are stopped.
     assert log == ["linker starts", "channel starts", "channel stops", "linker stops"]
-    assert "start-up of linker failed" in caplog.text
+    assert "callback failed: callback=start-up owner=linker" in caplog.text
 
 
 async def test_a_part_says_whether_it_goes_to_a_group() -> None:

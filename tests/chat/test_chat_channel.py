@@ -183,7 +183,7 @@ async def test_a_move_that_contradicts_an_earlier_one_is_passed_over(caplog: pyt
             await platform.say(ada, text, chat_id=place)
         await platform.say(ada, "after", chat_id=new)
         await chat.until_shown(new, "after")
-    assert caplog.text.count("an event of postbox is passed over") == 2
+    assert caplog.text.count("event skipped: channel=postbox") == 2
 
 
 async def test_the_click_on_a_choice_is_answered_with_nothing() -> None:
@@ -286,7 +286,7 @@ async def test_polling_goes_on_after_a_leadership_that_the_store_refused(
                 return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
 
             await platform.until(answered)
-    assert caplog.text.count("leading the poller of postbox") == 2
+    assert caplog.text.count("operation=leading the poller of postbox") == 2
 
 
 @pytest.mark.parametrize(

@@ -178,4 +178,4 @@ async def test_what_is_passed_over_is_logged(error: type[Exception], caplog: pyt
     with pytest.raises(asyncio.CancelledError):
         await running
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert "an event of postbox is passed over" in caplog.text
+    assert "event skipped: channel=postbox" in caplog.text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.cli import main
-from frontdesk.cli.init import DOORS, MODELS, list_files
+from frontdesk.cli.init import CHANNEL_TEMPLATES, MODELS, list_files
 from tests.cli.processes import environment, frontdesk
 from tests.forked import run_forked
 
@@ -23,12 +23,12 @@ def run_tests(place: str) -> int:
 
 def test_the_written_project_passes_its_own_test(tmp_path: Path) -> None:
     place = tmp_path / "hotel"
-    assert frontdesk("init", str(place), "--model", "openai", "--doors", ",".join(DOORS)).returncode == 0
+    assert frontdesk("init", str(place), "--model", "openai", "--channels", ",".join(CHANNEL_TEMPLATES)).returncode == 0
     # The variables of the model are not set, and its package is not installed: neither is needed.
     asked = run_forked(
         "tests.cli.test_init:run_tests", str(place), directory=place, environment=environment(), stdin=""
     )
-    assert f"{len(DOORS)} passed" in asked.stdout, asked.stdout
+    assert f"{len(CHANNEL_TEMPLATES)} passed" in asked.stdout, asked.stdout
     assert asked.returncode == 0
 
 
@@ -45,18 +45,18 @@ def test_each_model_has_a_host_that_is_python_and_the_settings_that_it_reads(mod
     assert MODELS[model].requirement in files["requirements.txt"]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_each_door_can_be_the_only_one(door: str) -> None:
-    files = list_files("openai", [door])
+@pytest.mark.parametrize("channel", CHANNEL_TEMPLATES)
+def test_each_channel_can_be_the_only_one(channel: str) -> None:
+    files = list_files("openai", [channel])
     imported = {name.name for node in ast.walk(ast.parse(files["host.py"])) for name in getattr(node, "names", [])}
     assert sum(name.endswith("Channel") for name in imported) == 1
     tests = [node for node in ast.parse(files["test_host.py"]).body if getattr(node, "name", "").startswith("test_")]
     assert len(tests) == 1
-    assert ("BOT_TOKEN" in files[".env.example"]) == (door == "telegram")
+    assert ("BOT_TOKEN" in files[".env.example"]) == (channel == "telegram")
 
 
 def test_what_is_to_be_filled_in_is_named_before_anything_is_served(tmp_path: Path) -> None:
-    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    assert frontdesk("init", ".", "--model", "openai", "--channels", "web", cwd=tmp_path).returncode == 0
     refused = subprocess.run(["make", "run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert refused.returncode != 0
     assert "2:OPENAI_API_KEY=''" in refused.stdout.splitlines()
@@ -72,7 +72,7 @@ def _mode(path: Path) -> int:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no mode bits")
 def test_the_makefile_wrote_keys_into_a_file_that_everybody_could_read(tmp_path: Path) -> None:
-    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    assert frontdesk("init", ".", "--model", "openai", "--channels", "web", cwd=tmp_path).returncode == 0
     settings = tmp_path / ".env"
 
     def run(*command: str) -> int:
@@ -91,7 +91,7 @@ def test_the_makefile_wrote_keys_into_a_file_that_everybody_could_read(tmp_path:
 @pytest.mark.parametrize("taken", ["host.py", ".env.example", "Makefile"])
 def test_nothing_is_overwritten(taken: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(taken).write_text("mine", "utf-8")
-    assert main(["init", ".", "--model", "ollama", "--doors", "web"]) == 1
+    assert main(["init", ".", "--model", "ollama", "--channels", "web"]) == 1
     assert f"has {taken} already" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == [taken]
     assert Path(taken).read_text("utf-8") == "mine"
@@ -100,7 +100,7 @@ def test_nothing_is_overwritten(taken: str, folder: Path, capsys: pytest.Capture
 def test_a_link_that_leads_nowhere_is_not_followed(folder: Path) -> None:
     elsewhere = folder / "elsewhere"
     Path("host.py").symlink_to(elsewhere)
-    assert main(["init", ".", "--model", "ollama", "--doors", "web"]) == 1
+    assert main(["init", ".", "--model", "ollama", "--channels", "web"]) == 1
     assert not elsewhere.exists()
 
 
@@ -124,26 +124,26 @@ def test_it_asks_for_what_is_not_given(typed: str, model: str, channels: list[st
 
 def test_doors_that_there_are_not_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        main(["init", "hotel", "--doors", "web,cat"])
+        main(["init", "hotel", "--channels", "web,cat"])
     assert left.value.code == 2
-    assert f"there is no 'cat' among {', '.join(DOORS)}" in capsys.readouterr().err
+    assert f"there is no 'cat' among {', '.join(CHANNEL_TEMPLATES)}" in capsys.readouterr().err
 
 
 def test_a_place_that_can_t_be_written_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").write_text("", "utf-8")
-    assert main(["init", "file/hotel", "--model", "openai", "--doors", "web"]) == 1
+    assert main(["init", "file/hotel", "--model", "openai", "--channels", "web"]) == 1
     assert "file/hotel can't be written" in capsys.readouterr().err
 
 
 def test_a_host_without_the_package_of_its_model_says_what_to_install(tmp_path: Path) -> None:
-    assert frontdesk("init", ".", "--model", "anthropic", "--doors", "web", cwd=tmp_path).returncode == 0
+    assert frontdesk("init", ".", "--model", "anthropic", "--channels", "web", cwd=tmp_path).returncode == 0
     checked = frontdesk("check", "host.py:build_host", cwd=tmp_path)
     assert checked.returncode == 1
     assert "agent-framework-anthropic" in checked.stderr
 
 
 def test_make_install_said_nothing_about_frontdesk(tmp_path: Path) -> None:
-    assert frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path).returncode == 0
+    assert frontdesk("init", ".", "--model", "openai", "--channels", "web", cwd=tmp_path).returncode == 0
     assert "README.md" in (tmp_path / "requirements.txt").read_text("utf-8")
     assert "python -m pip install /path/to/frontdesk" in (tmp_path / "README.md").read_text("utf-8")
     # An interpreter without the package.
@@ -159,7 +159,7 @@ def test_make_install_said_nothing_about_frontdesk(tmp_path: Path) -> None:
 
 def test_a_readme_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine", "utf-8")
-    done = frontdesk("init", ".", "--model", "openai", "--doors", "web", cwd=tmp_path)
+    done = frontdesk("init", ".", "--model", "openai", "--channels", "web", cwd=tmp_path)
     assert done.returncode == 0
     assert (tmp_path / "README.md").read_text("utf-8") == "mine"
     assert "README.md" not in done.stdout

@@ -61,7 +61,7 @@ def test_ctrl_c_ends_it_well(tmp_path: Path) -> None:
         assert server.stop() == 0
         errors = server.errors()
     assert '"POST /invocations HTTP/1.1" 200' in errors
-    assert "runtime mode long_running" in errors
+    assert "runtime mode: long_running" in errors
     assert "Traceback" not in errors
 
 

@@ -18,7 +18,7 @@ from frontdesk_testing.messages.platform.control import Platform
 from frontdesk_testing.messages.platform.http import Connection
 from frontdesk_testing.messages.platform.journal import Journal
 from frontdesk_testing.messages.platform.main import TOKEN
-from frontdesk_testing.messages.platform.nouns import Said, Settings
+from frontdesk_testing.messages.platform.records import Said, Settings
 from frontdesk_testing.messages.verify import signature
 from frontdesk_testing.messages.wire import Chat, Event, Media, MessageIn, User
 
@@ -34,7 +34,7 @@ FAULTS = {
 class DrivenPlatform:
     """The platform in the loop of the test."""
 
-    mention = "@desk"
+    mention = "@served"
 
     def __init__(self, driver: MessagePlatform) -> None:
         self._driver = driver

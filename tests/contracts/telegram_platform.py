@@ -13,7 +13,7 @@ from frontdesk_testing.chat_platform import PushFailure
 from frontdesk_testing.telegram import FakeTelegram, Upload, fake_telegram
 from frontdesk_testing.telegram.bots import Callback, Webhook
 from frontdesk_testing.telegram.markup.entities import formatted
-from frontdesk_testing.telegram.nouns import Chat, Message
+from frontdesk_testing.telegram.records import Chat, Message
 from frontdesk_testing.telegram.updates import Pending
 
 SECRET = "the-secret-of-the-webhook"

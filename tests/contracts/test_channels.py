@@ -57,7 +57,7 @@ class TestChatCompletions(ChannelContract):
 
 
 class TestChatCompletionsElsewhere(TestChatCompletions):
-    path = "/desk/chat/completions"
+    path = "/served/chat/completions"
 
     def channel(self, **settings: Any) -> ChatCompletionsChannel:
-        return super().channel(path="/desk", **settings)
+        return super().channel(path="/served", **settings)

@@ -35,11 +35,11 @@ class TestResponses(ChannelContract):
         return body["error"]["message"]
 
     async def test_what_another_has_asked_looks_like_what_does_not_exist(self) -> None:
-        async with self.desk(self.channel(auth=keys())) as desk:
-            theirs = self.run_id(await self.post(desk.http, x_api_key=ALICE))
-            await self.post(desk.http, x_api_key=BOB)
+        async with self.serve(self.channel(auth=keys())) as served:
+            theirs = self.run_id(await self.post(served.http, x_api_key=ALICE))
+            await self.post(served.http, x_api_key=BOB)
             real, made_up, own = [
-                await desk.http.get(f"{self.path}/{run_id}/input_items", headers={"x-api-key": key})
+                await served.http.get(f"{self.path}/{run_id}/input_items", headers={"x-api-key": key})
                 for run_id, key in ((theirs, BOB), (theirs[:-1] + "x", BOB), (theirs, ALICE))
             ]
             assert (real.status_code, own.status_code) == (404, 200)
@@ -51,7 +51,7 @@ class TestResponsesWithoutTheVersion(TestResponses):
 
 
 class TestResponsesElsewhere(TestResponses):
-    path = "/desk/v1/responses"
+    path = "/served/v1/responses"
 
     def channel(self, **settings: Any) -> ResponsesChannel:
-        return super().channel(path="/desk", **settings)
+        return super().channel(path="/served", **settings)

@@ -2,7 +2,7 @@
 
 import re
 
-from frontdesk.cli.init import DOORS, MODELS, list_files
+from frontdesk.cli.init import CHANNEL_TEMPLATES, MODELS, list_files
 from tests.docs.pages import ROOT, blocks, tables
 
 PAGE = ROOT / "docs/guides/models.md"
@@ -20,7 +20,7 @@ def test_the_page_names_each_model_with_its_package_and_variables() -> None:
 
 def test_the_page_names_each_door() -> None:
     rows = tables(PAGE)["A project in a minute"]
-    assert [row[0].strip("`") for row in rows if len(row) == 2][2:] == list(DOORS)
+    assert [row[0].strip("`") for row in rows if len(row) == 2][2:] == list(CHANNEL_TEMPLATES)
 
 
 def test_each_snippet_is_what_is_written() -> None:

@@ -12,7 +12,7 @@ from tests.docs.test_reference import spans
 from tests.docs.test_responses_reference import PAGE
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import dial
 
 
@@ -22,7 +22,7 @@ def _row(heading: str, name: str) -> str:
 
 async def test_a_get_with_stream_reads_the_events_if_they_were_kept() -> None:
     assert "`?stream=true` its [events](#background), if they were kept" in _row("Routes", "GET /responses/{id}")
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = AsyncCustomer(desk)
         events = await customer.events("hello", background=True)
         kept = await desk.http.get(f"/v1/responses/{events[0].response.id}?stream=true")
@@ -37,10 +37,10 @@ async def test_every_tier_of_the_api_is_taken_and_shown_as_the_api_shows_it() ->
     row = _row("What goes in", "service_tier")
     assert set(spans(row.partition(".")[0])) == set(tiers)
     shown = {tier: tier for tier in tiers} | {"auto": "default", "fast": "priority"}
-    async with open_desk(answering(lambda _: ["fine"]), forward=["service_tier"]) as desk:
+    async with open_client(answering(lambda _: ["fine"]), forward=["service_tier"]) as desk:
         answers = {tier: (await desk.post({"input": "hello", "service_tier": tier})).json() for tier in tiers}
         assert {tier: answer["service_tier"] for tier, answer in answers.items()} == shown
-    async with open_desk(answering(lambda _: ["fine"])) as desk:
+    async with open_client(answering(lambda _: ["fine"])) as desk:
         assert (await desk.post({"input": "hello", "service_tier": "flex"})).json()["service_tier"] == "default"
 
 
@@ -53,7 +53,7 @@ class _Unopened(EchoAgent):
 
 @pytest.mark.parametrize("target", [_Unopened, FailingAgent])
 async def test_a_failed_run_is_a_response_on_a_websocket_and_no_error(target: type[Any]) -> None:
-    async with open_desk(target()) as desk, dial(desk) as line:
+    async with open_client(target()) as desk, dial(desk) as line:
         answer = (await desk.post({"input": "hello"})).json()
         assert answer["status"] == "failed"
         last = await line.ask("hello")
@@ -71,7 +71,7 @@ async def test_a_call_of_the_hosts_in_a_history_is_not_told() -> None:
         "output": "x",
     }
     target = answering(lambda _: ["fine"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         said = [{"role": "user", "content": "look"}, shown, {"role": "user", "content": "and now?"}]
         assert (await desk.post({"input": said})).json()["status"] == "completed"
         assert [text for _, text in target.client.said()] == ["look", "and now?"]
@@ -79,7 +79,7 @@ async def test_a_call_of_the_hosts_in_a_history_is_not_told() -> None:
 
 async def test_an_answer_before_a_call_of_the_hosts_counts_as_given_earlier() -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)], ["paid"])) as desk:
+    async with open_client(till.agent([call("pay", amount=5)], ["paid"])) as desk:
         (question,) = (await desk.post({"input": "pay 5"})).json()["output"]
         answer = {"type": "mcp_approval_response", "approval_request_id": question["id"], "approve": True}
         made = {"type": "mcp_call", "id": "mcp_1", "name": "pay", "arguments": "{}", "server_label": "desk"}
@@ -89,7 +89,7 @@ async def test_an_answer_before_a_call_of_the_hosts_counts_as_given_earlier() ->
 
 
 async def test_an_item_is_found_by_the_id_of_the_hosts_and_by_no_other() -> None:
-    async with open_desk(parrot(), beside=[ConversationsChannel()]) as desk:
+    async with open_client(parrot(), beside=[ConversationsChannel()]) as desk:
 
         async def status(item_id: str, **more: Any) -> int:
             named = {"type": "item_reference", "id": item_id}
@@ -113,7 +113,7 @@ async def test_a_response_repeats_what_was_forwarded_and_has_defaults_for_the_re
         return request.replace(options={**request.options, "temperature": 1.5})
 
     target = agent(["fine"], ["fine"], default_options={"top_p": 0.1})
-    async with open_desk(target, run_hook=hotter) as desk:
+    async with open_client(target, run_hook=hotter) as desk:
         shown = (await desk.post({"input": "hello", "temperature": 0.5, "truncation": "auto"})).json()
         assert target.client.options[-1]["temperature"] == 1.5
         assert target.client.options[-1]["top_p"] == 0.1
@@ -121,7 +121,7 @@ async def test_a_response_repeats_what_was_forwarded_and_has_defaults_for_the_re
 
 
 async def test_background_may_be_false_on_a_websocket_and_not_true() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         assert (await line.response("hello", background=False))["status"] == "completed"
         assert (await line.error("hello", background=True))["param"] == "background"
         assert (await line.error("hello", generate=False))["param"] == "generate"

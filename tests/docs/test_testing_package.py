@@ -112,7 +112,7 @@ def test_demo_telegram_without_the_kit_prints_the_install_command() -> None:
 
 def test_a_generated_test_without_the_kit_prints_the_install_command(tmp_path: Path) -> None:
     done = run_python(
-        "-m", "frontdesk.cli", "init", str(tmp_path / "p"), "--model", "openai", "--doors", "web,telegram"
+        "-m", "frontdesk.cli", "init", str(tmp_path / "p"), "--model", "openai", "--channels", "web,telegram"
     )
     assert done.returncode == 0, done.stderr
     code = f"sys.path.insert(0, {str(tmp_path / 'p')!r}); import test_host"

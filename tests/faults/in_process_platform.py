@@ -14,7 +14,7 @@ from frontdesk_testing.messages import MessageChannel
 from frontdesk_testing.messages.client import failure
 from frontdesk_testing.messages.platform.bot import Bot
 from frontdesk_testing.messages.platform.journal import Journal
-from frontdesk_testing.messages.platform.nouns import RefusedError, Said, Settings
+from frontdesk_testing.messages.platform.records import RefusedError, Said, Settings
 from frontdesk_testing.messages.platform.world import World
 from frontdesk_testing.messages.wire import AnswerClick, Event, Me, Refusal
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from tests.databases import postgres_server
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 from tests.scenarios.test_background_streams import follow
 from tests.scenarios.test_cancel import MINE
 
@@ -22,7 +22,7 @@ async def test_the_database_was_away_in_the_middle_of_a_stream() -> None:
                 await go_on.wait()
 
     with postgres_server() as server, server.database() as place:
-        async with open_desk(story, store=PostgresStateStore(place, lease_seconds=60)) as desk:
+        async with open_client(story, store=PostgresStateStore(place, lease_seconds=60)) as desk:
             async with desk.streaming("it", background=True, headers=MINE):
                 await spoke.wait()
             following = asyncio.create_task(follow(desk))

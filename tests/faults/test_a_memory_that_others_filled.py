@@ -3,7 +3,7 @@
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import SocketLimits
 from tests.scenarios.cast import parrot
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import dial
 
 BOB, MALLORY = "the key of bob, long enough", "the key of mallory, long enough"
@@ -17,7 +17,7 @@ def _key(key: str) -> dict[str, str]:
 async def test_one_caller_made_the_connections_of_another_forget() -> None:
     limits = SocketLimits(max_kept_bytes=20_000)
     async with (
-        open_desk(parrot(), auth=AUTH, sockets=limits, tapped=False) as desk,
+        open_client(parrot(), auth=AUTH, sockets=limits, tapped=False) as desk,
         dial(desk, additional_headers=_key(BOB)) as bob,
     ):
         his = await bob.response("mine", store=False)

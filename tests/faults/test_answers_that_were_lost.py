@@ -14,7 +14,7 @@ from tests.faults.test_questions_and_unlinking import asked, link, say_yes
 from tests.host.link_door import Loud, opened
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_approvals import Bank
 
 
@@ -37,7 +37,7 @@ def _doorway(bank: Bank) -> tuple[Any, Doorway]:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_client_left_after_the_decision_and_its_yes_was_lost(kind: str) -> None:
     payer = Payer(kind)
-    async with open_desk(payer.target) as desk:
+    async with open_client(payer.target) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         decided = Decided(desk.host)
         await _leave(desk, yes(run), decided.seen)
@@ -55,7 +55,7 @@ async def test_a_client_left_after_the_decision_and_its_yes_was_lost(kind: str) 
 async def test_a_client_left_before_the_tool_began_and_its_answer_was_lost(stream: bool, approved: bool) -> None:
     bank = Bank()
     agent, door = _doorway(bank)
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         door.close()
         await _leave(desk, yes(run, approved, stream=stream), door.entered)
@@ -83,7 +83,7 @@ async def test_a_tool_that_had_begun_was_not_begun_again(stream: bool) -> None:
         await asyncio.Event().wait()
         return ""
 
-    async with open_desk(scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
+    async with open_client(scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         await _leave(desk, yes(run, stream=stream), at_work)
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
@@ -102,7 +102,7 @@ async def test_a_yes_to_a_tool_of_the_model_s_service_was_sent_there_twice() -> 
             raise RuntimeError("no answer came")
         return [Content.from_function_approval_request("q", hosted)]
 
-    async with open_desk(scripted(script)) as desk:
+    async with open_client(scripted(script)) as desk:
         run = (await desk.ask("pay", session_id="s")).json()
         assert (await desk.post(yes(run))).json()["status"] == "failed"
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
@@ -114,7 +114,7 @@ async def test_a_yes_to_a_tool_of_the_model_s_service_was_sent_there_twice() -> 
 async def test_a_run_whose_answer_was_taken_over_did_not_act_on_it(stream: bool, approved: bool) -> None:
     bank = Bank()
     agent, door = _doorway(bank)
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         door.close()
         first = asyncio.create_task(desk.post(yes(run, approved, stream=stream)))
@@ -156,14 +156,14 @@ async def test_an_answer_that_was_not_acted_on_survived_an_unlink(leaver: str) -
 async def test_a_background_run_stopped_after_the_decision_and_its_yes_was_lost(policy: Any) -> None:
     bank = Bank()
     agent, door = _doorway(bank)
-    async with open_desk(agent, shutdown_grace_seconds=0, on_interrupt=policy) as desk:
+    async with open_client(agent, shutdown_grace_seconds=0, on_interrupt=policy) as desk:
         store = desk.ledger._store
         run = (await desk.ask("pay 5", session_id="s")).json()
         door.close()
         accepted = (await desk.post(yes(run, background=True))).json()["id"]
         await door.entered.wait()
     door.open.set()
-    async with open_desk(agent, store=store, on_interrupt=policy) as desk:
+    async with open_client(agent, store=store, on_interrupt=policy) as desk:
         ended = await desk.ended(accepted)
         assert (ended["status"], bank.paid) == (("completed", [5]) if policy == "restart" else ("failed", []))
         again = await desk.post(yes(run))

@@ -13,7 +13,7 @@ from frontdesk_testing.internals import get_components
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_approvals import Bank
 from tests.testing.messages.starting import new_platform
 
@@ -51,7 +51,7 @@ async def _is_all_sent(store: PostgresStateStore) -> bool:
 
 async def test_the_reply_to_a_decision_was_lost_and_the_answer_with_it(store: PostgresStateStore) -> None:
     bank = Bank()
-    async with open_desk(bank.agent([call("pay", amount=5)], ["done"]), store=store) as desk:
+    async with open_client(bank.agent([call("pay", amount=5)], ["done"]), store=store) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         answers: Any = get_components(desk.host).answers
         plain = answers.take
@@ -77,7 +77,7 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_answer_with_it(
     bank = Bank()
     agent, door = bank.agent([call("pay", amount=5)], ["done"]), Doorway()
     agent.context_providers.append(door)
-    async with open_desk(agent, store=store) as desk:
+    async with open_client(agent, store=store) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         door.close()
         request = asyncio.create_task(desk.post(yes(run, stream=stream)))
@@ -116,8 +116,8 @@ async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[
     """Two hosts on one database, the first of which has asked whether it may pay."""
     asks, done = [call("pay", amount=5)], ["done"]
     async with (
-        open_desk(bank.agent(asks, done), store=PostgresStateStore(postgres)) as first,
-        open_desk(bank.agent(done), store=PostgresStateStore(postgres)) as second,
+        open_client(bank.agent(asks, done), store=PostgresStateStore(postgres)) as first,
+        open_client(bank.agent(done), store=PostgresStateStore(postgres)) as second,
     ):
         yield first, second, (await first.ask("pay 5", session_id="s")).json()
 

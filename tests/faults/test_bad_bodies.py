@@ -9,7 +9,7 @@ from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import parrot
-from tests.scenarios.desk import PATH, InvocationsHost, open_desk
+from tests.scenarios.desk import PATH, InvocationsHost, open_client
 
 JSON = {"content-type": "application/json"}
 BIG = "x" * (1024 * 1024)
@@ -52,7 +52,7 @@ NOT_JSON = {
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
 async def test_it_was_not_json(body: bytes) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         assert_refused(await desk.client.post(PATH, content=body, headers=JSON), 400, "invalid_json")
         await _nothing_happened(desk, agent)
 
@@ -68,7 +68,7 @@ TOO_DEEP: dict[str, tuple[bytes, str | None]] = {
 @pytest.mark.parametrize(("body", "param"), TOO_DEEP.values(), ids=TOO_DEEP)
 async def test_it_was_nested_too_deep(body: bytes, param: str | None) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         response = await desk.client.post(PATH, content=body, headers=JSON)
         assert assert_refused(response, 400, "nested_too_deep").get("param") == param
         await _nothing_happened(desk, agent)
@@ -118,7 +118,7 @@ NOT_A_BODY: dict[str, tuple[Any, str | None]] = {
 @pytest.mark.parametrize("stream", [False, True])
 async def test_it_was_json_but_not_a_body(body: Any, param: str | None, stream: bool) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         if stream and isinstance(body, dict) and "stream" not in body:
             body = {**body, "stream": True}
         content = body if isinstance(body, bytes) else json.dumps(body)
@@ -144,7 +144,7 @@ IDS = {
 @pytest.mark.parametrize("value", IDS.values(), ids=IDS)
 async def test_a_session_id_was(value: str) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         error = assert_refused(await desk.ask(session_id=value), 400, "invalid_request")
         assert error["param"] == "session_id"
         assert len(error["message"]) < 500
@@ -157,7 +157,7 @@ async def test_a_session_id_was(value: str) -> None:
 @pytest.mark.parametrize("value", IDS.values(), ids=IDS)
 async def test_an_approval_id_was(value: str) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         response = await desk.post({"approval": {"id": value, "approved": True}})
         assert assert_refused(response, 400, "invalid_request")["param"] == "approval.id"
         await _nothing_happened(desk, agent)
@@ -166,7 +166,7 @@ async def test_an_approval_id_was(value: str) -> None:
 @pytest.mark.parametrize("value", ["../x", "..", "a b", "a/b", "x" * 257, "\xe9"])
 async def test_an_invocation_id_in_a_header_was(value: str) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         response = await desk.ask(headers={"x-agent-invocation-id": value.encode("latin-1")})
         assert assert_refused(response, 400, "invalid_request")["param"] == "x-agent-invocation-id"
         await _nothing_happened(desk, agent)
@@ -191,7 +191,7 @@ PATHS = {
 @pytest.mark.parametrize(("path", "status"), PATHS.items())
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_an_invocation_id_in_a_path_was(path: str, status: int, method: str) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         tail = "/cancel" if method == "POST" else ""
         head = f"{method} {PATH}/{path}{tail} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n"
         answer = await desk.raw(f"{head}content-length: 0\r\n\r\n".encode())
@@ -204,7 +204,7 @@ async def test_an_invocation_id_in_a_path_was(path: str, status: int, method: st
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json", ""])
 async def test_the_body_was_called_something_else(kind: str) -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         response = await desk.client.post(PATH, content=b'{"message": "hi"}', headers={"content-type": kind})
         assert_refused(response, 415, "unsupported_media_type")
         await _nothing_happened(desk, agent)
@@ -214,7 +214,7 @@ async def test_the_body_was_called_something_else(kind: str) -> None:
     "kind", ["application/json; charset=utf-8", "Application/JSON", "application/vnd.x+json", None]
 )
 async def test_the_body_was_called_json_in_other_words(kind: str | None) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         headers = {} if kind is None else {"content-type": kind}
         response = await desk.client.post(PATH, content=b'{"message": "hi"}', headers=headers)
         assert response.status_code == 200
@@ -224,7 +224,7 @@ async def test_the_body_was_called_json_in_other_words(kind: str | None) -> None
     ("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", "/x"), ("POST", "/x"), ("GET", "/x/cancel")]
 )
 async def test_the_method_was_another(method: str, path: str) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         response = await desk.client.request(method, f"{PATH}{path}")
         assert_refused(response, 405, "method_not_allowed")
         assert response.headers["allow"] in ("GET", "POST")
@@ -235,7 +235,7 @@ async def test_options_came_to_a_function_that_takes_none() -> None:
     async def plain(text: str) -> str:
         raise AssertionError
 
-    async with open_desk(plain) as desk:
+    async with open_client(plain) as desk:
         for body in ({}, {"stream": True}):
             response = await desk.ask(options={"temperature": 1}, session_id="s", **body)
             assert assert_refused(response, 400, "invalid_request")["param"] == "temperature"
@@ -253,7 +253,7 @@ class Anything(Executor):
 async def test_an_input_was_too_deep_to_be_answered() -> None:
     anything = Anything("anything")
     builder = WorkflowBuilder(name="anything", start_executor=anything, output_from=[anything])
-    async with open_desk(builder, InvocationsChannel()) as desk:
+    async with open_client(builder, InvocationsChannel()) as desk:
         for depth in (10, 900, 980):
             body = b'{"input": ' + b"[" * depth + b"]" * depth + b"}"
             response = await desk.client.post(PATH, content=body, headers=JSON)

@@ -9,7 +9,7 @@ import pytest
 from agent_framework import Agent, tool
 
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_cancel import MINE
 
 
@@ -84,7 +84,7 @@ async def _begin(desk: InvocationsHost, began: asyncio.Event, stream: bool) -> "
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_thread_worked_on_and_kept_its_session_until_it_ended(stream: bool) -> None:
     thread = Thread()
-    async with open_desk(thread.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
+    async with open_client(thread.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
         asked = await _begin(desk, thread.began, stream)
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
         assert "cancelled" in (await asked).text
@@ -109,7 +109,7 @@ async def _free(desk: InvocationsHost) -> None:
 async def test_a_thread_never_ended_and_its_session_was_free_after_the_grace(caplog: pytest.LogCaptureFixture) -> None:
     thread = Thread()
     try:
-        async with open_desk(thread.agent(), cancel_grace_seconds=0.05) as desk:
+        async with open_client(thread.agent(), cancel_grace_seconds=0.05) as desk:
             asked = await _begin(desk, thread.began, False)
             await desk.cancel("mine")
             assert (await asked).json()["status"] == "cancelled"
@@ -123,7 +123,7 @@ async def test_a_thread_never_ended_and_its_session_was_free_after_the_grace(cap
 
 async def test_a_client_left_and_a_thread_worked_on() -> None:
     thread = Thread()
-    async with open_desk(thread.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
+    async with open_client(thread.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
         asked = await _begin(desk, thread.began, False)
         asked.cancel()
         await until(lambda: not desk.active)
@@ -136,7 +136,7 @@ async def test_a_client_left_and_a_thread_worked_on() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_tool_swallowed_its_cancellation_and_ended_in_time(stream: bool) -> None:
     stubborn = Stubborn()
-    async with open_desk(stubborn.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
+    async with open_client(stubborn.agent(), cancel_grace_seconds=60, session_wait_seconds=0.01) as desk:
         asked = await _begin(desk, stubborn.began, stream)
         cancelling = asyncio.create_task(desk.cancel("mine"))
         await until(lambda: stubborn.swallowed)
@@ -157,7 +157,7 @@ async def test_a_cancellation_was_swallowed_and_the_late_result_was_fenced_off(
 ) -> None:
     stubborn = Stubborn()
     target = stubborn.agent() if part == "agent" else stubborn.function
-    async with open_desk(target, cancel_grace_seconds=0.05) as desk:
+    async with open_client(target, cancel_grace_seconds=0.05) as desk:
         asked = await _begin(desk, stubborn.began, stream)
         assert (await desk.cancel("mine")).status_code == 200
         assert (await desk.ask("again", session_id="s")).json()["text"] == "fresh answer"
@@ -177,7 +177,7 @@ async def test_a_cancellation_was_swallowed_and_the_late_result_was_fenced_off(
 
 async def test_a_stubborn_run_in_the_background_was_fenced_off_too() -> None:
     stubborn = Stubborn()
-    async with open_desk(stubborn.agent(), cancel_grace_seconds=0.05) as desk:
+    async with open_client(stubborn.agent(), cancel_grace_seconds=0.05) as desk:
         await desk.ask("dig", headers=MINE, session_id="s", background=True)
         await stubborn.began.wait()
         await desk.cancel("mine")

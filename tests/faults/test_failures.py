@@ -14,7 +14,7 @@ from frontdesk.errors import StoreError
 from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.faults.test_bad_bodies import assert_refused
 from tests.scenarios.cast import PlainAgent, ScriptedClient, echo, scripted, spell
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 
 SECRET = "password=hunter2"
 
@@ -80,7 +80,7 @@ def _found_in_log(caplog: pytest.LogCaptureFixture, run_id: str) -> bool:
 
 @pytest.mark.parametrize("make", TARGETS.values(), ids=TARGETS)
 async def test_a_target_failed(make: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(make()) as desk:
+    async with open_client(make()) as desk:
         response = await desk.ask("it", session_id="s")
         # No error of HTTP's: clients repeat those, and the target has run.
         assert (response.status_code, response.json()["status"]) == (200, "failed")
@@ -96,7 +96,7 @@ async def test_a_target_failed(make: Any, caplog: pytest.LogCaptureFixture) -> N
 
 @pytest.mark.parametrize("make", TARGETS.values(), ids=TARGETS)
 async def test_a_target_failed_in_a_stream(make: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(make()) as desk:
+    async with open_client(make()) as desk:
         response = await desk.ask("it", session_id="s", stream=True)
         assert SECRET not in response.text
         assert "RuntimeError" not in response.text
@@ -119,7 +119,7 @@ async def _failed_and_forgotten(desk: InvocationsHost, run_id: str) -> None:
 
 
 async def test_a_target_failed_after_its_stream_had_begun() -> None:
-    async with open_desk(_breaks_later) as desk:
+    async with open_client(_breaks_later) as desk:
         started, update, failed = await desk.events("it")
         assert (started.name, update.data["text"], failed.name) == ("started", "so far ", "failed")
         assert failed.data["error"]["code"] == "target_failed"
@@ -132,7 +132,7 @@ HOOKS = {"raised": _raise, "returned nothing": lambda *_, **__: None, "returned 
 @pytest.mark.parametrize("hook", HOOKS.values(), ids=HOOKS)
 @pytest.mark.parametrize("body", [{}, {"stream": True}, {"background": True}], ids=["json", "stream", "background"])
 async def test_a_run_hook(hook: Any, body: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(echo, InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(echo, InvocationsChannel(run_hook=hook)) as desk:
         response = await desk.ask("it", session_id="s", **body)
         assert assert_refused(response, 422, "hook_failed")["param"] == "run_hook"
         assert SECRET not in response.text
@@ -141,7 +141,7 @@ async def test_a_run_hook(hook: Any, body: dict[str, Any], caplog: pytest.LogCap
 
 
 async def test_a_response_hook_raised() -> None:
-    async with open_desk(spell, InvocationsChannel(response_hook=_raise)) as desk:
+    async with open_client(spell, InvocationsChannel(response_hook=_raise)) as desk:
         response = await desk.ask("it", session_id="s")
         assert assert_refused(response, 422, "hook_failed")["param"] == "response_hook"
         last = (await desk.events("it", session_id="s"))[-1]
@@ -153,7 +153,7 @@ async def test_a_response_hook_raised() -> None:
 
 
 async def test_a_stream_hook_raised() -> None:
-    async with open_desk(spell, InvocationsChannel(stream_transform_hook=_raise)) as desk:
+    async with open_client(spell, InvocationsChannel(stream_transform_hook=_raise)) as desk:
         last = (await desk.events("it", session_id="s"))[-1]
         assert (last.name, last.data["error"]["code"]) == ("failed", "hook_failed")
         assert desk.run(last.data["id"]).status == "failed"
@@ -171,7 +171,7 @@ class Weather(BaseModel):
 async def test_a_model_broke_its_promise_of_structure(stream: bool) -> None:
     agent = scripted(lambda _: ["it is warm"], default_options={"response_format": Weather})
     assert isinstance(agent.client, ScriptedClient)
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         response = await desk.ask("it", session_id="s", stream=stream)
         assert "target_failed" in response.text
         assert "it is warm" not in response.text or stream
@@ -184,7 +184,7 @@ async def test_a_target_said_what_json_can_t_say(stream: bool) -> None:
     async def half_a_pair(text: str) -> str:
         return "\ud83d"
 
-    async with open_desk(half_a_pair) as desk:
+    async with open_client(half_a_pair) as desk:
         response = await desk.ask("it", stream=stream)
         assert response.headers["content-type"].startswith(("application/json", "text/event-stream"))
         assert "event: completed" in response.text if stream else response.json()["text"] == "\ud83d"
@@ -201,7 +201,7 @@ async def test_a_target_returned_objects_of_its_own() -> None:
         content = Content.from_function_result("call-1", result={"a": Thing(), (1, 2): {3}})
         return AgentResponse(messages=[Message("assistant", [Content.from_text("here"), content])], value=value)
 
-    async with open_desk(things, InvocationsChannel(tool_calls="show")) as desk:
+    async with open_client(things, InvocationsChannel(tool_calls="show")) as desk:
         for stream in (False, True):
             response = await desk.ask("it", stream=stream)
             assert response.status_code == 200
@@ -223,7 +223,7 @@ class RefusingStore(InMemoryStateStore):
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_store_refused_the_end_of_a_run(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
     store = RefusingStore()
-    async with open_desk(echo, store=store, session_wait_seconds=0) as desk:
+    async with open_client(echo, store=store, session_wait_seconds=0) as desk:
         response = await desk.ask("it", session_id="s", stream=stream)
         assert "you said it" not in response.text or stream
         assert "event: completed" not in response.text
@@ -244,7 +244,7 @@ async def test_the_store_refused_the_end_of_a_run(stream: bool, caplog: pytest.L
 
 async def test_the_store_refused_a_background_run() -> None:
     store = RefusingStore()
-    async with open_desk(echo, store=store, max_background_runs=1, max_background_runs_per_caller=1) as desk:
+    async with open_client(echo, store=store, max_background_runs=1, max_background_runs_per_caller=1) as desk:
         for _ in range(3):
             response = await desk.ask("it", background=True, headers={"x-agent-invocation-id": "mine"})
             assert response.status_code >= 500

@@ -47,7 +47,7 @@ async def test_a_full_disk_is_an_error_of_each_channel_and_passes(
             # A stream has begun when its run ends; the error is its last event.
             assert is_unavailable(response) or "confirmed is lost" in response.text.split("\n\n")[-2]
             assert "database or disk is full" not in response.text
-        assert "the state store can't be written: database or disk is full" in caplog.text
+        assert "state store not writable: database or disk is full" in caplog.text
         await pages(store, 10**6)
         await until(lambda: is_ready(client.http))
         for response in await ask_both(client, LARGE):

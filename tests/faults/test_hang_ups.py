@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 PIECE = "x" * 10_000
@@ -31,7 +31,7 @@ async def _left_clean(desk: InvocationsHost, before: int, slow: Slow) -> None:
 
 async def test_a_client_left_in_the_middle_of_a_stream(caplog: pytest.LogCaptureFixture) -> None:
     slow = Slow()
-    async with open_desk(slow.pieces, session_wait_seconds=0) as desk:
+    async with open_client(slow.pieces, session_wait_seconds=0) as desk:
         before = len(asyncio.all_tasks())
         async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
             assert [(await anext(events)).name, (await anext(events)).name] == ["started", "update"]
@@ -43,7 +43,7 @@ async def test_a_client_left_in_the_middle_of_a_stream(caplog: pytest.LogCapture
 
 async def test_a_client_left_before_the_first_update() -> None:
     slow = Slow()
-    async with open_desk(slow.whole, session_wait_seconds=0) as desk:
+    async with open_client(slow.whole, session_wait_seconds=0) as desk:
         before = len(asyncio.all_tasks())
         async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
             assert (await anext(events)).name == "started"
@@ -53,7 +53,7 @@ async def test_a_client_left_before_the_first_update() -> None:
 
 async def test_a_client_left_during_a_long_answer(caplog: pytest.LogCaptureFixture) -> None:
     slow = Slow()
-    async with open_desk(slow.whole, session_wait_seconds=0) as desk:
+    async with open_client(slow.whole, session_wait_seconds=0) as desk:
         before = len(asyncio.all_tasks())
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
@@ -76,7 +76,7 @@ async def test_a_client_left_while_an_async_tool_was_at_work() -> None:
             stopped.set()
         return ""
 
-    async with open_desk(scripted(lambda _: [call("dig")], tools=[dig])) as desk:
+    async with open_client(scripted(lambda _: [call("dig")], tools=[dig])) as desk:
         async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
             assert (await anext(events)).name == "started"
             await began.wait()
@@ -87,7 +87,7 @@ async def test_a_client_left_while_an_async_tool_was_at_work() -> None:
 
 async def test_a_client_left_while_it_waited_for_its_session() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         first = asyncio.create_task(desk.ask("one", session_id="s"))
         await slow.began.wait()
         second = asyncio.create_task(desk.ask("two", session_id="s"))
@@ -103,7 +103,7 @@ async def test_a_client_left_while_it_waited_for_its_session() -> None:
 
 async def test_a_background_run_goes_on_without_its_client() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         await desk.ask("it", headers=MINE, background=True)
         await desk.client.aclose()
         await slow.began.wait()
@@ -145,7 +145,7 @@ async def _open_slowly(desk: InvocationsHost) -> tuple[asyncio.StreamReader, asy
 
 async def test_a_client_read_slowly_and_the_agent_waited_for_it() -> None:
     hose = Firehose()
-    async with open_desk(hose.talk) as desk:
+    async with open_client(hose.talk) as desk:
         reader, writer = await _open_slowly(desk)
         made = await hose.settled()
         assert made * len(PIECE) < 64 * 1024 * 1024
@@ -158,7 +158,7 @@ async def test_a_client_read_slowly_and_the_agent_waited_for_it() -> None:
 
 async def test_a_run_was_cancelled_while_its_reader_slept(caplog: pytest.LogCaptureFixture) -> None:
     hose = Firehose()
-    async with open_desk(hose.talk) as desk:
+    async with open_client(hose.talk) as desk:
         reader, writer = await _open_slowly(desk)
         await hose.settled()
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
@@ -179,7 +179,7 @@ class Passing(BaseHTTPMiddleware):
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_left_and_a_middleware_stood_between(stream: bool) -> None:
     slow = Slow()
-    async with open_desk(slow.pieces, middleware=[Middleware(Passing)], session_wait_seconds=0) as desk:
+    async with open_client(slow.pieces, middleware=[Middleware(Passing)], session_wait_seconds=0) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s", stream=stream))
         await slow.began.wait()
         asked.cancel()

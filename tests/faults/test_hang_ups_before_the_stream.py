@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.http.detached_runs import _AHEAD, DetachedRuns
 from frontdesk_testing.internals import active_runs
-from tests.scenarios.conversations.desk import open_desk
+from tests.scenarios.conversations.desk import open_client
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import ResponsesHost
 from tests.scenarios.responses.sockets import dial
@@ -57,7 +57,7 @@ async def _conversation(desk: ResponsesHost) -> str:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_client_left_before_its_stream_opened_and_locked_its_session(stream: bool) -> None:
     waits = Waits()
-    async with open_desk(waits.talk, run_hook=waits.hook, finish_abandoned=True) as desk:
+    async with open_client(waits.talk, run_hook=waits.hook, finish_abandoned=True) as desk:
         conversation = await _conversation(desk)
         body = {"input": "wait at the door", "stream": stream, "conversation": conversation}
         asked = asyncio.create_task(desk.post(body))
@@ -70,7 +70,7 @@ async def test_a_client_left_before_its_stream_opened_and_locked_its_session(str
 
 async def test_a_client_left_while_it_waited_for_its_session_and_locked_it() -> None:
     waits = Waits()
-    async with open_desk(waits.talk, finish_abandoned=True) as desk:
+    async with open_client(waits.talk, finish_abandoned=True) as desk:
         conversation = await _conversation(desk)
         body = {"stream": True, "conversation": conversation}
         first = asyncio.create_task(desk.post({"input": "wait in the session", **body}))
@@ -87,7 +87,7 @@ async def test_a_client_left_while_it_waited_for_its_session_and_locked_it() -> 
 @pytest.mark.parametrize("way", ["close", "cut"])
 async def test_a_connection_ended_before_its_response_began_and_locked_its_session(way: str) -> None:
     waits = Waits()
-    async with open_desk(waits.talk, run_hook=waits.hook, finish_abandoned=True) as desk:
+    async with open_client(waits.talk, run_hook=waits.hook, finish_abandoned=True) as desk:
         conversation = await _conversation(desk)
         async with dial(desk) as line:
             await line.create("wait at the door", conversation=conversation)

@@ -212,4 +212,4 @@ async def test_a_connection_that_could_not_be_registered_is_used(
         await keep_session(store, session(NAME), said("before"))
         assert texts(await store.sessions.history(OWNER, NAME)) == ["before"]
         await store.close()
-    assert "can't make a connection known to other hosts: DivisionByZero" in caplog.text
+    assert "failed to register the connection for other hosts: DivisionByZero" in caplog.text

@@ -12,7 +12,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import serving
 from tests.faults.crash.processes import HostProcesses
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 
@@ -118,6 +118,6 @@ async def test_a_failure_with_an_id_that_another_run_has_is_still_told() -> None
     async def fail(text: str) -> str:
         raise RuntimeError(text)
 
-    async with open_desk(fail) as desk:
+    async with open_client(fail) as desk:
         assert (await desk.ask("it", headers=MINE)).json()["status"] == "failed"
         assert (await desk.ask("it", headers=MINE)).status_code == 409

@@ -11,7 +11,7 @@ import pytest
 
 from frontdesk_testing.messages import MessagePlatform
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
-from frontdesk_testing.telegram.nouns import Chat, Message
+from frontdesk_testing.telegram.records import Chat, Message
 from tests.faults.answer_steps import code, yes
 from tests.faults.ports import free_port, is_ready
 from tests.forked import ForkedProcess, fork

@@ -11,7 +11,7 @@ import pytest
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.faults.test_bad_bodies import JSON, assert_refused
 from tests.scenarios.cast import parrot
-from tests.scenarios.desk import DEADLINE, PATH, InvocationsHost, open_desk, until
+from tests.scenarios.desk import DEADLINE, PATH, InvocationsHost, open_client, until
 
 HEAD = b"POST /invocations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 GOOD = b'{"message": "hi"}'
@@ -30,21 +30,21 @@ def _small() -> InvocationsChannel:
 
 @pytest.mark.parametrize("length", [1001, 10**9, 10**15])
 async def test_a_large_body_was_announced_and_is_refused_before_it_comes(length: int) -> None:
-    async with open_desk(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
+    async with open_client(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
         status, headers, body = _answer(await desk.raw(HEAD + b"content-length: %d\r\n\r\n" % length))
         assert (status, body["error"]["code"], headers["connection"]) == (413, "body_too_large", "close")
         assert desk.untouched()
 
 
 async def test_a_client_that_asked_first_is_not_told_to_go_on() -> None:
-    async with open_desk(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
+    async with open_client(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
         raw = await desk.raw(HEAD + b"expect: 100-continue\r\ncontent-length: 1001\r\n\r\n")
         assert raw.startswith(b"HTTP/1.1 413 ")
         assert desk.untouched()
 
 
 async def test_a_large_body_came_in_chunks_and_is_refused_before_its_end() -> None:
-    async with open_desk(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
+    async with open_client(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
         chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
         # The last chunk never comes: the answer must not wait for it.
         status, headers, body = _answer(await desk.raw(HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunk * 2))
@@ -61,7 +61,7 @@ async def test_chunks_without_end_are_not_kept() -> None:
             sent += 1
             yield b" " * 10_000
 
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         # The server may hang up before the client has read its answer.
         with suppress(httpx.TransportError):
             assert_refused(await desk.client.post(PATH, content=endless(), headers=JSON), 413, "body_too_large")
@@ -70,7 +70,7 @@ async def test_chunks_without_end_are_not_kept() -> None:
 
 
 async def test_a_body_of_just_the_limit_is_welcome() -> None:
-    async with open_desk(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
+    async with open_client(parrot(), InvocationsChannel(max_body_bytes=1000)) as desk:
         content = GOOD + b" " * (1000 - len(GOOD))
         assert (await desk.client.post(PATH, content=content, headers=JSON)).status_code == 200
         too_long = await desk.client.post(PATH, content=content + b" ", headers=JSON)
@@ -87,14 +87,14 @@ HANGING = {
 
 @pytest.mark.parametrize("sent", HANGING.values(), ids=HANGING)
 async def test_a_client_hung_after(sent: bytes) -> None:
-    async with open_desk(parrot(), _small()) as desk:
+    async with open_client(parrot(), _small()) as desk:
         status, headers, body = _answer(await desk.raw(sent))
         assert (status, body["error"]["code"], headers["connection"]) == (408, "request_timeout", "close")
         assert desk.untouched()
 
 
 async def test_a_client_sent_a_byte_at_a_time_and_ran_out_of_time() -> None:
-    async with open_desk(parrot(), _small()) as desk:
+    async with open_client(parrot(), _small()) as desk:
         reader, writer = await asyncio.open_connection("127.0.0.1", desk.port)
         writer.write(HEAD + b"content-length: 900\r\n\r\n")
         answer = asyncio.create_task(reader.readline())
@@ -110,7 +110,7 @@ async def test_a_client_sent_a_byte_at_a_time_and_ran_out_of_time() -> None:
 
 @pytest.mark.parametrize("sent", HANGING.values(), ids=HANGING)
 async def test_a_client_hung_up_after(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(parrot(), InvocationsChannel(body_timeout=60)) as desk:
+    async with open_client(parrot(), InvocationsChannel(body_timeout=60)) as desk:
         before = len(asyncio.all_tasks())
         await desk.raw(sent, hang_up=True)
         await _quiet(desk, before)

@@ -25,7 +25,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql import records
 from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import NOW, OWNER, run
-from tests.scenarios.conversations.desk import AsyncGuest, heard, open_desk
+from tests.scenarios.conversations.desk import AsyncGuest, heard, open_client
 from tests.scenarios.responses.cast import parrot
 from tests.stores.sql.bases import Base
 
@@ -53,7 +53,7 @@ async def test_a_small_turn_in_a_wide_conversation_stopped_everybody(
     monkeypatch: pytest.MonkeyPatch, parts: int, on_loop: bool, store: bool
 ) -> None:
     target = parrot()
-    async with open_desk(target, tapped=False) as desk:
+    async with open_client(target, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[wide(parts)])
         told = note_threads(monkeypatch, editor, "to_messages")
@@ -162,7 +162,7 @@ async def test_large_updates_were_decoded_on_the_loop(
 async def test_all_of_an_input_was_drawn_on_the_loop_for_one_item_of_it(
     monkeypatch: pytest.MonkeyPatch, parts: int, on_loop: bool
 ) -> None:
-    async with open_desk(parrot(), tapped=False) as desk:
+    async with open_client(parrot(), tapped=False) as desk:
         answer = await desk.post({"input": [wide(parts), wide(1), {"role": "user", "content": "last"}]})
         # Wherever it is drawn from.
         drawn = [

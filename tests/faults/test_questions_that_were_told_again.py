@@ -18,7 +18,7 @@ from agent_framework import (
 
 from tests.faults.answer_steps import code
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 
 
 class Start(Executor):
@@ -63,7 +63,7 @@ class Tills:
 async def test_a_question_that_was_used_up_came_again_and_was_taken_for_another(as_agent: bool, stream: bool) -> None:
     tills = Tills()
     target: Any = (lambda: WorkflowAgent(tills())) if as_agent else tills
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         run = (await desk.ask("pay", session_id="s")).json()
         by_amount = {one["arguments"]["amount"]: one["id"] for one in run["approvals"]}
         first = await desk.post({"approval": {"id": by_amount[1], "approved": True}})

@@ -20,7 +20,7 @@ from frontdesk.server.unread import MAX_UNREAD_PIECES, UnreadWatch, bytes_taken
 from frontdesk.server.uvicorn_server import Server
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.internals import active_runs
-from tests.scenarios.desk import DEADLINE, open_desk, until
+from tests.scenarios.desk import DEADLINE, open_client, until
 from tests.scenarios.ledger import Ledger
 
 PIECE = "x" * 64 * 1024
@@ -128,7 +128,7 @@ async def test_a_reader_that_never_read_a_response_kept_its_run() -> None:
 
 
 async def test_a_reader_that_never_read_kept_its_session_on_another_server() -> None:
-    async with open_desk(Fountain().talk, InvocationsChannel(send_seconds=SHORT), session_wait_seconds=0) as desk:
+    async with open_client(Fountain().talk, InvocationsChannel(send_seconds=SHORT), session_wait_seconds=0) as desk:
         body = json.dumps({"message": "it", "stream": True, "session_id": "s"}).encode()
         with socket.create_connection(("127.0.0.1", desk.port)) as line:
             head = f"POST /invocations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -377,7 +377,7 @@ class TestConnections:
         async with served(ServerLimits(max_connections=1)) as found, found.wire():
             await until(lambda: found.open == 1)
             await asyncio.gather(*(found.ask(b"") for _ in range(50)))
-        assert len([one for one in caplog.records if "connections are taken" in one.getMessage()]) == 1
+        assert len([one for one in caplog.records if "connection limit reached" in one.getMessage()]) == 1
 
     @pytest.mark.parametrize(
         ("wanted", "files", "allowed"),

@@ -10,7 +10,7 @@ import pytest
 from frontdesk.sessions.job import RECENT
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_background_streams import follow
 from tests.scenarios.test_cancel import MINE, Slow
 
@@ -22,7 +22,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 async def test_a_resumed_stream_repeated_text(store: Any) -> None:
     slow = Slow()
-    async with open_desk(slow.pieces, store=store) as desk:
+    async with open_client(slow.pieces, store=store) as desk:
         async with desk.streaming("it", background=True, headers=MINE) as (_, events):
             read = [await anext(events), await anext(events)]
         rest = asyncio.create_task(follow(desk, after=read[-1].number))
@@ -34,7 +34,7 @@ async def test_a_resumed_stream_repeated_text(store: Any) -> None:
 
 async def test_a_stream_could_not_be_taken_up_before_its_first_event(store: Any) -> None:
     slow = Slow()
-    async with open_desk(slow.whole, store=store, max_background_runs=1) as desk:
+    async with open_client(slow.whole, store=store, max_background_runs=1) as desk:
         await desk.ask("one", background=True)
         await slow.began.wait()
         async with desk.streaming("two", background=True, headers=MINE):
@@ -58,7 +58,7 @@ async def test_events_between_the_snapshot_and_the_live_part_were_skipped(store:
                 said.set()
             yield f"{number} "
 
-    async with open_desk(chatter, store=store) as desk:
+    async with open_client(chatter, store=store) as desk:
         async with desk.streaming("it", background=True, headers=MINE):
             await said.wait()
         following: list[Any] = []

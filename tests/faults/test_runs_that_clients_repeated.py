@@ -14,9 +14,9 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.memory.store import InMemoryStateStore
-from tests.scenarios.chat_completions.desk import open_desk as open_chat_desk
+from tests.scenarios.chat_completions.desk import open_client as open_chat_desk
 from tests.scenarios.responses.cast import answering, call
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import LAST, dial
 
 FAILED = {
@@ -50,7 +50,7 @@ class Shop:
 
 async def test_one_call_of_the_openai_client_charged_three_times() -> None:
     shop = Shop()
-    async with open_desk(shop.agent(), beside=[ConversationsChannel()]) as desk:
+    async with open_client(shop.agent(), beside=[ConversationsChannel()]) as desk:
         client = desk.client().with_options(max_retries=2)
         made = await client.conversations.create()
         failed = await client.responses.create(model="any", input="charge 5", conversation=made.id)
@@ -62,7 +62,7 @@ async def test_one_call_of_the_openai_client_charged_three_times() -> None:
 
 async def test_one_streamed_call_of_the_openai_client_charges_once() -> None:
     shop = Shop()
-    async with open_desk(shop.agent()) as desk:
+    async with open_client(shop.agent()) as desk:
         client = desk.client().with_options(max_retries=2)
         events = [event async for event in await client.responses.create(model="any", input="go", stream=True)]
         last: Any = events[-1]
@@ -72,7 +72,7 @@ async def test_one_streamed_call_of_the_openai_client_charges_once() -> None:
 
 async def test_the_codex_cli_repeated_a_failed_run_for_the_code_of_its_error() -> None:
     """`make clients` asks the CLI itself: it repeated the run five times on a WebSocket, and then five by POST."""
-    async with open_desk(Shop().agent()) as desk:
+    async with open_client(Shop().agent()) as desk:
         whole = (await desk.post({"input": "charge 5"})).json()
         streamed = _last(await desk.post({"input": "charge 5", "stream": True}))
         background = _last(await desk.post({"input": "charge 5", "stream": True, "background": True}))
@@ -123,7 +123,7 @@ class FailsAtOnce:
 
 async def test_a_stream_that_failed_before_its_first_event_was_asked_for_again() -> None:
     target = FailsAtOnce()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         client = desk.client().with_options(max_retries=2)
         events = [event async for event in await client.responses.create(model="any", input="go", stream=True)]
         assert (events[0].type, events[-1].type) == ("response.created", "response.failed")
@@ -132,7 +132,7 @@ async def test_a_stream_that_failed_before_its_first_event_was_asked_for_again()
 
 async def test_a_socket_refused_a_run_that_had_failed_before_its_first_event() -> None:
     target = FailsAtOnce()
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         await line.create("go")
         events = await line.until(*LAST)
         assert [events[0]["type"], events[-1]["type"]] == ["response.created", "response.failed"]
@@ -153,7 +153,7 @@ async def test_a_run_whose_end_could_not_be_written_was_asked_for_again() -> Non
         called.append(text)
         return "done"
 
-    async with open_desk(count, store=AwayAtTheEnd()) as desk:
+    async with open_client(count, store=AwayAtTheEnd()) as desk:
         failed = await desk.client().with_options(max_retries=2).responses.create(model="any", input="go")
         assert (failed.status, called) == ("failed", ["go"])
 

@@ -224,7 +224,7 @@ async def test_readyz_said_yes_after_a_damaged_page_was_read(tmp_path: Path, cap
             for session_id, owner in await store._engine.read("SELECT session_id, owner FROM sessions"):
                 await store.sessions.history(owner, session_id)
         await assert_refuses(client, agent)
-    assert "the state store is damaged" in caplog.text
+    assert "state store damaged" in caplog.text
 
 
 async def test_the_target_was_asked_while_postgres_was_read_only(postgres: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.cast import call
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 from tests.scenarios.test_approvals import Bank
 
 
@@ -13,7 +13,7 @@ from tests.scenarios.test_approvals import Bank
 async def test_two_questions_of_two_turns_are_both_answered(order: tuple[int, int]) -> None:
     bank = Bank()
     agent = bank.agent([call("pay", "c1", amount=1)], [call("pay", "c2", amount=2)], ["done"], ["done"])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         asked: dict[int, Any] = {}
         for amount in (1, 2):
             (asked[amount],) = (await desk.ask(f"pay {amount}", session_id="s")).json()["approvals"]

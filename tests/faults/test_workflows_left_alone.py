@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agent_framework import Executor, Message, WorkflowBuilder, WorkflowContext, handler
 
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE
 
 
@@ -55,7 +55,7 @@ async def place(request: pytest.FixtureRequest) -> Place:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("how", ["cancelled", "left"])
 async def test_a_workflow_was(how: str, stream: bool, place: Place) -> None:
-    async with open_desk(place.target, session_wait_seconds=0) as desk:
+    async with open_client(place.target, session_wait_seconds=0) as desk:
         asked = asyncio.create_task(desk.ask("one", headers=MINE, session_id="s", stream=stream))
         await place.began.wait()
         if how == "cancelled":
@@ -76,7 +76,7 @@ async def test_a_workflow_was(how: str, stream: bool, place: Place) -> None:
 
 
 async def test_a_workflow_does_not_keep_others_waiting(place: Place) -> None:
-    async with open_desk(place.target) as desk:
+    async with open_client(place.target) as desk:
         first = asyncio.create_task(desk.ask("one"))
         await place.began.wait()
         second = asyncio.create_task(desk.ask("two", stream=True))

@@ -119,7 +119,7 @@ async def test_a_turn_behind_a_response_that_is_gone_is_written_alone(
 ) -> None:
     lost = foundry_response_id()
     second = await _write(provider, 2, lost)
-    assert "written alone" in caplog.text
+    assert "writing the turn alone" in caplog.text
     assert await _texts(provider, second) == ["question 2", "answer 2"]
     assert provider.failed_writes == 0
 
@@ -195,7 +195,7 @@ async def test_an_outage_never_fails_a_write_and_is_counted(
     fake.fails_with = status
     await _write(provider, 2, first)
     assert provider.failed_writes == 1
-    assert "did not store" in caplog.text
+    assert "failed to store" in caplog.text
     assert "question" not in caplog.text
     with pytest.raises(UnavailableError) as caught:
         await _texts(provider, first)

@@ -114,10 +114,10 @@ class TestInstall:
 
 class TestHosted:
     async def test_in_a_turn_it_loads_from_the_host_and_stages(self) -> None:
-        room, clerk = Room(), agent(replies=["re: two"])
+        remaining, clerk = Room(), agent(replies=["re: two"])
         install_history(clerk)
-        await room.say("one", key="mine")
-        async with turn_of("two", room=room, key="mine") as turn:
+        await remaining.say("one", key="mine")
+        async with turn_of("two", remaining=remaining, key="mine") as turn:
             assert turn.session is not None
             await clerk.run(turn.messages, session=turn.session)
             assert turn.staged is not None
@@ -125,30 +125,30 @@ class TestHosted:
             assert not any("one" in str(value) for value in turn.session.state.values())
 
     async def test_equal_turns_are_all_staged(self) -> None:
-        room, clerk = Room(), agent(replies=["yes"] * 4)
+        remaining, clerk = Room(), agent(replies=["yes"] * 4)
         install_history(clerk)
         for number in range(4):
-            async with turn_of("again", room=room, key="mine") as turn:
+            async with turn_of("again", remaining=remaining, key="mine") as turn:
                 await clerk.run(turn.messages, session=turn.session)
-                history = await room.texts(turn)
+                history = await remaining.texts(turn)
                 assert history == ["again", "yes"] * number
-                await room.finish(turn, "yes")
+                await remaining.finish(turn, "yes")
 
     async def test_the_stored_messages_are_not_changed_by_a_run(self) -> None:
-        room, clerk = Room(), agent(replies=["re: two"])
+        remaining, clerk = Room(), agent(replies=["re: two"])
         install_history(clerk)
-        await room.say("one", key="mine")
-        async with turn_of("two", room=room, key="mine") as turn:
+        await remaining.say("one", key="mine")
+        async with turn_of("two", remaining=remaining, key="mine") as turn:
             before = [_plain(message) for message in await turn.history()]
             await clerk.run(turn.messages, session=turn.session)
             assert [_plain(message) for message in await turn.history()] == before
 
     async def test_another_session_inside_a_turn_is_not_the_turns(self) -> None:
-        room, clerk = Room(), agent(replies=["inner answer"])
+        remaining, clerk = Room(), agent(replies=["inner answer"])
         install_history(clerk)
-        await room.say("one", key="mine")
+        await remaining.say("one", key="mine")
         inner = AgentSession(session_id="inner")
-        async with turn_of("two", room=room, key="mine") as turn:
+        async with turn_of("two", remaining=remaining, key="mine") as turn:
             await clerk.run("inner question", session=inner)
             assert turn.staged is None
         assert [message.text for message in clerk.client.seen[0]] == ["inner question"]  # type: ignore[attr-defined]
@@ -167,16 +167,16 @@ class TestHandedOver:
     """The agent gets the very messages that are stored, so nobody may change them."""
 
     async def _talk(self, clerk: Agent, turns: int) -> tuple[Room, list[list[Any]]]:
-        room, seen = Room(), []
+        remaining, seen = Room(), []
         install_history(clerk)
         for number in range(turns):
-            async with turn_of(f"question {number}", room=room, key="mine", run_id=f"run_{number}") as turn:
+            async with turn_of(f"question {number}", remaining=remaining, key="mine", run_id=f"run_{number}") as turn:
                 before = [_plain(message) for message in await turn.history()]
                 result = await clerk.run(turn.messages, session=turn.session)
                 assert [_plain(message) for message in await turn.history()] == before
-                await room.recorder.completed(turn, RUN, result, Route(originating=True), ())
+                await remaining.recorder.completed(turn, RUN, result, Route(originating=True), ())
             seen.append(before)
-        return room, seen
+        return remaining, seen
 
     async def test_a_run_with_tools_leaves_the_stored_messages_as_they_were(self) -> None:
         call = Content.from_function_call("call", "tell_time", arguments="{}")

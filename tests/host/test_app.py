@@ -14,7 +14,7 @@ from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import PlainAgent, echo, spell
-from tests.scenarios.desk import open_desk, serving
+from tests.scenarios.desk import open_client, serving
 
 
 class Stamp:
@@ -44,7 +44,7 @@ class Refuse(BaseHTTPMiddleware):
 
 async def test_middleware_of_the_host_sees_every_request_in_order() -> None:
     middleware = [Middleware(Stamp, text="outer"), Middleware(Stamp, text="inner")]
-    async with open_desk(spell, middleware=middleware) as desk:
+    async with open_client(spell, middleware=middleware) as desk:
         run = (await desk.ask("hi")).json()
         answers = [
             await desk.ask("hi"),
@@ -59,7 +59,7 @@ async def test_middleware_of_the_host_sees_every_request_in_order() -> None:
 
 
 async def test_middleware_can_refuse() -> None:
-    async with open_desk(echo, middleware=[Middleware(Refuse)]) as desk:
+    async with open_client(echo, middleware=[Middleware(Refuse)]) as desk:
         refused = await desk.ask()
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "rude")
         assert desk.untouched()
@@ -85,7 +85,7 @@ class Stamped(InvocationsChannel):
 
 async def test_middleware_of_a_channel_sees_only_its_own_requests() -> None:
     channels = [Stamped(name="a", path="/a"), InvocationsChannel(name="b", path="/b")]
-    async with open_desk(echo, channels=channels) as desk:
+    async with open_client(echo, channels=channels) as desk:
         for path, stamps in (("/a", ["seen"]), ("/b", []), ("/healthz", [])):
             answer = await (
                 desk.client.get(path) if path == "/healthz" else desk.client.post(path, json={"message": "x"})
@@ -96,7 +96,7 @@ async def test_middleware_of_a_channel_sees_only_its_own_requests() -> None:
 
 @pytest.mark.parametrize("path", ["", "/deep/down"])
 async def test_a_door_can_be_anywhere(path: str) -> None:
-    async with open_desk(echo, InvocationsChannel(path=path)) as desk:
+    async with open_client(echo, InvocationsChannel(path=path)) as desk:
         run = (await desk.client.post(path or "/", json={"message": "hi"})).json()
         assert run["text"] == "you said hi"
         assert (await desk.client.get(f"{path}/{run['id']}")).json() == run
@@ -107,7 +107,7 @@ async def test_a_door_can_be_anywhere(path: str) -> None:
 
 async def test_two_doors_have_their_own_visitors() -> None:
     channels = [InvocationsChannel(name="a", path="/a"), InvocationsChannel(name="b", path="/b")]
-    async with open_desk(PlainAgent(), channels=channels) as desk:
+    async with open_client(PlainAgent(), channels=channels) as desk:
         runs = {}
         for path in ("/a", "/b"):
             runs[path] = (await desk.client.post(path, json={"message": "hi", "session_id": "s"})).json()
@@ -120,7 +120,7 @@ async def test_two_doors_have_their_own_visitors() -> None:
     "path", ["/", "/nowhere", "/invocations/", "/invocations/a/b", "/invocations/a/cancel/b", "//"]
 )
 async def test_nobody_serves(path: str) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         for method in ("GET", "POST"):
             response = await desk.client.request(method, path)
             assert response.status_code == 404
@@ -139,7 +139,7 @@ class _Passing(BaseHTTPMiddleware):
 async def test_of_two_channels_that_serve_a_path_the_first_answers(middleware: list[Middleware]) -> None:
     keys = [ApiKeyAuth({"first": "the-key-of-the-first"}), ApiKeyAuth({"second": "the-key-of-the-second"})]
     channels = [ResponsesChannel(auth=keys[0]), ChatCompletionsChannel(auth=keys[1])]
-    async with open_desk(echo, channels=channels, middleware=middleware) as desk:
+    async with open_client(echo, channels=channels, middleware=middleware) as desk:
         for path in ("/v1/models", "/v1/models/echo"):
             answers = [
                 await desk.client.get(path, headers={"x-api-key": key})

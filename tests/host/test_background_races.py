@@ -13,7 +13,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.internals import active_runs, get_components
 from tests.scenarios.cast import spell
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_background_streams import follow
 from tests.scenarios.test_cancel import MINE, Slow
 
@@ -133,7 +133,7 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
             await self._transaction.__aexit__(*error)
 
     slow, store = Slow(), Late()
-    async with open_desk(slow.whole, store=store, max_background_runs=1) as desk:
+    async with open_client(slow.whole, store=store, max_background_runs=1) as desk:
         first = (await desk.ask("one", background=True)).json()
         asking = asyncio.create_task(desk.ask("two", background=True, headers=MINE))
         await slow.began.wait()
@@ -148,7 +148,7 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
 async def test_a_second_cancellation_disturbed_the_first() -> None:
     store = HeldStore("end_job")
     slow = Slow()
-    async with open_desk(slow.whole, store=store) as desk:
+    async with open_client(slow.whole, store=store) as desk:
         await desk.ask("it", background=True, headers=MINE)
         await slow.began.wait()
         asked = [asyncio.create_task(desk.cancel("mine")) for _ in range(3)]
@@ -228,7 +228,7 @@ async def test_what_has_no_json_form_is_refused_before_it_is_accepted(stream: bo
         return request.replace(attributes={"connection": object()})
 
     slow = Slow()
-    async with open_desk(slow.whole, InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(slow.whole, InvocationsChannel(run_hook=hook)) as desk:
         refused = await desk.ask("it", background=True, stream=stream)
         assert (refused.status_code, refused.json()["error"]["code"]) == (500, "not_storable")
         assert not desk.runs()
@@ -236,7 +236,7 @@ async def test_what_has_no_json_form_is_refused_before_it_is_accepted(stream: bo
 
 async def test_a_reader_was_told_that_a_run_had_failed_when_only_the_store_was_away() -> None:
     store = InMemoryStateStore()
-    async with open_desk(spell, store=store) as desk:
+    async with open_client(spell, store=store) as desk:
         told = await desk.events("abc", background=True, headers=MINE)
         page, away = store.runs.events, [True]
 

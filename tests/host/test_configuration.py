@@ -22,7 +22,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent
 from tests.scenarios.cast import Upper, echo, two_voices, voices
-from tests.scenarios.desk import open_desk, serving
+from tests.scenarios.desk import open_client, serving
 from tests.scenarios.kinds_of_targets.kinds import Mind, WithoutSession
 
 VARIABLES = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
@@ -182,7 +182,7 @@ async def test_an_ephemeral_place_is_accepted_with_a_warning(
         async with serving(host):
             pass
     said = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "frontdesk.host"]
-    assert ("INFO", f"runtime mode ephemeral ({VARIABLES[0]} is set)") in said
+    assert ("INFO", f"runtime mode: ephemeral ({VARIABLES[0]} is set)") in said
     assert [text for level, text in said if level == "WARNING" and "allow_in_process_runner" in text]
     assert [text for level, text in said if level == "WARNING" and "the state is in memory" in text]
 
@@ -260,7 +260,7 @@ def test_at_home_no_lock_is_needed(address: str) -> None:
 
 async def test_strangers_are_let_in_where_the_sign_says_so_but_name_no_sessions() -> None:
     stranger = {"host": "frontdesk.example"}
-    async with open_desk(echo, allow_anonymous=True) as desk:
+    async with open_client(echo, allow_anonymous=True) as desk:
         first = await desk.ask("hi", headers=stranger)
         assert first.status_code == 200
         named = await desk.ask("hi", session_id="s", headers=stranger)

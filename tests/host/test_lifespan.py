@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.internals import active_runs, get_components
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import open_desk, serving, until
+from tests.scenarios.desk import open_client, serving, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 Callback = Callable[[], Awaitable[None]]
@@ -147,7 +147,7 @@ async def test_it_is_ready_only_between_start_and_stop() -> None:
 
 
 async def test_a_server_answers_the_health_questions() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         for path in ("/healthz", "/readyz"):
             response = await desk.client.get(path)
             assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -155,7 +155,7 @@ async def test_a_server_answers_the_health_questions() -> None:
 
 async def test_background_runs_may_end_before_the_host_does() -> None:
     slow = Slow()
-    async with open_desk(slow.whole, shutdown_grace_seconds=20) as desk:
+    async with open_client(slow.whole, shutdown_grace_seconds=20) as desk:
         await desk.ask("it", headers=MINE, background=True)
         await slow.began.wait()
         stopping = asyncio.get_running_loop().call_later(0.05, slow.go_on.set)
@@ -165,7 +165,7 @@ async def test_background_runs_may_end_before_the_host_does() -> None:
 
 async def test_background_runs_that_take_too_long_are_left_to_the_next_start() -> None:
     slow, store = Slow(), InMemoryStateStore()
-    async with open_desk(slow.whole, store=store, shutdown_grace_seconds=0.01) as desk:
+    async with open_client(slow.whole, store=store, shutdown_grace_seconds=0.01) as desk:
         await desk.ask("it", headers=MINE, background=True, session_id="s")
         await slow.began.wait()
         await desk.ask("it", headers={"x-agent-invocation-id": "waiting"}, background=True, session_id="s")
@@ -173,14 +173,14 @@ async def test_background_runs_that_take_too_long_are_left_to_the_next_start() -
     assert slow.left == ["CancelledError"]
     assert not desk.active
     slow.go_on.set()
-    async with open_desk(slow.whole, store=store) as desk:
+    async with open_client(slow.whole, store=store) as desk:
         assert (await desk.ended("mine"))["error"]["code"] == "interrupted"
         assert (await desk.ended("waiting"))["status"] == "completed"
 
 
 async def test_a_request_that_is_still_running_when_the_host_stops_was_recorded_as_cancelled() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
         await get_components(desk.host).active.stop_all()
@@ -200,7 +200,7 @@ async def test_a_request_that_its_caller_has_cancelled_stays_cancelled_when_the_
             await go_on.wait()
         return text
 
-    async with open_desk(stubborn) as desk:
+    async with open_client(stubborn) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await until(lambda: bool(desk.active))
         cancelling = asyncio.create_task(desk.cancel("mine"))

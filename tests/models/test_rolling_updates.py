@@ -36,7 +36,7 @@ def record(tree: Any, version: Any = 1) -> bytes:
 @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
 def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[StoredRecord]) -> None:
     @examples(8)
-    @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
+    @given(strategies.records(kind, strategies.values() | strategies.messages()))
     def check(noun: StoredRecord) -> None:
         newer = {**parse_tree(noun), **ADDED}
         read = codec.decode(record(newer))
@@ -62,7 +62,7 @@ def test_a_noun_with_such_fields_can_be_hashed_and_compared() -> None:
 
 
 @examples(60)
-@given(strategies.nouns(InboxItem), st.data())
+@given(strategies.records(InboxItem), st.data())
 def test_fields_added_anywhere_in_a_record_stay_in_it(item: InboxItem, data: st.DataObject) -> None:
     tree = parse_tree(item)
     nouns = [one for one in _objects(tree) if one.get("$") in codec.STORED_AS]
@@ -124,7 +124,7 @@ class TestARename:
 
     @staticmethod
     def add(tag: str, kind: type[StoredRecord]) -> None:
-        codec._add_noun(tag, kind)
+        codec._add_record_type(tag, kind)
 
     def test_of_a_field_keeps_its_stored_name(self) -> None:
         class Trip(StoredRecord, frozen=True, kw_only=True, tag="Journey"):

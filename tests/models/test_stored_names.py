@@ -41,7 +41,7 @@ def literals(kind: Any) -> list[str]:
     return []
 
 
-def nouns() -> dict[str, dict[str, list[str]]]:
+def records() -> dict[str, dict[str, list[str]]]:
     """Every tag with its fields, each with its words."""
     return {
         tag: {info.encode_name: literals(info.type) for info in msgspec.structs.fields(kind) if info.name != UNKNOWN}
@@ -56,7 +56,7 @@ def names() -> dict[str, Any]:
         "format_with_files": files.WITH_FILES,
         "file_scheme": SCHEME,
         "file_uses": list(sweeper.USES),
-        "nouns": nouns(),
+        "nouns": records(),
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *framework_codec.WORKFLOW_FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in read_shapes(VERSION)},
         "backfills": sorted(backfills()),
@@ -121,7 +121,7 @@ WRITTEN_BY_WHOEVER_HOLDS_THE_LEASE = {
 
 def test_the_snapshot_that_a_turn_rewrites_holds_no_field_of_another_writer() -> None:
     """A field that is written without the session's lease (a title, what was seen) needs a table of its own."""
-    assert set(nouns()["SessionRecord"]) == WRITTEN_BY_WHOEVER_HOLDS_THE_LEASE
+    assert set(records()["SessionRecord"]) == WRITTEN_BY_WHOEVER_HOLDS_THE_LEASE
     # The only way to write one asks for the lease, and no other call takes a part of one.
     takes = {
         name: typing.get_type_hints(call)

@@ -283,7 +283,7 @@ async def test_logs_show_no_query_and_no_body(origin: Origin, caplog: pytest.Log
         except InvalidRequestError:
             logging.getLogger("test").exception("failed")
     assert SECRET not in caplog.text
-    assert "refused to fetch from 10.0.0.1" in caplog.text
+    assert "fetch refused: url=10.0.0.1" in caplog.text
 
 
 async def test_other_clients_keep_their_log(origin: Origin, caplog: pytest.LogCaptureFixture) -> None:

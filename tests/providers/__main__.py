@@ -46,7 +46,7 @@ async def ask(model: str, environment: Mapping[str, str], directory: Path) -> st
     """Return the answer of the host that `frontdesk init` has written, which is the same as a stream."""
     place = directory / model
     with contextlib.redirect_stdout(io.StringIO()):
-        assert main(["init", str(place), "--model", model, "--doors", "invocations"]) == 0
+        assert main(["init", str(place), "--model", model, "--channels", "invocations"]) == 0
     spec = importlib.util.spec_from_file_location(f"project_{model}", place / "host.py")
     assert spec is not None
     assert spec.loader is not None

@@ -162,7 +162,7 @@ class Calls:
         self.made: list[str] = []
         self.again: float | None = None
         self.wakes = Wakes(self._call, clock, most=10, freed=lambda: None)
-        self.wakes.make_room("n", 10)
+        self.wakes.evict_oldest("n", 10)
 
     async def _call(self, wake: Wake, failures: int) -> float | None:
         self.made.append(wake.task_id)

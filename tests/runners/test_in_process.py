@@ -102,7 +102,7 @@ async def test_a_look_that_fails_is_not_the_last(caplog: Any) -> None:
     async with started(runner):
         runner._swept.set()
         await notes.called(1)
-    assert "could not be looked for" in caplog.text
+    assert "failed to look up" in caplog.text
 
 
 def test_a_delay_grows_to_its_longest() -> None:

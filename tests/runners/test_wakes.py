@@ -28,7 +28,7 @@ async def test_there_is_an_end_to_what_is_known_and_room_is_told_of() -> None:
         return None
 
     wakes = Wakes(call, SystemClock(), most=4, freed=freed.set)
-    wakes.make_room("n", 2)
+    wakes.evict_oldest("n", 2)
     assert [wakes.wake(wake(str(number))) for number in range(6)] == [True] * 4 + [False] * 2
     assert wakes.wake(wake("0"))
     assert len(wakes) == 4
@@ -50,7 +50,7 @@ async def test_what_is_timed_is_called_when_its_time_has_come() -> None:
 
     clock = SystemClock()
     wakes = Wakes(call, clock, most=10, freed=quiet)
-    wakes.make_room("n", 1)
+    wakes.evict_oldest("n", 1)
     now = clock.now()
     wakes.wake(wake("last"), now + 0.06)
     wakes.wake(wake("second"), now + 0.03)
@@ -76,7 +76,7 @@ async def test_failures_in_a_row_are_counted() -> None:
         return 0.0
 
     wakes = Wakes(call, SystemClock(), most=10, freed=quiet)
-    wakes.make_room("n", 1)
+    wakes.evict_oldest("n", 1)
     wakes.wake(wake("a"))
     await done.wait()
     assert told == [0, 1, 2, 0, 0]
@@ -91,7 +91,7 @@ async def test_a_drain_tells_what_was_cut_off_and_what_never_ran() -> None:
         return None
 
     wakes = Wakes(call, SystemClock(), most=10, freed=quiet)
-    wakes.make_room("n", 1)
+    wakes.evict_oldest("n", 1)
     for task_id in ("runs", "waits"):
         wakes.wake(wake(task_id))
     wakes.wake(wake("later"), 4e9)
@@ -102,11 +102,11 @@ async def test_a_drain_tells_what_was_cut_off_and_what_never_ran() -> None:
 
 @examples(60)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
-def test_no_wake_up_is_lost_and_no_id_runs_twice_at_once(woken: list[tuple[str, bool]], room: int) -> None:
-    asyncio.run(_check(woken, room))
+def test_no_wake_up_is_lost_and_no_id_runs_twice_at_once(woken: list[tuple[str, bool]], remaining: int) -> None:
+    asyncio.run(_check(woken, remaining))
 
 
-async def _check(woken: list[tuple[str, bool]], room: int) -> None:
+async def _check(woken: list[tuple[str, bool]], remaining: int) -> None:
     """Every wake-up is followed by the beginning of a call of its id."""
     pending: dict[str, bool] = defaultdict(bool)
     active: Counter[str] = Counter()
@@ -115,13 +115,13 @@ async def _check(woken: list[tuple[str, bool]], room: int) -> None:
         pending[one.task_id] = False
         active[one.task_id] += 1
         assert active[one.task_id] == 1
-        assert sum(active.values()) <= room
+        assert sum(active.values()) <= remaining
         await asyncio.sleep(0)
         active[one.task_id] -= 1
         return None
 
     wakes = Wakes(call, SystemClock(), most=100, freed=quiet)
-    wakes.make_room("n", room)
+    wakes.evict_oldest("n", remaining)
     for task_id, pause in woken:
         pending[task_id] = True
         assert wakes.wake(wake(task_id))

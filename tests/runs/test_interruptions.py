@@ -15,7 +15,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.store_samples import job, run
 from tests.scenarios.cast import call, echo, scripted
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE
 
 # The status, what is known of the run, how many events it has shown, and what becomes of it.
@@ -45,7 +45,7 @@ def test_one_that_was_deleted_is_nothing() -> None:
 async def interrupted(target: Any, started: asyncio.Event, store: InMemoryStateStore, **options: Any) -> None:
     """Asks for something in the background, and stops the host in the middle of it."""
     stream = options.pop("stream", False)
-    async with open_desk(target, store=store, shutdown_grace_seconds=0, **options) as desk:
+    async with open_client(target, store=store, shutdown_grace_seconds=0, **options) as desk:
         if stream:
             async with desk.streaming("one two", headers=MINE, background=True, session_id="s"):
                 await started.wait()
@@ -60,7 +60,7 @@ async def interrupted(target: Any, started: asyncio.Event, store: InMemoryStateS
 async def test_it_fails_and_its_question_stays(stream: bool) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
     await interrupted(agent, agent.started, store, stream=stream)
-    async with open_desk(echo, store=store) as desk:
+    async with open_client(echo, store=store) as desk:
         ended = await desk.ended("mine")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "interrupted")
         assert desk.said("s") == ["one two"]
@@ -92,7 +92,7 @@ async def test_it_begins_again_if_nothing_was_done_yet() -> None:
 
     held = scripted(slow, middleware=[Held()])
     await interrupted(held, began, store, on_interrupt="restart")
-    async with open_desk(scripted([["said at last"]]), store=store, on_interrupt="restart") as desk:
+    async with open_client(scripted([["said at last"]]), store=store, on_interrupt="restart") as desk:
         ended = await desk.ended("mine")
         assert (ended["status"], ended["text"]) == ("completed", "said at last")
         assert desk.said("s") == ["one two", "said at last"]
@@ -113,7 +113,7 @@ async def test_a_tool_that_was_called_is_not_called_again() -> None:
         return scripted([[call("pay", item="tea")], ["done"]], tools=[pay])
 
     await interrupted(agent(), began, store, on_interrupt="restart")
-    async with open_desk(agent(), store=store, on_interrupt="restart") as desk:
+    async with open_client(agent(), store=store, on_interrupt="restart") as desk:
         assert (await desk.ended("mine"))["error"]["code"] == "interrupted"
     assert calls == ["tea"]
 
@@ -121,7 +121,7 @@ async def test_a_tool_that_was_called_is_not_called_again() -> None:
 async def test_what_was_said_is_not_said_again() -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
     await interrupted(agent, agent.started, store, stream=True, on_interrupt="restart")
-    async with open_desk(echo, store=store, on_interrupt="restart") as desk:
+    async with open_client(echo, store=store, on_interrupt="restart") as desk:
         ended = await desk.ended("mine")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "interrupted")
         assert len(await store.runs.events(desk.run("mine").owner, "mine")) == 1
@@ -184,7 +184,7 @@ async def test_a_workflow_goes_on_from_its_checkpoint(stream: bool, tmp_path: An
     gate, store = Gate(), InMemoryStateStore()
     options = {"on_interrupt": "resume", "checkpoint_location": tmp_path / "points"}
     await interrupted(steps(gate), gate.reached, store, stream=stream, **options)
-    async with open_desk(steps(gate), store=store, **options) as desk:
+    async with open_client(steps(gate), store=store, **options) as desk:
         ended = await desk.ended("mine")
         assert ended["status"] == "completed", ended
         assert ended["outputs"] == ["one one two. ", "two one two. ", "three one two. "]

@@ -181,7 +181,7 @@ async def _stop(server: uvicorn.Server) -> None:
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_client(
     target: Any,
     channel: InvocationsChannel | None = None,
     *,

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import PlainAgent, call, echo, parrot, scripted, spell, two_voices, voices
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 
 TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
     "agent": (parrot, "you said Hi You"),
@@ -30,7 +30,7 @@ def target(request: pytest.FixtureRequest) -> tuple[Any, str]:
 
 
 async def test_every_target_answers_in_one_piece(target: tuple[Any, str]) -> None:
-    async with open_desk(target[0]) as desk:
+    async with open_client(target[0]) as desk:
         response = await desk.ask("Hi You")
         body = response.json()
         assert response.status_code == 200
@@ -42,7 +42,7 @@ async def test_every_target_answers_in_one_piece(target: tuple[Any, str]) -> Non
 
 
 async def test_every_target_answers_in_pieces(target: tuple[Any, str]) -> None:
-    async with open_desk(target[0]) as desk:
+    async with open_client(target[0]) as desk:
         events = await desk.events("Hi You")
         assert [event.number for event in events] == list(range(len(events)))
         first, *updates, last = events
@@ -55,7 +55,7 @@ async def test_every_target_answers_in_pieces(target: tuple[Any, str]) -> None:
 
 
 async def test_a_workflow_shows_all_its_outputs() -> None:
-    async with open_desk(two_voices()) as desk:
+    async with open_client(two_voices()) as desk:
         assert (await desk.ask("Hi")).json()["outputs"] == ["HI 1", "hi"]
         updates = [event.data for event in await desk.events("Hi") if event.name == "update"]
         assert [update["output"] for update in updates] == ["HI 1", "hi"]
@@ -80,7 +80,7 @@ def _asks_both_tools() -> Any:
 
 async def test_tools_run_and_the_model_gets_their_results() -> None:
     agent = _asks_both_tools()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         events = await desk.events("How is it?", session_id="s")
         assert events[-1].data["text"] == "sunny at noon"
         results = [one.result for one in agent.client.seen[-1][-1].contents]
@@ -90,10 +90,10 @@ async def test_tools_run_and_the_model_gets_their_results() -> None:
 
 
 async def test_tool_calls_are_the_house_s_own_business_unless_it_shows_them() -> None:
-    async with open_desk(_asks_both_tools()) as desk:
+    async with open_client(_asks_both_tools()) as desk:
         assert "weather" not in (await desk.ask("How is it?")).text
         assert "weather" not in str(await desk.events("How is it?"))
-    async with open_desk(_asks_both_tools(), InvocationsChannel(tool_calls="show")) as desk:
+    async with open_client(_asks_both_tools(), InvocationsChannel(tool_calls="show")) as desk:
         shown = (await desk.ask("How is it?")).json()
         kinds = [content["type"] for message in shown["messages"] for content in message["contents"]]
         assert kinds[:4] == ["function_call", "function_call", "function_result", "function_result"]
@@ -110,7 +110,7 @@ def _thinks() -> Any:
 
 
 async def test_reasoning_usage_and_images_come_through() -> None:
-    async with open_desk(_thinks()) as desk:
+    async with open_client(_thinks()) as desk:
         whole = (await desk.ask("Draw.")).json()
         *updates, last = (event.data for event in await desk.events("Draw.") if event.name != "started")
         for body in (whole, last):
@@ -124,7 +124,7 @@ async def test_reasoning_usage_and_images_come_through() -> None:
 
 
 async def test_the_text_is_the_same_whole_or_in_pieces() -> None:
-    async with open_desk(_thinks()) as desk:
+    async with open_client(_thinks()) as desk:
         whole = (await desk.ask("Draw.")).json()
         *updates, last = (event.data for event in await desk.events("Draw.") if event.name != "started")
         assert whole["text"] == last["text"] == "".join(one.get("text", "") for one in updates) == "here: done"
@@ -138,7 +138,7 @@ async def test_images_files_and_links_reach_the_model() -> None:
         {"type": "data", "data": data, "media_type": "application/pdf", "name": "a.pdf"},
         {"type": "uri", "uri": "https://example.com/cat.png", "media_type": "image/png"},
     ]
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         assert (await desk.ask(parts)).status_code == 200
         (message,) = agent.client.seen[0]
         text, file, link = message.contents
@@ -161,7 +161,7 @@ def _structured(answer: str) -> Any:
 
 
 async def test_structured_output_has_its_value() -> None:
-    async with open_desk(_structured('{"city": "Rome", "degrees": 21}')) as desk:
+    async with open_client(_structured('{"city": "Rome", "degrees": 21}')) as desk:
         whole = (await desk.ask()).json()
         last = (await desk.events())[-1].data
         assert whole["value"] == last["value"] == {"city": "Rome", "degrees": 21}
@@ -170,7 +170,7 @@ async def test_structured_output_has_its_value() -> None:
 
 async def test_options_reach_the_model_and_nothing_else_does() -> None:
     agent = scripted([["warm"]])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         assert (await desk.ask(options={"temperature": 0.5, "stop": ["."]})).status_code == 200
         seen = agent.client.options[0]
         assert (seen["temperature"], seen["stop"]) == (0.5, ["."])
@@ -183,13 +183,13 @@ async def test_a_function_may_take_the_messages_and_return_a_value() -> None:
     async def count(messages: list[Message]) -> dict[str, int]:
         return {"messages": len(messages)}
 
-    async with open_desk(count) as desk:
+    async with open_client(count) as desk:
         assert (await desk.ask(session_id="s")).json()["value"] == {"messages": 1}
         assert (await desk.ask(session_id="s")).json()["value"] == {"messages": 3}
 
 
 async def test_metadata_comes_back() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         body = (await desk.ask(metadata={"ticket": "42"})).json()
         assert body["metadata"] == {"ticket": "42"}
         assert (await desk.get(body["id"])).json()["metadata"] == {"ticket": "42"}

@@ -13,7 +13,7 @@ from frontdesk.errors import ApprovalIdError, ConflictError
 from frontdesk.models.approval import ApprovalAnswer
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import scripted
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.pausing import Till
 from tests.test_pipeline import caller, in_session, opened, request
 
@@ -35,7 +35,7 @@ def id_in(response: Any) -> str:
 
 async def test_a_question_is_shown_and_answered_under_an_id_of_ours() -> None:
     clerk = Clerk("q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         (kept,) = desk.ledger.kept_approvals.values()
         assert (kept.approval_id, kept.target_request_id, kept.request.id) == (shown, "q", "q")
@@ -48,7 +48,7 @@ async def test_a_question_is_shown_and_answered_under_an_id_of_ours() -> None:
 
 async def test_a_yes_to_one_session_ran_the_call_of_another() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         five, much = [id_in(await desk.ask(f"pay {one}", session_id=f"s{one}")) for one in (5, 500)]
         assert five != much
         for shown, amount in ((five, 5), (much, 500)):
@@ -59,7 +59,7 @@ async def test_a_yes_to_one_session_ran_the_call_of_another() -> None:
 
 async def test_a_stream_shows_the_id_that_is_answered() -> None:
     clerk = Clerk("q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         last = (await desk.events("pay 5", session_id="s"))[-1]
         (kept,) = desk.ledger.kept_approvals
         assert [one["id"] for one in last.data["approvals"]] == [kept]
@@ -68,7 +68,7 @@ async def test_a_stream_shows_the_id_that_is_answered() -> None:
 
 async def test_the_responses_api_shows_and_takes_the_same_id() -> None:
     clerk = Clerk("q")
-    async with open_desk(clerk.answer, channels=[ResponsesChannel()]) as desk:
+    async with open_client(clerk.answer, channels=[ResponsesChannel()]) as desk:
         asked = (await desk.client.post("/responses", json={"input": "pay 5"})).json()
         (shown,) = [one["id"] for one in asked["output"] if one["type"] == "mcp_approval_request"]
         (kept,) = desk.ledger.kept_approvals
@@ -82,7 +82,7 @@ async def test_the_responses_api_shows_and_takes_the_same_id() -> None:
 
 async def test_a_question_of_the_release_is_answered_by_the_id_that_was_shown() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         store, asked = desk.ledger._store, desk.ledger.kept_approvals[shown]
         before = asked.replace(approval_id="q", target_request_id=None, requester=None, resume=None, schema_digest=None)
@@ -95,7 +95,7 @@ async def test_a_question_of_the_release_is_answered_by_the_id_that_was_shown() 
 
 async def test_a_question_without_an_id_was_kept_as_none() -> None:
     for missing in (None, "", "  "):
-        async with open_desk(Clerk(missing).answer) as desk:
+        async with open_client(Clerk(missing).answer) as desk:
             assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_missing")
             assert not desk.ledger.kept_approvals
             assert (await say_yes(desk, "None")).status_code == 404
@@ -103,20 +103,20 @@ async def test_a_question_without_an_id_was_kept_as_none() -> None:
 
 async def test_an_id_that_no_channel_could_send_back_is_refused() -> None:
     for wrong in ("x" * 257, "a\nb", " a", 7):
-        async with open_desk(Clerk(wrong).answer) as desk:
+        async with open_client(Clerk(wrong).answer) as desk:
             assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_invalid")
             assert not desk.ledger.kept_approvals
 
 
 async def test_two_questions_of_one_turn_with_one_id_are_refused() -> None:
-    async with open_desk(Clerk(["q", "q"]).answer) as desk:
+    async with open_client(Clerk(["q", "q"]).answer) as desk:
         assert build_error(await desk.ask("pay 5 500", session_id="s")) == (200, "approval_id_taken")
         assert not desk.ledger.kept_approvals
 
 
 async def test_one_caller_does_not_block_another_by_an_id() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer, InvocationsChannel(auth=ApiKeyAuth(AUTH))) as desk:
+    async with open_client(clerk.answer, InvocationsChannel(auth=ApiKeyAuth(AUTH))) as desk:
         alice, bob = ({"x-api-key": one} for one in AUTH.values())
         asked = [await desk.ask(f"pay {amount}", session_id="s", headers=who) for who, amount in ((alice, 5), (bob, 7))]
         shown = [id_in(one) for one in asked]
@@ -129,7 +129,7 @@ async def test_one_caller_does_not_block_another_by_an_id() -> None:
 
 async def test_an_id_that_was_used_up_is_not_asked_again() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         await say_yes(desk, shown)
         assert build_error(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_taken")
@@ -139,7 +139,7 @@ async def test_an_id_that_was_used_up_is_not_asked_again() -> None:
 
 async def test_a_refused_question_fails_its_stream(caplog: pytest.LogCaptureFixture) -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         await desk.ask("pay 5", session_id="s")
         with caplog.at_level(logging.ERROR):
             last = (await desk.events("pay 500", session_id="s"))[-1]
@@ -150,7 +150,7 @@ async def test_a_refused_question_fails_its_stream(caplog: pytest.LogCaptureFixt
 
 async def test_a_refused_question_fails_its_background_run() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer) as desk:
+    async with open_client(clerk.answer) as desk:
         await desk.ask("pay 5", session_id="s")
         queued = await desk.ask("pay 500", session_id="s", background=True)
         ended = await desk.ended(queued.json()["id"])
@@ -159,7 +159,7 @@ async def test_a_refused_question_fails_its_background_run() -> None:
 
 async def test_the_responses_api_says_so_too() -> None:
     clerk = Clerk("q", "q")
-    async with open_desk(clerk.answer, channels=[ResponsesChannel()]) as desk:
+    async with open_client(clerk.answer, channels=[ResponsesChannel()]) as desk:
         first = await desk.client.post("/responses", json={"input": "pay 5"})
         again = {"input": "pay 500", "previous_response_id": first.json()["id"]}
         refused = (await desk.client.post("/responses", json=again)).json()
@@ -177,7 +177,7 @@ async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None
         paid.append(amount)
         return f"paid {amount}"
 
-    async with open_desk(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
+    async with open_client(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         assert build_error(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, shown)).json()["text"] == "done"
@@ -191,7 +191,7 @@ def paying(amount: int) -> list[Any]:
 
 async def test_a_workflow_in_another_session_asks_under_the_same_id() -> None:
     till = Till(paying(5), paying(500), ["done"], ["done"])
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         five, much = [id_in(await desk.ask(f"pay {one}", session_id=f"s{one}")) for one in (5, 500)]
         assert (await say_yes(desk, much)).json()["text"] == "done"
         assert till.paid == [500]

@@ -11,7 +11,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_client, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
@@ -38,7 +38,7 @@ async def _paused(bank: Bank, *, stream: bool = False) -> AsyncIterator[tuple[In
     """A conversation in which the agent wants to pay 5 and has asked."""
     auth = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
     agent = bank.agent([call("pay", amount=5)], ["done"], ["more"])
-    async with open_desk(agent, InvocationsChannel(auth=auth), headers=ALICE) as desk:
+    async with open_client(agent, InvocationsChannel(auth=auth), headers=ALICE) as desk:
         if stream:
             yield desk, (await desk.events("pay 5", session_id="s"))[-1].data
         else:
@@ -136,7 +136,7 @@ async def test_an_answer_comes_alone(extra: dict[str, Any]) -> None:
 async def test_two_questions_of_one_turn_are_both_answered() -> None:
     bank = Bank()
     agent = bank.agent([call("pay", "c1", amount=1), call("pay", "c2", amount=2)], ["done"])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run = (await desk.ask("pay twice", session_id="s")).json()
         for question in run["approvals"]:
             answered = await desk.post(
@@ -159,7 +159,7 @@ async def test_a_question_outlives_the_turns_after_it() -> None:
 async def test_without_a_session_nobody_can_be_asked() -> None:
     bank = Bank()
     agent = bank.agent([call("pay", amount=5)], ["done"])
-    async with open_desk(agent, InvocationsChannel(session_mode="disabled")) as desk:
+    async with open_client(agent, InvocationsChannel(session_mode="disabled")) as desk:
         response = await desk.ask("pay 5")
         assert response.json()["status"] == "failed"
         assert response.json()["error"]["message"]
@@ -189,7 +189,7 @@ async def test_an_answer_can_be_worked_on_in_the_background() -> None:
 
 async def test_a_question_asked_in_the_background_is_found_by_polling() -> None:
     bank = Bank()
-    async with open_desk(bank.agent([call("pay", amount=5)], ["done"])) as desk:
+    async with open_client(bank.agent([call("pay", amount=5)], ["done"])) as desk:
         run = await desk.ended((await desk.ask("pay 5", background=True, session_id="s")).json()["id"])
         assert (await desk.post(_answer(run, True))).json()["text"] == "done"
         assert bank.paid == [5]
@@ -207,7 +207,7 @@ async def test_an_answer_waits_for_the_turn_that_is_running() -> None:
 
     bank = Bank()
     agent = bank.agent([call("pay", amount=5)], [call("hold", "call-2")], ["held on"], ["done"], more=[hold])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         other = asyncio.create_task(desk.ask("hold on", session_id="s"))
         await began.wait()
@@ -237,7 +237,7 @@ async def test_an_approved_tool_is_not_lost_without_a_word(failing: str) -> None
 
     agent = bank.agent([])
     agent.client._script = script
-    async with open_desk(agent, InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(agent, InvocationsChannel(run_hook=hook)) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         first = await desk.post(_answer(run, True))
         assert (first.status_code, first.json().get("status")) == (

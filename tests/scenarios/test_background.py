@@ -11,13 +11,13 @@ from starlette.routing import Mount
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo, spell, two_voices
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 
 async def test_it_is_accepted_and_polled_to_its_end() -> None:
     slow = Slow()
-    async with open_desk(slow.pieces) as desk:
+    async with open_client(slow.pieces) as desk:
         accepted = await desk.ask("it", background=True, session_id="s", metadata={"a": "b"})
         run = accepted.json()
         assert (accepted.status_code, run["status"], run["session_id"]) == (202, "queued", "s")
@@ -50,7 +50,7 @@ async def test_who_was_put_off_was_not_told_where_to_look(path: str, outer: str,
 
 
 async def test_its_session_is_known_before_it_begins() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         run = (await desk.ask("Hi", background=True)).json()
         assert run["session_id"]
         assert (await desk.ended(run["id"]))["session_id"] == run["session_id"]
@@ -58,7 +58,7 @@ async def test_its_session_is_known_before_it_begins() -> None:
 
 @pytest.mark.parametrize("target", [echo, spell, two_voices()], ids=["function", "generator", "workflow"])
 async def test_every_target_runs_in_the_background(target: object) -> None:
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         run = (await desk.ask("Hi", background=True)).json()
         ended = await desk.ended(run["id"])
         assert ended["status"] == "completed"
@@ -69,7 +69,7 @@ async def test_every_target_runs_in_the_background(target: object) -> None:
 
 async def test_a_running_one_is_cancelled() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         await desk.ask("it", background=True, headers=MINE, session_id="s")
         await slow.began.wait()
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
@@ -80,7 +80,7 @@ async def test_a_running_one_is_cancelled() -> None:
 
 async def test_one_that_waits_for_its_session_is_cancelled() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         first = asyncio.create_task(desk.ask("one", session_id="s"))
         await slow.began.wait()
         await desk.ask("two", background=True, headers=MINE, session_id="s")
@@ -95,7 +95,7 @@ async def test_one_that_waits_for_its_session_is_cancelled() -> None:
 
 
 async def test_those_of_one_session_wait_for_each_other() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         asked = [desk.ask(f"q{number}", background=True, session_id="s") for number in range(10)]
         runs = [response.json()["id"] for response in await asyncio.gather(*asked)]
         for run in runs:
@@ -107,7 +107,7 @@ async def test_those_of_one_session_wait_for_each_other() -> None:
 
 async def test_only_so_many_run_and_only_so_many_wait() -> None:
     slow = Slow()
-    async with open_desk(slow.whole, max_background_runs=2, max_waiting_background_runs=1) as desk:
+    async with open_client(slow.whole, max_background_runs=2, max_waiting_background_runs=1) as desk:
         answers = [await desk.ask(str(number), background=True) for number in range(4)]
         assert [one.status_code for one in answers] == [202, 202, 202, 429]
         assert int(answers[3].headers["retry-after"]) >= 1
@@ -125,7 +125,7 @@ async def test_one_caller_has_only_so_many() -> None:
     keys = ApiKeyAuth({"ada": "the key of ada 123", "ben": "the key of ben 123"})
     ada, ben = ({"authorization": f"Bearer the key of {name} 123"} for name in ("ada", "ben"))
     channel = InvocationsChannel(auth=keys)
-    async with open_desk(slow.whole, channel, max_background_runs=1, max_background_runs_per_caller=2) as desk:
+    async with open_client(slow.whole, channel, max_background_runs=1, max_background_runs_per_caller=2) as desk:
         answers = [await desk.ask(str(number), background=True, headers=ada) for number in range(3)]
         assert [one.status_code for one in answers] == [202, 202, 429]
         assert answers[2].json()["error"]["message"] == "Too many of your runs are in the background."
@@ -135,7 +135,7 @@ async def test_one_caller_has_only_so_many() -> None:
 
 async def test_one_that_waits_for_room_is_cancelled() -> None:
     slow = Slow()
-    async with open_desk(slow.whole, max_background_runs=1) as desk:
+    async with open_client(slow.whole, max_background_runs=1) as desk:
         first = (await desk.ask("one", background=True)).json()
         await slow.began.wait()
         await desk.ask("two", background=True, headers=MINE)
@@ -147,7 +147,7 @@ async def test_one_that_waits_for_room_is_cancelled() -> None:
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_an_invocation_id_counts_once_in_the_background_too(first: bool) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         assert (await desk.ask("one", headers=MINE, background=first)).status_code in (200, 202)
         await desk.ended("mine")
         repeated = await desk.ask("two", headers=MINE, background=True)
@@ -156,7 +156,7 @@ async def test_an_invocation_id_counts_once_in_the_background_too(first: bool) -
 
 
 async def test_of_two_with_one_id_at_once_only_one_runs() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         asked = (desk.ask(str(number), headers=MINE, background=True) for number in range(5))
         statuses = sorted([response.status_code for response in await asyncio.gather(*asked)])
         assert statuses == [202, 409, 409, 409, 409]
@@ -165,7 +165,7 @@ async def test_of_two_with_one_id_at_once_only_one_runs() -> None:
 
 
 async def test_what_needs_a_session_is_refused_before_it_is_accepted() -> None:
-    async with open_desk(echo, InvocationsChannel(session_mode="required")) as desk:
+    async with open_client(echo, InvocationsChannel(session_mode="required")) as desk:
         refused = await desk.ask(background=True)
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "session_required")
         assert desk.untouched()
@@ -175,7 +175,7 @@ async def test_a_failure_is_found_by_polling() -> None:
     async def broken(text: str) -> str:
         raise RuntimeError("the secret reason")
 
-    async with open_desk(broken) as desk:
+    async with open_client(broken) as desk:
         run = (await desk.ask(background=True)).json()
         ended = await desk.ended(run["id"])
         assert (ended["status"], ended["error"]["code"], ended["error"]["id"]) == ("failed", "target_failed", run["id"])

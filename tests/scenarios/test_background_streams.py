@@ -11,7 +11,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.job import MAX_PENDING, RECENT
 from tests.scenarios.cast import spell, two_voices
-from tests.scenarios.desk import InvocationsHost, open_desk, parse_events, until
+from tests.scenarios.desk import InvocationsHost, open_client, parse_events, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 
@@ -25,7 +25,7 @@ async def follow(desk: InvocationsHost, run_id: str = "mine", after: int | None 
 
 @pytest.mark.parametrize("target", [spell, two_voices()], ids=["generator", "workflow"])
 async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) -> None:
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         told = await desk.events("Hi you", background=True, headers=MINE)
         assert [event.number for event in told] == list(range(len(told)))
         assert told[-1].data == (await desk.get("mine")).json()
@@ -36,7 +36,7 @@ async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) 
 
 async def test_the_first_event_is_the_same_before_the_run_begins_and_when_it_is_over() -> None:
     slow = Slow()
-    async with open_desk(slow.pieces, max_background_runs=1) as desk:
+    async with open_client(slow.pieces, max_background_runs=1) as desk:
         await desk.ask("it", background=True)
         await slow.began.wait()
         async with desk.streaming("it", background=True, headers=MINE) as (_, events):
@@ -50,7 +50,7 @@ async def test_the_first_event_is_the_same_before_the_run_begins_and_when_it_is_
 
 async def test_a_reader_that_leaves_cancels_nothing() -> None:
     slow = Slow()
-    async with open_desk(slow.pieces) as desk:
+    async with open_client(slow.pieces) as desk:
         async with desk.streaming("it", background=True, headers=MINE) as (_, events):
             assert (await anext(events)).name == "started"
         await slow.began.wait()
@@ -68,7 +68,7 @@ async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
             yield f"{number} " + "x" * 200
             await asyncio.sleep(0)
 
-    async with open_desk(chatter) as desk:
+    async with open_client(chatter) as desk:
         reader, writer = await asyncio.open_connection("127.0.0.1", desk.port, limit=1024)
         await desk.ask("it", background=True, headers={"x-agent-invocation-id": "other"})
         async with desk.streaming("it", background=True, headers=MINE) as (_, events):
@@ -85,7 +85,7 @@ async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
 async def test_a_stranger_finds_no_stream() -> None:
     auth = ApiKeyAuth({"ada": "the key of ada 123", "ben": "the key of ben 123"})
     ada, ben = ({"authorization": f"Bearer the key of {name} 123"} for name in ("ada", "ben"))
-    async with open_desk(spell, InvocationsChannel(auth=auth)) as desk:
+    async with open_client(spell, InvocationsChannel(auth=auth)) as desk:
         told = await desk.events("Hi", background=True, headers={**ada, **MINE})
         assert told[-1].name == "completed"
         for headers, status in ((ben, 404), (ada, 200), ({}, 401)):
@@ -100,7 +100,7 @@ async def test_a_transform_hook_holds_for_every_reader() -> None:
         update.contents[0].text = update.text.upper()
         return update
 
-    async with open_desk(spell, InvocationsChannel(stream_transform_hook=louder)) as desk:
+    async with open_client(spell, InvocationsChannel(stream_transform_hook=louder)) as desk:
         told = await desk.events("abc", background=True, headers=MINE)
         assert [event.data["text"] for event in told[1:-1]] == ["A", "C"]
         assert await follow(desk) == told

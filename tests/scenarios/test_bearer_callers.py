@@ -119,7 +119,7 @@ async def test_a_token_of_a_linked_account_is_that_person(provider: OidcProvider
         await ask(client)
         here = ChannelIdentity(channel="invocations", native_id="u-1")
         chat = ChannelIdentity(channel="telegram", native_id="42")
-        desk = linker._desk
+        desk = linker._host
         # Somebody with this account has linked their chat.
         await desk.join(LinkProof(linker="oauth", identity=chat, subject=f"{provider.issuer}|u-1"))
         await ask(client)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 
 MINE = {"x-agent-invocation-id": "mine"}
 
@@ -46,7 +46,7 @@ async def _another_connection(desk: InvocationsHost) -> httpx.AsyncClient:
 
 async def test_a_running_invocation_can_be_looked_at_and_then_ends() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
         running = (await desk.get("mine")).json()
@@ -60,7 +60,7 @@ async def test_a_running_invocation_can_be_looked_at_and_then_ends() -> None:
 
 async def test_a_whole_answer_is_cancelled_from_another_connection() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk, await _another_connection(desk) as other:
+    async with open_client(slow.whole) as desk, await _another_connection(desk) as other:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
         cancelled = await other.post("/invocations/mine/cancel")
@@ -74,7 +74,7 @@ async def test_a_whole_answer_is_cancelled_from_another_connection() -> None:
 
 async def test_a_stream_is_cancelled_from_another_connection() -> None:
     slow = Slow()
-    async with open_desk(slow.pieces) as desk, await _another_connection(desk) as other:
+    async with open_client(slow.pieces) as desk, await _another_connection(desk) as other:
         async with desk.streaming("it", headers=MINE, session_id="s") as (response, events):
             assert response.headers["x-agent-invocation-id"] == "mine"
             assert [(await anext(events)).name, (await anext(events)).name] == ["started", "update"]
@@ -90,7 +90,7 @@ async def test_a_stream_is_cancelled_from_another_connection() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_cancelled_turn_keeps_its_question_and_frees_its_session(stream: bool) -> None:
     slow = Slow()
-    async with open_desk(slow.pieces if stream else slow.whole, session_wait_seconds=0) as desk:
+    async with open_client(slow.pieces if stream else slow.whole, session_wait_seconds=0) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s", stream=stream))
         await slow.began.wait()
         await desk.cancel("mine")
@@ -102,12 +102,12 @@ async def test_a_cancelled_turn_keeps_its_question_and_frees_its_session(stream:
 
 
 async def test_cancelling_twice_or_too_late_changes_nothing() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         done = (await desk.ask("it", headers=MINE)).json()
         for _ in range(2):
             assert (await desk.cancel("mine")).json() == done
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("it", headers=MINE))
         await slow.began.wait()
         first, second = await asyncio.gather(desk.cancel("mine"), desk.cancel("mine"))
@@ -117,7 +117,7 @@ async def test_cancelling_twice_or_too_late_changes_nothing() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_invocation_id_counts_once(stream: bool) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         assert (await desk.ask("one", headers=MINE, stream=stream)).status_code == 200
         for again in (False, True):
             repeated = await desk.ask("two", headers=MINE, session_id="s", stream=again)
@@ -128,7 +128,7 @@ async def test_an_invocation_id_counts_once(stream: bool) -> None:
 
 async def test_the_id_of_a_running_invocation_is_taken() -> None:
     slow = Slow()
-    async with open_desk(slow.whole) as desk:
+    async with open_client(slow.whole) as desk:
         asked = asyncio.create_task(desk.ask("one", headers=MINE))
         await slow.began.wait()
         for body in ({}, {"stream": True}, {"background": True}):
@@ -139,7 +139,7 @@ async def test_the_id_of_a_running_invocation_is_taken() -> None:
 
 
 async def test_an_unknown_invocation_is_not_there() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         for response in (await desk.get("nope"), await desk.cancel("nope")):
             assert response.status_code == 404
             assert response.json()["error"]["code"] == "not_found"

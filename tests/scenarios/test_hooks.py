@@ -10,7 +10,7 @@ from frontdesk import ChannelIdentity, ChannelRequest, ChannelResponseContext, C
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ForbiddenError
 from tests.scenarios.cast import PlainAgent, echo, scripted, spell
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 from tests.scenarios.test_cancel import MINE
 
 KINDS = ["sync", "async"]
@@ -58,7 +58,7 @@ async def test_a_run_hook_adapts_the_input_to_a_typed_workflow(kind: str) -> Non
     def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
         return request.replace(input=Trip(**request.input))
 
-    async with open_desk(_planning(), InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
+    async with open_client(_planning(), InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
         body = {"input": {"city": "Rome", "days": 3}}
         assert (await desk.post(body)).json()["outputs"] == ["3 days in Rome"]
         assert "3 days in Rome" in (await desk.post({**body, "stream": True})).text
@@ -67,7 +67,7 @@ async def test_a_run_hook_adapts_the_input_to_a_typed_workflow(kind: str) -> Non
 
 
 async def test_without_a_hook_the_wrong_input_is_named() -> None:
-    async with open_desk(_planning()) as desk:
+    async with open_client(_planning()) as desk:
         response = await desk.ask("Rome")
         assert (response.status_code, response.json()["error"]["param"]) == (400, "input")
         assert "Trip" in response.json()["error"]["message"]
@@ -81,7 +81,7 @@ async def test_a_run_hook_sees_the_target_and_the_http_request() -> None:
         seen.append((request.channel, request.identity, target, protocol_request.headers["x-shop"]))
         return request
 
-    async with open_desk(echo, InvocationsChannel(name="door", run_hook=hook)) as desk:
+    async with open_client(echo, InvocationsChannel(name="door", run_hook=hook)) as desk:
         await desk.ask(headers={"x-shop": "7"})
         assert seen == [("door", ChannelIdentity(channel="door", native_id="anonymous"), echo, "7")]
 
@@ -92,7 +92,7 @@ async def test_a_run_hook_sees_the_target_and_the_http_request() -> None:
     "what", [{"background": True}, {"response_target": ResponseTarget.none()}], ids=["flag", "none"]
 )
 async def test_a_run_hook_moves_a_request_to_the_background(kind: str, stream: bool, what: dict[str, Any]) -> None:
-    async with open_desk(spell, InvocationsChannel(run_hook=of_kind(kind, changes(**what)))) as desk:
+    async with open_client(spell, InvocationsChannel(run_hook=of_kind(kind, changes(**what)))) as desk:
         response = await desk.ask("hi", stream=stream, headers=MINE)
         if stream and "background" in what:
             assert (response.status_code, response.text.count("event: update")) == (200, 2)
@@ -106,7 +106,7 @@ async def test_a_run_hook_speaks_for_somebody_else() -> None:
         user = protocol_request.headers["x-user"]
         return request.replace(identity=ChannelIdentity(channel="crm", native_id=user))
 
-    async with open_desk(PlainAgent(), InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(PlainAgent(), InvocationsChannel(run_hook=hook)) as desk:
         for expected in ("1 messages", "3 messages"):
             for user in ("ann", "ben"):
                 answer = await desk.ask("hi", session_id="s", headers={"x-user": user})
@@ -120,7 +120,7 @@ async def test_a_run_hook_speaks_for_somebody_else() -> None:
 
 async def test_a_run_hook_joins_the_session_that_the_host_tracks_and_reset_rotates_it() -> None:
     hook = changes(session=ChannelSession(isolation_key="person"))
-    async with open_desk(PlainAgent(), InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(PlainAgent(), InvocationsChannel(run_hook=hook)) as desk:
         first, second = [(await desk.ask()).json() for _ in range(2)]
         assert (first["text"], second["text"]) == ("1 messages", "3 messages")
         assert first["session_id"] == second["session_id"]
@@ -137,7 +137,7 @@ async def test_a_run_hook_that_refuses_says_so_in_its_own_words(kind: str) -> No
     def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
         raise ForbiddenError("Not on Sundays.")
 
-    async with open_desk(echo, InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
+    async with open_client(echo, InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
         for body in ({}, {"stream": True}, {"background": True}):
             response = await desk.ask(**body)
             assert response.status_code == 403
@@ -156,7 +156,7 @@ def _hide(result: Any, *, context: ChannelResponseContext) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_response_hook_changes_what_is_shown_and_not_what_is_stored(kind: str) -> None:
-    async with open_desk(echo, InvocationsChannel(response_hook=of_kind(kind, _hide))) as desk:
+    async with open_client(echo, InvocationsChannel(response_hook=of_kind(kind, _hide))) as desk:
         whole = (await desk.ask("a secret", session_id="s")).json()
         assert whole["text"] == "you said a ******"
         assert (await desk.events("a secret", session_id="s"))[-1].data["text"] == "you said a ******"
@@ -165,7 +165,7 @@ async def test_a_response_hook_changes_what_is_shown_and_not_what_is_stored(kind
 
 
 async def test_a_response_hook_is_asked_whenever_the_answer_is_fetched() -> None:
-    async with open_desk(echo, InvocationsChannel(response_hook=_hide)) as desk:
+    async with open_client(echo, InvocationsChannel(response_hook=_hide)) as desk:
         run = (await desk.ask("a secret")).json()
         assert (await desk.get(run["id"])).json() == run
         assert (await desk.cancel(run["id"])).json() == run
@@ -184,7 +184,7 @@ def _drop_and_redact(update: Any) -> Any:
 async def test_a_stream_hook_drops_and_redacts_up_to_the_last_event(kind: str) -> None:
     agent = scripted(lambda _: ["a ", "drop ", "secret"])
     channel = InvocationsChannel(stream_transform_hook=of_kind(kind, _drop_and_redact))
-    async with open_desk(agent, channel) as desk:
+    async with open_client(agent, channel) as desk:
         response = await desk.ask("x", stream=True, session_id="s")
         assert "secret" not in response.text
         assert "drop" not in response.text
@@ -196,7 +196,7 @@ async def test_a_stream_hook_drops_and_redacts_up_to_the_last_event(kind: str) -
 
 
 async def test_a_stream_hook_that_drops_everything_leaves_an_empty_answer() -> None:
-    async with open_desk(spell, InvocationsChannel(stream_transform_hook=lambda update: None)) as desk:
+    async with open_client(spell, InvocationsChannel(stream_transform_hook=lambda update: None)) as desk:
         started, last = await desk.events("hi", session_id="s")
         assert (started.name, last.name, last.data["text"], last.data["messages"]) == ("started", "completed", "", [])
         assert desk.said("s") == ["hi", "hi"]
@@ -208,5 +208,5 @@ async def test_the_response_hook_has_the_last_word_on_a_transformed_stream() -> 
         return result.replace(result=AgentResponse(messages=[*result.result.messages, *result.result.messages]))
 
     channel = InvocationsChannel(stream_transform_hook=lambda update: update, response_hook=sign)
-    async with open_desk(spell, channel) as desk:
+    async with open_client(spell, channel) as desk:
         assert (await desk.events("hi"))[-1].data["text"] == "hihi"

@@ -13,7 +13,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 
 PATHS = {"responses": ("/v1/responses", "input"), "invocations": ("/invocations", "message")}
 
@@ -48,7 +48,7 @@ def _asker(desk: Any, door: str) -> Ask:
 
 
 def _open(target: Any) -> Any:
-    return open_desk(target, channels=[InvocationsChannel(), ResponsesChannel()])
+    return open_client(target, channels=[InvocationsChannel(), ResponsesChannel()])
 
 
 @pytest.mark.parametrize("door", PATHS)
@@ -185,7 +185,7 @@ async def test_a_compaction_that_was_asked_for_twice_was_made_twice() -> None:
         made.append(messages)
         return "short"
 
-    async with open_desk(Counter().answer, channels=[ResponsesChannel(compactor=compactor)]) as desk:
+    async with open_client(Counter().answer, channels=[ResponsesChannel(compactor=compactor)]) as desk:
 
         async def compact(text: str) -> httpx.Response:
             body, headers = {"model": "any", "input": text}, {"idempotency-key": "k"}
@@ -200,7 +200,7 @@ async def test_a_compaction_that_was_asked_for_twice_was_made_twice() -> None:
 async def test_the_key_of_one_caller_is_not_that_of_another() -> None:
     counter = Counter()
     auth = ApiKeyAuth({"ada": "key-of-ada-1234567", "bob": "key-of-bob-1234567"})
-    async with open_desk(counter.answer, channels=[ResponsesChannel(auth=auth)]) as desk:
+    async with open_client(counter.answer, channels=[ResponsesChannel(auth=auth)]) as desk:
         ids = set()
         for name in ("ada", "bob", "ada"):
             headers = {"idempotency-key": "k", "x-api-key": f"key-of-{name}-1234567"}

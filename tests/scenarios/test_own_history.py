@@ -20,7 +20,7 @@ from frontdesk import ChannelRequest, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import ScriptedClient
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*FileHistoryProvider is experimental")
 
@@ -74,7 +74,7 @@ def _text(response: dict[str, Any]) -> str:
 
 
 def _open(agent: Any) -> Any:
-    return open_desk(agent, channels=[ResponsesChannel()])
+    return open_client(agent, channels=[ResponsesChannel()])
 
 
 @pytest.mark.parametrize("kind", ["file", "session"])
@@ -153,14 +153,14 @@ async def test_what_was_not_to_be_stored_left_a_file(files: Path, stream: bool, 
 
 async def test_a_channel_without_sessions_left_a_file_for_each_request(files: Path) -> None:
     agent = _agent(FileHistoryProvider(files))
-    async with open_desk(agent, InvocationsChannel(session_mode="disabled")) as desk:
+    async with open_client(agent, InvocationsChannel(session_mode="disabled")) as desk:
         assert (await desk.ask("one")).json()["text"] == "one"
     assert _kept(files) == {}
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_answers_did_not_say_where_they_were_meant_to_go(files: Path, stream: bool) -> None:
-    async with open_desk(_agent(FileHistoryProvider(files)), InvocationsChannel()) as desk:
+    async with open_client(_agent(FileHistoryProvider(files)), InvocationsChannel()) as desk:
         answer = await desk.ask("one", stream=stream, session_id="s")
         assert answer.status_code == 200
         assert "hosting" not in answer.text
@@ -180,7 +180,7 @@ async def test_an_answer_that_goes_nowhere_says_so_to_the_provider(files: Path) 
     def later(request: ChannelRequest, **_: Any) -> ChannelRequest:
         return request.replace(response_target=ResponseTarget.none)
 
-    async with open_desk(_agent(FileHistoryProvider(files)), InvocationsChannel(run_hook=later)) as desk:
+    async with open_client(_agent(FileHistoryProvider(files)), InvocationsChannel(run_hook=later)) as desk:
         queued = await desk.ask("one", session_id="s")
         assert queued.status_code == 202
         await desk.ended(queued.json()["id"])

@@ -12,7 +12,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.messages.chat import open_chat
 
 
@@ -38,7 +38,7 @@ BODIES = {
 async def test_the_body_of_a_request_could_not_be_read_by_a_hook(path: str) -> None:
     notes, body = Notes(), BODIES[path]
     channels = [kind(run_hook=notes) for kind in (InvocationsChannel, ResponsesChannel, ConversationsChannel)]
-    async with open_desk(echo, channels=channels) as desk:
+    async with open_client(echo, channels=channels) as desk:
         answer = await desk.client.post(path, json=body, params={"a": "b"}, headers={"x-shop": "7"})
     assert answer.status_code == 200, answer.text
     (seen,) = notes.seen
@@ -51,7 +51,7 @@ async def test_the_body_of_a_request_could_not_be_read_by_a_hook(path: str) -> N
 async def test_a_message_on_a_socket_could_not_be_read_by_a_hook() -> None:
     notes, sent = Notes(), {"type": "response.create", "input": "hello", "shop": "7"}
     async with (
-        open_desk(echo, channels=[ResponsesChannel(run_hook=notes)]) as desk,
+        open_client(echo, channels=[ResponsesChannel(run_hook=notes)]) as desk,
         connect(f"ws://127.0.0.1:{desk.port}/responses", additional_headers={"x-shop": "7"}) as socket,
     ):
         await socket.send(json.dumps(sent))
@@ -105,13 +105,13 @@ async def _refused(desk: InvocationsHost, body: Any) -> tuple[int, str]:
 
 
 async def test_the_fields_of_a_deployment_were_refused() -> None:
-    async with open_desk(echo, _open(run_hook=_order)) as desk:
+    async with open_client(echo, _open(run_hook=_order)) as desk:
         answer = await desk.post({"customer_id": "c-1", "options": None})
     assert (answer.status_code, answer.json()["text"]) == (200, "you said an order of c-1")
 
 
 async def test_extra_fields_stand_beside_those_of_the_protocol() -> None:
-    async with open_desk(echo, _open(run_hook=lambda request, **_: request)) as desk:
+    async with open_client(echo, _open(run_hook=lambda request, **_: request)) as desk:
         answer = await desk.post({"message": "hello", "customer_id": "c-1"})
         assert answer.json()["text"] == "you said hello"
         # What the protocol knows is as strict as ever.
@@ -123,12 +123,12 @@ async def test_extra_fields_stand_beside_those_of_the_protocol() -> None:
 
 
 async def test_extra_fields_are_refused_unless_a_channel_takes_them() -> None:
-    async with open_desk(echo, InvocationsChannel(run_hook=_order)) as desk:
+    async with open_client(echo, InvocationsChannel(run_hook=_order)) as desk:
         assert (await desk.post({"message": "hello", "customer_id": "c-1"})).status_code == 400
 
 
 async def test_the_document_says_that_there_may_be_other_fields() -> None:
-    async with open_desk(echo, _open()) as desk:
+    async with open_client(echo, _open()) as desk:
         document = (await desk.client.get("/invocations/docs/openapi.json")).json()
     kinds = document["components"]["schemas"]["InvocationBody"]["oneOf"]
     assert all(kind["additionalProperties"] for kind in kinds)
@@ -137,7 +137,7 @@ async def test_the_document_says_that_there_may_be_other_fields() -> None:
 
 @pytest.mark.parametrize("path", ["/public/responses", "/public"])
 async def test_a_path_that_ends_in_responses_was_a_prefix(path: str) -> None:
-    async with open_desk(echo, channels=[ResponsesChannel(path=path)]) as desk:
+    async with open_client(echo, channels=[ResponsesChannel(path=path)]) as desk:
         answer = await desk.client.post("/public/responses", json={"input": "hello"})
         assert answer.status_code == 200
         found = await desk.client.get(f"/public/responses/{answer.json()['id']}")

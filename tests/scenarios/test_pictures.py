@@ -18,7 +18,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing.messages.wire import Media
 from frontdesk_testing.store_samples import data_uri
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.messages.chat import open_chat
 
 PICTURE = data_uri("cat", 60_000)
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def desk(path: Path, model: ScriptedChatClient) -> AsyncIterator[InvocationsHost]:
     channels = [InvocationsChannel(), ResponsesChannel(), ConversationsChannel()]
-    async with open_desk(Agent(client=model, name="A"), channels=channels, store=SqliteStateStore(path)) as opened:
+    async with open_client(Agent(client=model, name="A"), channels=channels, store=SqliteStateStore(path)) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import PlainAgent, echo
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.test_cancel import Slow
 
 ALICE = {"x-api-key": "the-key-of-alice"}
@@ -31,7 +31,7 @@ async def _same_as_unknown(desk: InvocationsHost, run_id: str) -> None:
 
 
 async def test_a_run_of_another_is_not_there_before_and_after_the_first_visit() -> None:
-    async with open_desk(echo, _channel()) as desk:
+    async with open_client(echo, _channel()) as desk:
         run = (await desk.ask(headers=ALICE)).json()
         await _same_as_unknown(desk, run["id"])
         await desk.ask(headers=BOB)
@@ -42,7 +42,7 @@ async def test_a_run_of_another_is_not_there_before_and_after_the_first_visit() 
 @pytest.mark.parametrize("background", [False, True])
 async def test_a_running_run_of_another_can_t_be_seen_or_cancelled(background: bool) -> None:
     slow = Slow()
-    async with open_desk(slow.whole, _channel()) as desk:
+    async with open_client(slow.whole, _channel()) as desk:
         headers = {**ALICE, "x-agent-invocation-id": "hers"}
         asked = asyncio.create_task(desk.ask(headers=headers, background=background))
         await slow.began.wait()
@@ -53,7 +53,7 @@ async def test_a_running_run_of_another_can_t_be_seen_or_cancelled(background: b
 
 
 async def test_the_same_names_are_different_things_for_different_principals() -> None:
-    async with open_desk(PlainAgent(), _channel()) as desk:
+    async with open_client(PlainAgent(), _channel()) as desk:
         for who in (ALICE, BOB):
             answer = await desk.ask(session_id="s", headers={**who, "x-agent-invocation-id": "first"})
             assert (answer.status_code, answer.json()["text"]) == (200, "1 messages")
@@ -62,7 +62,7 @@ async def test_the_same_names_are_different_things_for_different_principals() ->
 
 
 async def test_several_keys_are_one_principal() -> None:
-    async with open_desk(PlainAgent(), _channel()) as desk:
+    async with open_client(PlainAgent(), _channel()) as desk:
         run = (await desk.ask(session_id="s", headers=ALICE)).json()
         assert (await desk.ask(session_id="s", headers=ALICE_AGAIN)).json()["text"] == "3 messages"
         assert (await desk.get(run["id"], headers=ALICE_AGAIN)).json() == run
@@ -80,7 +80,7 @@ WRONG = {
 
 @pytest.mark.parametrize("headers", WRONG.values(), ids=WRONG)
 async def test_nobody_gets_in_without_a_key(headers: dict[str, str]) -> None:
-    async with open_desk(echo, _channel()) as desk:
+    async with open_client(echo, _channel()) as desk:
         answers = [
             await desk.ask(headers=headers),
             await desk.ask(stream=True, headers=headers),
@@ -99,7 +99,7 @@ async def test_a_key_is_never_logged_or_told(caplog: pytest.LogCaptureFixture) -
         raise RuntimeError("no")
 
     with caplog.at_level(logging.DEBUG):
-        async with open_desk(broken, _channel()) as desk:
+        async with open_client(broken, _channel()) as desk:
             said = [(await desk.ask(headers=headers)).text for headers in (ALICE, {"x-api-key": "not-a-key-at-all"})]
     for key in (*ALICE.values(), "not-a-key-at-all"):
         assert all(key not in text for text in said)
@@ -109,7 +109,7 @@ async def test_a_key_is_never_logged_or_told(caplog: pytest.LogCaptureFixture) -
 
 
 async def test_a_page_of_another_origin_can_t_drive_the_host() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         refused = await desk.ask(headers={"origin": "https://evil.example"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_refused")
         assert desk.untouched()
@@ -118,7 +118,7 @@ async def test_a_page_of_another_origin_can_t_drive_the_host() -> None:
 
 
 async def test_a_name_that_points_at_loopback_is_not_local() -> None:
-    async with open_desk(echo) as desk, httpx.AsyncClient(base_url=desk.client.base_url, trust_env=False) as client:
+    async with open_client(echo) as desk, httpx.AsyncClient(base_url=desk.client.base_url, trust_env=False) as client:
         response = await client.post("/invocations", json={"message": "hi"}, headers={"host": "evil.example"})
         assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthenticated")
         assert desk.untouched()

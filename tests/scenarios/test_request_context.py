@@ -22,7 +22,7 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, ChannelRequ
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import ScriptedClient, call
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE
 
 _bound: ContextVar[dict[str, Any] | None] = ContextVar("bound", default=None)
@@ -74,7 +74,7 @@ def _agent(provider: Recording, script: Any, **options: Any) -> Agent:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_it_knows_the_ids_during_the_run_and_forgets_them_after(provider: Recording, stream: bool) -> None:
-    async with open_desk(_agent(provider, lambda _: ["a", "b"])) as desk:
+    async with open_client(_agent(provider, lambda _: ["a", "b"])) as desk:
         for name in ("one", "two"):
             await desk.ask(stream=stream, session_id="s", headers={"x-agent-invocation-id": name})
         assert provider.known_in_run == ["one", "two"]
@@ -93,7 +93,7 @@ async def test_it_forgets_them_after_a_failure(provider: Recording, stream: bool
     def fail(_: Any) -> Any:
         raise RuntimeError("no")
 
-    async with open_desk(_agent(provider, fail)) as desk:
+    async with open_client(_agent(provider, fail)) as desk:
         response = await desk.ask(stream=stream)
         assert "target_failed" in response.text
         assert len(provider.told) == 1
@@ -118,7 +118,7 @@ class _Held:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_it_forgets_them_after_a_cancel(provider: Recording, stream: bool) -> None:
     held = _Held()
-    async with open_desk(held.agent(provider)) as desk:
+    async with open_client(held.agent(provider)) as desk:
         asked = asyncio.create_task(desk.ask(stream=stream, headers=MINE))
         await held.began.wait()
         assert provider.present == ["mine"]
@@ -129,7 +129,7 @@ async def test_it_forgets_them_after_a_cancel(provider: Recording, stream: bool)
 
 async def test_it_forgets_them_after_an_abandoned_stream(provider: Recording) -> None:
     held = _Held()
-    async with open_desk(held.agent(provider)) as desk:
+    async with open_client(held.agent(provider)) as desk:
         async with desk.streaming(headers=MINE) as (_, events):
             assert (await anext(events)).name == "started"
             await held.began.wait()
@@ -140,7 +140,7 @@ async def test_it_forgets_them_after_an_abandoned_stream(provider: Recording) ->
 
 
 async def test_two_at_once_are_told_their_own(provider: Recording) -> None:
-    async with open_desk(_agent(provider, lambda _: ["a"])) as desk:
+    async with open_client(_agent(provider, lambda _: ["a"])) as desk:
         names = [f"run-{number}" for number in range(10)]
         asked = (desk.ask(stream=True, headers={"x-agent-invocation-id": name}) for name in names)
         await asyncio.gather(*asked)
@@ -168,7 +168,7 @@ async def test_an_agent_inside_a_workflow_was_never_told(
 ) -> None:
     said: Any = "hello" if as_agent else None
     fits = InvocationsChannel(run_hook=lambda request, **_: request.replace(input=said or [Message("user", ["hello"])]))
-    async with open_desk(_workflow(provider, as_agent=as_agent, nested=nested), fits) as desk:
+    async with open_client(_workflow(provider, as_agent=as_agent, nested=nested), fits) as desk:
         answer = await desk.ask(stream=stream, session_id="s", headers=MINE)
         assert answer.status_code == 200, answer.text
         assert [told["response_id"] for told in provider.told] == ["mine"]
@@ -190,7 +190,7 @@ class Named(Recording):
 async def test_a_provider_was_not_told_the_attributes_of_a_request() -> None:
     provider = Named()
     channels = [ResponsesChannel(), InvocationsChannel(extra_fields="attributes")]
-    async with open_desk(_agent(provider, lambda _: ["a"]), channels=channels) as desk:
+    async with open_client(_agent(provider, lambda _: ["a"]), channels=channels) as desk:
         answer = await desk.client.post("/responses", json={"input": "hello", "shop": "7"})
         assert answer.status_code == 200, answer.text
         await desk.ask(shop="8")
@@ -220,8 +220,8 @@ async def test_what_a_hook_says_of_the_session_reaches_the_provider() -> None:
 
     recording = Recording()
     agent = Agent(ScriptedClient(lambda _: ["ok"]), name="Concierge", context_providers=[recording])
-    async with open_desk(agent, InvocationsChannel(run_hook=golden)) as desk:
+    async with open_client(agent, InvocationsChannel(run_hook=golden)) as desk:
         assert (await desk.ask()).json()["session_id"] == "visit"
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         await desk.ask()
     assert [told["session_attributes"] for told in recording.told] == [{"plan": "gold"}, {}]

@@ -19,8 +19,8 @@ from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.chat_completions.desk import ChatHost
-from tests.scenarios.chat_completions.desk import open_desk as open_chat_desk
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.chat_completions.desk import open_client as open_chat_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 KEY = "the-key-of-the-node-client"
 
@@ -53,7 +53,7 @@ def run(tmp_path: Path) -> Script:
 
 
 def _open(target: Any) -> Any:
-    return open_desk(target, auth=ApiKeyAuth({"node": KEY}))
+    return open_client(target, auth=ApiKeyAuth({"node": KEY}))
 
 
 @pytest.mark.parametrize("name", ["create.mjs", "stream.mjs", "background.mjs"])
@@ -115,7 +115,7 @@ async def test_an_approval_of_the_ai_sdk_named_its_question_and_was_a_404(run: S
         return [call("pay", f"call-{turn}-{number}", amount=5) for number in range(2)]
 
     agent: Any = scripted(reply, tools=[pay])
-    async with open_desk(agent, auth=ApiKeyAuth({"node": KEY}), host_tools=host_tools) as desk:
+    async with open_client(agent, auth=ApiKeyAuth({"node": KEY}), host_tools=host_tools) as desk:
         await run("ai_approvals.mjs", desk)
         assert paid == [5] * 4
 
@@ -144,7 +144,7 @@ async def test_a_conversation(run: Script) -> None:
         return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
 
     auth = ApiKeyAuth({"node": KEY})
-    async with open_desk(scripted(reply), auth=auth, beside=[ConversationsChannel(auth=auth)]) as desk:
+    async with open_client(scripted(reply), auth=auth, beside=[ConversationsChannel(auth=auth)]) as desk:
         await run("conversations.mjs", desk)
 
 

@@ -103,9 +103,9 @@ async def test_a_list_of_the_same_objects_is_one_auth() -> None:
     keys, signed = ApiKeyAuth(KEYS), HmacAuth({"alice": "the secret of another alice"})
     for first, second, shared in (
         ([keys, signed], [keys, signed], True),
-        (AnyAuth([keys, signed], keep_ids_of="api_key"), AnyAuth([keys, signed], keep_ids_of="api_key"), True),
-        (AnyAuth([keys, signed], keep_ids_of="api_key"), AnyAuth([keys, signed], keep_ids_of="hmac"), False),
-        (AnyAuth([keys, signed], keep_ids_of="api_key"), keys, False),
+        (AnyAuth([keys, signed], copy_body_ids="api_key"), AnyAuth([keys, signed], copy_body_ids="api_key"), True),
+        (AnyAuth([keys, signed], copy_body_ids="api_key"), AnyAuth([keys, signed], copy_body_ids="hmac"), False),
+        (AnyAuth([keys, signed], copy_body_ids="api_key"), keys, False),
     ):
         async with serving(host(InMemoryStateStore(), pair(first, second))) as client:
             assert await is_shared(client) == shared
@@ -210,7 +210,7 @@ async def test_a_rule_that_cannot_be_read_shares_nothing(tmp_path: Path, caplog:
     await forget_rule(path, b'{"format":2,"joined":true}')
     async with serving(host(SqliteStateStore(path), pair(ApiKeyAuth(KEYS)))) as client:
         assert not await is_shared(client)
-    assert any("rule about principals cannot be read" in record.message for record in caplog.records)
+    assert any("principal rule cannot be decoded" in record.message for record in caplog.records)
 
 
 async def forget_rule(path: Path, data: bytes | None = None) -> None:

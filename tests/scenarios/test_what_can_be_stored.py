@@ -12,7 +12,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.faults.loop_steps import counted_steps
 from tests.scenarios.cast import scripted
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 
 
 class _Leaves(ContextProvider):
@@ -29,7 +29,7 @@ class _Leaves(ContextProvider):
 
 async def test_a_state_without_a_json_form_fails_the_turn_that_made_it() -> None:
     agent = scripted(lambda _: ["done"], context_providers=[_Leaves(object())])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         failed = await desk.ask("one", session_id="mine")
         assert (failed.status_code, failed.json()["error"]["code"]) == (200, "not_storable")
         assert (await desk.ask("two", session_id="mine")).json()["text"] == "done"
@@ -39,7 +39,7 @@ async def test_a_state_without_a_json_form_fails_the_turn_that_made_it() -> None
 
 async def test_a_state_that_has_one_is_there_at_the_next_turn() -> None:
     agent = scripted(lambda _: ["done"], context_providers=[_Leaves({"deep": [1, 2.5, None, "x"]})])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         for _ in range(2):
             assert (await desk.ask("go", session_id="mine")).status_code == 200
         (session,) = desk.sessions()
@@ -59,7 +59,7 @@ class _Grows(ContextProvider):
 
 async def test_a_state_that_grew_too_large_froze_everybody() -> None:
     agent = scripted(lambda _: ["done"], context_providers=[_Grows(1, 5_000, 400_000, 10)])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         first = (await desk.ask("one", session_id="mine")).json()
         with counted_steps() as steps:
             second = (await desk.ask("two", session_id="mine")).json()
@@ -93,7 +93,7 @@ async def test_a_large_state_was_written_and_read_on_the_event_loop(monkeypatch:
     monkeypatch.setattr(AgentSession, "to_dict", written)
     monkeypatch.setattr(AgentSession, "from_dict", classmethod(read))
     agent = scripted(lambda _: ["done"], context_providers=[_Grows(20_000, 1)])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         for _ in range(2):
             assert (await desk.ask("go", session_id="mine")).status_code == 200
     assert len(seen) >= 3
@@ -102,7 +102,7 @@ async def test_a_large_state_was_written_and_read_on_the_event_loop(monkeypatch:
 
 async def test_a_session_too_large_is_left_for_a_new_one() -> None:
     agent = scripted(lambda _: ["done"], context_providers=[_Grows(10, 1_000, 10)])
-    async with open_desk(agent, max_session_bytes=1_000) as desk:
+    async with open_client(agent, max_session_bytes=1_000) as desk:
         made = await desk.ask("one")
         key = made.json()["session_id"]
         assert (await desk.ask("two", session_id=key)).json()["error"]["code"] == "session_too_large"
@@ -115,7 +115,7 @@ async def test_a_state_that_cannot_be_told_fails_its_turn_and_is_recorded() -> N
             raise RuntimeError("no word")
 
     agent = scripted(lambda _: ["done"], context_providers=[_Leaves(Silent())])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         failed = await desk.ask("one", session_id="mine")
         assert (failed.status_code, failed.json()["error"]["code"]) == (200, "not_storable")
         assert desk.said("mine") == ["one"]
@@ -133,7 +133,7 @@ async def test_a_question_that_cannot_be_stored_ran_and_left_no_record(stream: b
 
     store = SqliteStateStore(Path(tempfile.mkdtemp()) / "frontdesk.db")
     channel = InvocationsChannel(run_hook=hook)
-    async with open_desk(scripted(lambda _: ["done"]), channel, store=store) as desk:
+    async with open_client(scripted(lambda _: ["done"]), channel, store=store) as desk:
         if stream:
             run_id = (await desk.events("one", session_id="mine"))[0].data["id"]
         else:

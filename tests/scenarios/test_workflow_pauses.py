@@ -18,7 +18,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.request import ChannelRequest, ClientOutput
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import PATH, InvocationsHost, open_desk, parse_events
+from tests.scenarios.desk import PATH, InvocationsHost, open_client, parse_events
 from tests.scenarios.pausing import Inn, Till
 
 YES = {"accepted": True, "nights": 2}
@@ -50,7 +50,7 @@ def _answer(run: dict[str, Any], *values: Any, session_id: str = "s", **more: An
 class TestQuestions:
     async def test_the_run_pauses_and_the_answer_takes_it_further(self, way: str) -> None:
         inn = Inn()
-        async with open_desk(inn) as desk:
+        async with open_client(inn) as desk:
             run = await _said(desk, way, {"message": "anna", "session_id": "s"})
             (asked,) = run["requests"]
             assert (asked["data"], asked["response_type"]) == ({"room": "attic", "price": 90}, "Choice")
@@ -61,7 +61,7 @@ class TestQuestions:
             assert (told["requests"], inn.ledger, inn.lift) == ([], ["attic 2"], ["2 nights"])
 
     async def test_the_session_remembers_what_its_executors_do(self, way: str) -> None:
-        async with open_desk(Inn()) as desk:
+        async with open_client(Inn()) as desk:
             for guest in ("anna", "ben"):
                 run = await _said(desk, way, {"message": guest, "session_id": "s"})
                 await _said(desk, way, _answer(run, YES))
@@ -70,7 +70,7 @@ class TestQuestions:
 
     async def test_an_approval_inside_it_is_one_like_any_other(self, way: str) -> None:
         till = Till()
-        async with open_desk(till) as desk:
+        async with open_client(till) as desk:
             run = await _said(desk, way, {"message": "pay 5", "session_id": "s"})
             (question,) = run["approvals"]
             assert (question["tool"], question["arguments"]) == ("pay", {"amount": 5})
@@ -84,7 +84,7 @@ class TestQuestions:
 
 async def test_the_reason_of_a_no_reaches_an_agent_inside_a_workflow() -> None:
     till = Till()
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         (question,) = (await desk.ask("pay 5", session_id="s")).json()["approvals"]
         answer = {"id": question["id"], "approved": False, "reason": "too much for flowers"}
         assert (await desk.post({"approval": answer})).json()["text"] == "done"
@@ -96,7 +96,7 @@ async def test_the_reason_of_a_no_reaches_an_agent_inside_a_workflow() -> None:
 
 async def test_some_of_several_requests_can_be_answered_and_the_rest_still_wait() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         run = (await desk.ask("two guests", session_id="s")).json()
         first, second = run["requests"]
         told = (await desk.post(_answer(run, YES))).json()
@@ -110,7 +110,7 @@ async def test_some_of_several_requests_can_be_answered_and_the_rest_still_wait(
 
 async def test_all_of_several_requests_can_be_answered_at_once() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         run = (await desk.ask("two guests", session_id="s")).json()
         told = (await desk.post(_answer(run, YES, "eggs"))).json()
         assert (told["requests"], sorted(inn.ledger)) == ([], ["attic 2", "eggs"])
@@ -118,7 +118,7 @@ async def test_all_of_several_requests_can_be_answered_at_once() -> None:
 
 async def test_two_approvals_of_one_turn_are_answered_apart() -> None:
     till = Till([call("pay", "c1", amount=5), call("pay", "c2", amount=7)], ["done"])
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         run = (await desk.ask("pay twice", session_id="s")).json()
         first, second = run["approvals"]
         told = (await desk.post({"approval": {"id": first["id"], "approved": False}})).json()
@@ -134,7 +134,7 @@ async def test_two_approvals_of_one_turn_are_answered_apart() -> None:
 )
 async def test_an_answer_of_another_type_is_refused_and_nothing_is_used_up(value: Any) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         run = (await desk.ask("anna", session_id="s")).json()
         written = len(desk.ledger.writes)
         refused = await desk.post(_answer(run, value))
@@ -151,7 +151,7 @@ async def test_an_approval_beside_an_answer_that_does_not_fit_is_not_used_up() -
         return request.replace(client_outputs=(ClientOutput(call_id="nothing", output=1),))
 
     till = Till()
-    async with open_desk(till, InvocationsChannel(run_hook=both)) as desk:
+    async with open_client(till, InvocationsChannel(run_hook=both)) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         (question,) = run["approvals"]
         refused = await desk.post({"approval": {"id": question["id"], "approved": True}})
@@ -162,7 +162,7 @@ async def test_an_approval_beside_an_answer_that_does_not_fit_is_not_used_up() -
 
 async def test_a_message_to_a_session_that_waits_is_told_what_for() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         run = (await desk.ask("anna", session_id="s")).json()
         for stream in (False, True):
             refused = await desk.ask("hello?", session_id="s", stream=stream)
@@ -191,7 +191,7 @@ async def test_a_message_to_a_session_that_waits_is_told_what_for() -> None:
     ],
 )
 async def test_an_answer_to_nothing_is_refused(body: Any, status: int, param: str) -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         await desk.ask("who?", session_id="s")
         runs = len(desk.runs())
         refused = await desk.post(body)
@@ -202,7 +202,7 @@ async def test_an_answer_to_nothing_is_refused(body: Any, status: int, param: st
 async def test_an_answer_from_somebody_else_finds_nothing() -> None:
     inn = Inn()
     auth = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
-    async with open_desk(inn, InvocationsChannel(auth=auth), headers=ALICE) as desk:
+    async with open_client(inn, InvocationsChannel(auth=auth), headers=ALICE) as desk:
         run = (await desk.ask("anna", session_id="s")).json()
         foreign = await desk.post(_answer(run, YES), headers=BOB)
         assert (foreign.status_code, inn.ledger) == (400, [])
@@ -215,7 +215,7 @@ async def test_an_answer_from_somebody_else_finds_nothing() -> None:
 
 async def test_one_answer_counts_of_two_that_come_at_once() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         run = (await desk.ask("anna", session_id="s")).json()
         answers = await asyncio.gather(*(desk.post(_answer(run, YES)) for _ in range(4)))
         assert sorted(one.status_code for one in answers) == [200, 400, 400, 400]
@@ -224,7 +224,7 @@ async def test_one_answer_counts_of_two_that_come_at_once() -> None:
 
 class TestNamedCheckpoints:
     async def test_a_conversation_goes_back_to_one_of_its_own(self) -> None:
-        async with open_desk(Inn()) as desk:
+        async with open_client(Inn()) as desk:
             start = (await desk.ask("who?", session_id="s")).json()
             run = (await desk.ask("anna", session_id="s")).json()
             await desk.post(_answer(run, YES))
@@ -235,7 +235,7 @@ class TestNamedCheckpoints:
 
     async def test_a_question_is_asked_again_and_answered_in_another_way(self) -> None:
         inn = Inn()
-        async with open_desk(inn) as desk:
+        async with open_client(inn) as desk:
             run = (await desk.ask("anna", session_id="s")).json()
             await desk.post(_answer(run, YES))
             again = (await desk.post({"checkpoint_id": run["checkpoint_id"], "session_id": "s"})).json()
@@ -246,7 +246,7 @@ class TestNamedCheckpoints:
     async def test_a_run_that_failed_is_resumed_where_it_stopped(self) -> None:
         inn = Inn()
         inn.lift.append("broken")
-        async with open_desk(inn) as desk:
+        async with open_client(inn) as desk:
             run = (await desk.ask("anna", session_id="s")).json()
             failed = await desk.post(_answer(run, YES))
             assert (failed.status_code, failed.json()["status"]) == (200, "failed")
@@ -262,14 +262,14 @@ class TestNamedCheckpoints:
     async def test_a_failed_answer_can_be_given_again(self) -> None:
         inn = Inn()
         inn.lift.append("broken")
-        async with open_desk(inn) as desk:
+        async with open_client(inn) as desk:
             run = (await desk.ask("anna", session_id="s")).json()
             assert (await desk.post(_answer(run, YES))).json()["status"] == "failed"
             inn.lift.clear()
             assert (await desk.post(_answer(run, YES))).json()["status"] == "completed"
 
     async def test_a_run_that_has_ended_needs_something_said(self) -> None:
-        async with open_desk(Inn()) as desk:
+        async with open_client(Inn()) as desk:
             run = (await desk.ask("who?", session_id="s")).json()
             refused = await desk.post({"checkpoint_id": run["checkpoint_id"], "session_id": "s"})
             assert (refused.status_code, refused.json()["error"]["param"]) == (400, "checkpoint_id")
@@ -278,7 +278,7 @@ class TestNamedCheckpoints:
         async def echo(text: str) -> str:
             return text
 
-        async with open_desk(echo) as desk:
+        async with open_client(echo) as desk:
             refused = await desk.ask("x", session_id="s", checkpoint_id="c")
             assert (refused.status_code, refused.json()["error"]["param"]) == (400, "checkpoint_id")
 
@@ -288,17 +288,17 @@ class TestLost:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         storage = InMemoryCheckpointStorage()
-        async with open_desk(Inn(), checkpoint_location=storage) as desk:
+        async with open_client(Inn(), checkpoint_location=storage) as desk:
             run = (await desk.ask("anna", session_id="s")).json()
             await desk.post(_answer(run, YES))
             storage._checkpoints.clear()
             caplog.clear()
             assert (await desk.ask("who?", session_id="s")).json()["text"] == "served nobody"
-            assert "restores nothing" in caplog.text
+            assert "restored nothing" in caplog.text
 
     async def test_an_answer_to_a_pause_that_is_gone_is_a_conflict(self) -> None:
         storage = InMemoryCheckpointStorage()
-        async with open_desk(Inn(), checkpoint_location=storage) as desk:
+        async with open_client(Inn(), checkpoint_location=storage) as desk:
             run = (await desk.ask("anna", session_id="s")).json()
             storage._checkpoints.clear()
             lost = await desk.post(_answer(run, YES))
@@ -309,7 +309,7 @@ class TestLost:
             async def save(self, checkpoint: WorkflowCheckpoint) -> str:
                 raise OSError("disk full")
 
-        async with open_desk(Inn(), checkpoint_location=Full()) as desk:
+        async with open_client(Inn(), checkpoint_location=Full()) as desk:
             failed = await desk.ask("anna", session_id="s")
             assert (failed.json()["status"], failed.json()["error"]["code"]) == ("failed", "target_failed")
             assert "could not be saved" in failed.json()["error"]["message"]
@@ -320,7 +320,7 @@ class TestLost:
 
     async def test_a_storage_of_the_operators_own_keeps_everything(self) -> None:
         storage = InMemoryCheckpointStorage()
-        async with open_desk(Inn(), checkpoint_location=storage) as desk:
+        async with open_client(Inn(), checkpoint_location=storage) as desk:
             for guest in ("anna", "ben"):
                 run = (await desk.ask(guest, session_id=guest)).json()
                 assert (await desk.post(_answer(run, YES, session_id=guest))).status_code == 200
@@ -333,7 +333,7 @@ async def test_a_workflow_cannot_wait_without_a_session(body: dict[str, Any]) ->
         return request.replace(**body)
 
     for target in (Inn(), Till()):
-        async with open_desk(target, InvocationsChannel(run_hook=without)) as desk:
+        async with open_client(target, InvocationsChannel(run_hook=without)) as desk:
             failed = (await desk.ask("anna")).json()
             assert (failed["status"], failed["error"]["code"]) == ("failed", "session_required")
 
@@ -347,7 +347,7 @@ async def test_a_used_up_approval_does_not_leave_the_session_stuck(caplog: pytes
     till = Till()
     till()
     till.agent.client._script = fails
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         assert (await desk.ask("hello?", session_id="s")).status_code == 409
         answer = {"approval": {"id": run["approvals"][0]["id"], "approved": True}}
@@ -361,7 +361,7 @@ async def test_a_used_up_approval_does_not_leave_the_session_stuck(caplog: pytes
         assert till.paid == [5]
         till.agent.client._script = lambda _: ["fine"]
         assert (await desk.ask("hello?", session_id="s")).json()["text"] == "fine"
-        assert "starts anew" in caplog.text
+        assert "starting anew" in caplog.text
 
 
 async def test_a_functional_workflow_pauses_too() -> None:
@@ -376,7 +376,7 @@ async def test_a_functional_workflow_pauses_too() -> None:
             asked.append(text)
             return f"{text} {name} {age}"
 
-        async with open_desk(form) as desk:
+        async with open_client(form) as desk:
             for greeting in ("hello", "again"):
                 run = (await desk.ask(greeting, session_id="s")).json()
                 assert [one["data"] for one in run["requests"]] == [{"question": "name?"}]
@@ -397,7 +397,7 @@ async def test_a_function_that_an_agent_inside_calls_and_the_client_has_gets_its
         executor = AgentExecutor(agent, id="clerk")
         return WorkflowBuilder(name="inn", start_executor=executor, output_from=[executor]).build()
 
-    async with open_desk(build) as desk:
+    async with open_client(build) as desk:
         run = (await desk.ask("what is there?", session_id="s")).json()
         assert run["requests"][0]["data"]["name"] == "look"
         assert (await desk.post(_answer(run, "a cat"))).json()["text"] == "there is a cat"

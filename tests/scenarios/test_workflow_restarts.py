@@ -98,7 +98,7 @@ async def test_a_checkpoint_of_another_version_is_warned_of(tmp_path: Path, capl
         assert (lost["status_code"], lost["error"]["code"]) == (409, "checkpoint_lost")
         assert "another version" in lost["error"]["message"]
         assert (await _post(client, message="who?"))["text"] == "served nobody"
-    assert "restores nothing" in caplog.text
+    assert "restored nothing" in caplog.text
 
 
 @pytest.mark.parametrize("damage", ["deleted", "cut", "empty", "other"])
@@ -119,7 +119,7 @@ async def test_a_checkpoint_that_is_damaged_is_warned_of(
             case _:
                 kept.write_text('{"another": "file"}')
         assert (await _post(client, message="who?"))["text"] == "served nobody"
-    assert "restores nothing" in caplog.text
+    assert "restored nothing" in caplog.text
 
 
 async def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_none(tmp_path: Path) -> None:

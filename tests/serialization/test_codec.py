@@ -43,19 +43,19 @@ from tests.models.golden_records import GOLDEN
 
 class TestNouns:
     def test_every_noun_is_listed(self) -> None:
-        assert set(codec.NOUNS) == set(all_nouns())
+        assert set(codec.RECORD_TYPES) == set(all_nouns())
 
     @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
     def test_round_trip(self, kind: type[StoredRecord]) -> None:
         @examples(25)
-        @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
-        def check(noun: StoredRecord) -> None:
-            assert_kept(noun)
+        @given(strategies.records(kind, strategies.values() | strategies.messages()))
+        def check(record: StoredRecord) -> None:
+            assert_kept(record)
 
         check()
 
     @quick
-    @given(strategies.nouns(RunRecord))
+    @given(strategies.records(RunRecord))
     def test_equal_without_framework_objects(self, record: RunRecord) -> None:
         assert round_trip(record) == record
 
@@ -89,9 +89,9 @@ class TestNouns:
             RunEvent(run_id="a", owner="a", number=1, data="aGk="),  # type: ignore[arg-type]
         ],
     )
-    def test_a_noun_that_could_not_be_read_is_not_written(self, noun: StoredRecord) -> None:
+    def test_a_noun_that_could_not_be_read_is_not_written(self, record: StoredRecord) -> None:
         with pytest.raises(CodecError, match="malformed"):
-            codec.encode({"a": noun})
+            codec.encode({"a": record})
 
     def test_a_noun_of_an_application_is_refused(self) -> None:
         class Own(StoredRecord, frozen=True, kw_only=True):
@@ -278,7 +278,7 @@ TAGS = [
     *("tuple", "set", "frozenset", "dict", "int", "float", "bytes", "datetime", "date", "nothing", ""),
     *("Content", "Message", "AgentResponse", "AgentResponseUpdate", "AgentSession"),
     *("WorkflowEvent", "WorkflowRunResult", "user:order", "user:invoice", "user:colour"),
-    *(kind.__name__ for kind in codec.NOUNS),
+    *(kind.__name__ for kind in codec.RECORD_TYPES),
 ]
 NAMES = st.sampled_from(
     ["items", "value", "type", "channel", "native_id", "contents", "messages", "role", "events", "status", "data"]
@@ -312,7 +312,7 @@ class TestWhateverComesIn:
         self.try_to_decode(msgspec.json.encode({"v": 1, "data": tree}))
 
     @quick
-    @given(strategies.framework_objects() | strategies.nouns(ChannelRequest), st.data())
+    @given(strategies.framework_objects() | strategies.records(ChannelRequest), st.data())
     def test_damaged_records(self, value: Any, data: st.DataObject) -> None:
         record = bytearray(codec.encode(value))
         for _ in range(3):

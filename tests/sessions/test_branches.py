@@ -27,12 +27,12 @@ KEEPS_ITSELF = [
 ELSEWHERE = [ResponseTarget.active, ResponseTarget.none, ResponseTarget.all_linked, ResponseTarget.channel("b")]
 
 
-def branches_in(room: Room, target: TargetInfo = AGENT) -> Branches:
-    return Branches(room.store, room.turns, room.ids, target)
+def branches_in(remaining: Room, target: TargetInfo = AGENT) -> Branches:
+    return Branches(remaining.store, remaining.turns, remaining.ids, target)
 
 
-def job_of(request: AdmittedRequest, room: Room) -> Job:
-    return Job(room.store, BackgroundRun(admitted=request))
+def job_of(request: AdmittedRequest, remaining: Room) -> Job:
+    return Job(remaining.store, BackgroundRun(admitted=request))
 
 
 sessions = st.sampled_from([None, ChannelSession(key="mine"), ChannelSession(isolation_key="alice")])
@@ -52,9 +52,9 @@ scopes = st.sampled_from([None, "per_user", "per_conversation"])
 async def test_only_runs_that_are_sent_elsewhere_branch(
     fields: dict[str, Any], tracked: ConversationScope | None
 ) -> None:
-    room = Room()
+    remaining = Room()
     request = admitted(**fields)
-    turn = await branches_in(room).open(request, job_of(request, room), tracked=tracked, waits=False)
+    turn = await branches_in(remaining).open(request, job_of(request, remaining), tracked=tracked, waits=False)
     session = fields["session"]
     is_tracked = tracked is not None if session is None else session.isolation_key is not None
     wanted = (
@@ -70,17 +70,17 @@ async def test_only_runs_that_are_sent_elsewhere_branch(
 
 
 async def test_a_branch_leaves_its_session_to_others_and_takes_it_at_its_end() -> None:
-    room = Room()
-    branches = branches_in(room)
-    await room.say("one", tracked="per_user")
+    remaining = Room()
+    branches = branches_in(remaining)
+    await remaining.say("one", tracked="per_user")
     request = admitted(run_id="run_b", background=True, response_target=ResponseTarget.active, input="two")
-    turn = await branches.open(request, tracked="per_user", waits=False, job=job_of(request, room))
-    run = room.recorder.begin(turn)
+    turn = await branches.open(request, tracked="per_user", waits=False, job=job_of(request, remaining))
+    run = remaining.recorder.begin(turn)
     # Said meanwhile, in the session that a turn would hold.
-    await room.say("three", tracked="per_user")
-    assert await room.texts(turn) == ["one", "re: one"]
+    await remaining.say("three", tracked="per_user")
+    assert await remaining.texts(turn) == ["one", "re: one"]
     await branches.rejoin(turn)
-    found = await room.store.sessions.find(SessionName(owner="alice", kind="tracked"))
+    found = await remaining.store.sessions.find(SessionName(owner="alice", kind="tracked"))
     assert found is not None
     assert (run.session_id, turn.record) == (found.session_id, found)
     assert (found.messages, turn.lease is not None) == (4, True)
@@ -102,9 +102,9 @@ def test_what_keeps_the_conversation_itself_is_refused(target: TargetInfo, to: R
 
 
 async def test_what_an_older_host_has_admitted_is_run_in_its_session() -> None:
-    room = Room()
+    remaining = Room()
     request = admitted(background=True, response_target=ResponseTarget.active)
-    branches = branches_in(room, KEEPS_ITSELF[0])
-    turn = await branches.open(request, tracked="per_user", waits=True, job=job_of(request, room))
+    branches = branches_in(remaining, KEEPS_ITSELF[0])
+    turn = await branches.open(request, tracked="per_user", waits=True, job=job_of(request, remaining))
     assert turn.parent_session is None
     assert turn.lease is not None

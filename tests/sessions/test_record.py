@@ -15,9 +15,9 @@ from tests.sessions.admitted import Room, admitted
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 
 
-def lose_a_reply(room: Room, error: BaseException, *, commits: bool) -> None:
+def lose_a_reply(remaining: Room, error: BaseException, *, commits: bool) -> None:
     """Let the next transaction commit or not, and raise in either case."""
-    store: Any = room.store
+    store: Any = remaining.store
     transaction = store.transaction
 
     @asynccontextmanager
@@ -37,14 +37,14 @@ def lose_a_reply(room: Room, error: BaseException, *, commits: bool) -> None:
 async def test_a_run_was_cancelled_while_the_reply_to_its_commit_was_lost_and_its_question_was_there_twice(
     error: BaseException, commits: bool
 ) -> None:
-    room = Room()
-    turn = await room.turns.open(admitted(key="visit"))
-    run = room.recorder.begin(turn)
-    lose_a_reply(room, error, commits=commits)
+    remaining = Room()
+    turn = await remaining.turns.open(admitted(key="visit"))
+    run = remaining.recorder.begin(turn)
+    lose_a_reply(remaining, error, commits=commits)
     with pytest.raises(type(error)):
-        await room.recorder.completed(turn, run, None, ORIGINATING)
-    ended = await room.recorder.ended(turn, run, "cancelled", CANCELLED)
-    room.turns.close(turn)
+        await remaining.recorder.completed(turn, run, None, ORIGINATING)
+    ended = await remaining.recorder.ended(turn, run, "cancelled", CANCELLED)
+    remaining.turns.close(turn)
     assert ended.status == ("completed" if commits else "cancelled")
-    again = await room.turns.open(admitted(key="visit", run_id="run_2"))
+    again = await remaining.turns.open(admitted(key="visit", run_id="run_2"))
     assert [message.text for message in await again.history()] == ["hello"]

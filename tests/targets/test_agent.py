@@ -241,19 +241,19 @@ class TestAnswers:
 
 class TestHistory:
     async def test_a_plain_agent_gets_the_stored_messages_from_the_host(self) -> None:
-        room, agent = Room(), EchoAgent()
-        await room.say("one", key="mine")
-        async with turn_of("two", room=room, key="mine") as turn:
+        remaining, agent = Room(), EchoAgent()
+        await remaining.say("one", key="mine")
+        async with turn_of("two", remaining=remaining, key="mine") as turn:
             await adapted(agent).run(turn)
             assert [message.text for message in agent.seen[0]] == ["one", "re: one", "two"]
             assert turn.staged is not None
             assert [message.text for message in turn.staged] == ["two", "two"]
 
     async def test_an_agent_of_the_frameworks_own_gets_them_once(self) -> None:
-        room, client = Room(), ScriptedChatClient(["re: two"])
-        await room.say("remember me", key="mine")
+        remaining, client = Room(), ScriptedChatClient(["re: two"])
+        await remaining.say("remember me", key="mine")
         target = adapted(Agent(client, name="clerk"))
-        async with turn_of("two", room=room, key="mine") as turn:
+        async with turn_of("two", remaining=remaining, key="mine") as turn:
             await target.run(turn)
             assert [message.text for message in client.seen[0]] == ["remember me", "re: remember me", "two"]
             assert turn.staged is not None

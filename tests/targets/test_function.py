@@ -100,9 +100,9 @@ async def of_sequence(messages: Sequence[Message]) -> str:
 
 @pytest.mark.parametrize("function", [of_list, of_bare_list, of_sequence])
 async def test_a_function_of_messages_gets_the_history_too(function: Any) -> None:
-    room = Room()
-    await room.say("one", key="mine")
-    assert (await run(function, "two", room=room, key="mine")).text == "user:one assistant:re: one user:two"
+    remaining = Room()
+    await remaining.say("one", key="mine")
+    assert (await run(function, "two", remaining=remaining, key="mine")).text == "user:one assistant:re: one user:two"
 
 
 async def test_a_function_can_have_the_session() -> None:

@@ -304,8 +304,8 @@ class TestPauses:
 
     @pytest.mark.parametrize("way", [run, stream])
     async def test_the_checkpoint_of_a_pause_is_noted(self, way: Any) -> None:
-        room = Room()
-        result = await way(lambda: builder(Ask()), room=room, key="s")
+        remaining = Room()
+        result = await way(lambda: builder(Ask()), remaining=remaining, key="s")
         (asked,) = (result[1] if way is stream else result).get_request_info_events()
         assert asked.data == {"question": "hello"}
 
@@ -365,7 +365,7 @@ class TestStorages:
             await target.prepare(turn)
             assert texts(await target.run(turn)) == ["hello"]
             assert turn.checkpoint is None
-        assert "stays where it was" in caplog.text
+        assert "is unchanged" in caplog.text
 
     async def test_an_executor_that_cannot_say_its_state_fails_the_pause(self) -> None:
         class Secretive(Ask):
@@ -382,15 +382,15 @@ class TestStorages:
             async def on_checkpoint_restore(self, state: dict[str, Any]) -> None:
                 raise RuntimeError("what was it?")
 
-        room, target = Room(), adapted(lambda: builder(Forgetful()))
+        remaining, target = Room(), adapted(lambda: builder(Forgetful()))
         for text in ("one", "two"):
-            async with turn_of(text, room=room, key="s") as turn:
+            async with turn_of(text, remaining=remaining, key="s") as turn:
                 await target.prepare(turn)
                 result = await target.run(turn)
                 assert texts(result) == [text]
-                record = room.recorder.begin(turn)
-                await room.recorder.completed(turn, record, result, Route(originating=True), ())
-        assert "restores nothing" in caplog.text
+                record = remaining.recorder.begin(turn)
+                await remaining.recorder.completed(turn, record, result, Route(originating=True), ())
+        assert "restored nothing" in caplog.text
 
 
 class TestRuns:

@@ -18,17 +18,17 @@ def adapted(target: Any) -> Target:
 
 
 @asynccontextmanager
-async def turn_of(said: Any = "hello", *, room: Room | None = None, **fields: Any) -> AsyncIterator[Turn]:
+async def turn_of(said: Any = "hello", *, remaining: Room | None = None, **fields: Any) -> AsyncIterator[Turn]:
     """A turn in which something was said."""
-    room = room or Room()
-    turn = await room.open(input=said, **fields)
-    room.recorder.begin(turn)
+    remaining = remaining or Room()
+    turn = await remaining.open(input=said, **fields)
+    remaining.recorder.begin(turn)
     token = current_turn.set(turn)
     try:
         yield turn
     finally:
         current_turn.reset(token)
-        room.turns.close(turn)
+        remaining.turns.close(turn)
 
 
 async def run(target: Any, said: Any = "hello", **fields: Any) -> Any:

@@ -68,9 +68,9 @@ class LoadedIds:
         if failure is None:
             self._ids, self._loaded_at = work.result(), self._tried_at
         elif self._loaded_at is None:
-            log.error("an allowlist could not be loaded, and allows nobody", exc_info=failure)
+            log.error("failed to load an allowlist, denying every caller", exc_info=failure)
         else:
-            log.warning("an allowlist could not be loaded again, and stays as it was", exc_info=failure)
+            log.warning("failed to reload an allowlist, keeping the previous one", exc_info=failure)
 
 
 async def _loaded(loader: Callable[[], Ids]) -> frozenset[str]:
@@ -229,7 +229,11 @@ async def evaluate(allowlist: IdentityAllowlist, context: AuthorizationContext) 
     decision: Any = await maybe_await(allowlist.evaluate(context))
     if isinstance(decision, AllowlistDecision):
         return decision
-    log.error("%s has returned %s, which is no decision: denied", type(allowlist).__name__, type(decision).__name__)
+    log.error(
+        "allowlist returned no decision, denying: allowlist=%s value=%s",
+        type(allowlist).__name__,
+        type(decision).__name__,
+    )
     return DENY
 
 

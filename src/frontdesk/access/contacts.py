@@ -80,7 +80,7 @@ class Contacts:
                 async with self._store.transaction() as transaction:
                     transaction.remember_identity(record.replace(identity=identity), instead_of=record)
             except CodecError as error:
-                log.error("the attributes of an identity of %s are not kept: %s", identity.channel, error)
+                log.error("identity attributes not stored: channel=%s: %s", identity.channel, error)
 
     async def _keep_changes(self, identity: ChannelIdentity, request: ChannelRequest) -> None:
         stored = await self._identities.reach(identity)
@@ -111,6 +111,6 @@ def _storable_reference(request: ChannelRequest) -> Mapping[str, Any]:
     try:
         check_reference(request.reference)
     except ValueError as error:
-        log.error("a reference of %s is not kept: %s", request.channel, error)
+        log.error("conversation reference not stored: channel=%s: %s", request.channel, error)
         return {}
     return request.reference

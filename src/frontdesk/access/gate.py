@@ -190,7 +190,7 @@ async def _link(linker: IdentityLinker, identity: ChannelIdentity) -> LinkRecord
     # The empty key owns the sessions of groups, and would open all of them.
     if link is None or (isinstance(link, LinkRecord) and link.isolation_key):
         return link
-    log.error("the linker has returned %s, which is no link: not linked", type(link).__name__)
+    log.error("linker returned no link, treating the caller as unlinked: value=%s", type(link).__name__)
     return None
 
 
@@ -419,7 +419,9 @@ class Gate(Authorizer):
 
     def refusal(self, denied: Denied, identity: ChannelIdentity) -> ForbiddenError:
         """Log the reason of a denial and return an error that does not reveal it."""
-        log.info("denied on %s: %s (%s)", identity.channel, denied.reason_code, denied.log_details)
+        log.info(
+            "caller denied: channel=%s code=%s detail=%s", identity.channel, denied.reason_code, denied.log_details
+        )
         return ForbiddenError(denied.user_message, code="denied", group_message=denied.group_message)
 
 

@@ -126,7 +126,7 @@ async def _resolve(resolver: IdentityResolver, identity: ChannelIdentity) -> str
     key = await call_access("identity_resolver", _call_resolver, resolver, identity)
     if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         # Anything but a text, such as True, would be the same key for everyone.
-        log.error("the identity resolver has returned %s, which is no key: refused", type(key).__name__)
+        log.error("identity resolver returned no key, rejecting the caller: value=%s", type(key).__name__)
         return None
     return key or None
 

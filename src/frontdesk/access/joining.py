@@ -91,7 +91,9 @@ class PrincipalJoiner:
             moved = IdentityRecord(identity=step.home, isolation_key=record.isolation_key, created_at=record.created_at)
             await self._store.identities.remember(moved)
         await self._links.join_names(step.home, step.identity, self._line(step, "principal_joined", by))
-        audit.info("joined %r on %s with %s by %s", step.identity.native_id, *_channels(step), by)
+        audit.info(
+            "principals joined: principal=%r channel=%s with=%s by=%s", step.identity.native_id, *_channels(step), by
+        )
 
     async def close(self, step: JoinStep) -> None:
         """Give the other identity a key that owns nothing."""

@@ -171,7 +171,7 @@ class Links:
         try:
             return await self._retry(lambda: self._join(proof, here))
         except LinkRefusedError as refusal:
-            audit.info("refused to link %s by %s: %s", _shown(proof.identity), proof.linker, refusal.code)
+            audit.info("link refused: identity=%s linker=%s: %s", _shown(proof.identity), proof.linker, refusal.code)
             raise
 
     async def _join(self, proof: LinkProof, here: ChannelIdentity | None) -> LinkRecord:
@@ -195,7 +195,13 @@ class Links:
         is_new = made.link_id not in known or there.key != other.key
         lines = [_linked(made, survivor, self.now())] if is_new or _newly_proved(made, other) else ()
         await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject, lines)
-        audit.info("linked %s with %s by %s (%s)", _shown(made.identity), _shown(survivor), made.linker, made.link_id)
+        audit.info(
+            "identities linked: identity=%s with=%s linker=%s link_id=%s",
+            _shown(made.identity),
+            _shown(survivor),
+            made.linker,
+            made.link_id,
+        )
         return made
 
     def _check(self, there: Family, other: Family, proof: LinkProof) -> None:
@@ -255,7 +261,9 @@ class Links:
         lines = [_unlinked(link, family.key if by is None else by, self.now()) for link in ended]
         await self._write(change, notes, lines=lines)
         for identity in left:
-            audit.info("unlinked %s (%s)", _shown(identity), family.links[identity.key].link_id)
+            audit.info(
+                "identity unlinked: identity=%s link_id=%s", _shown(identity), family.links[identity.key].link_id
+            )
 
     async def join_names(self, home: ChannelIdentity, other: ChannelIdentity, line: AuditLine) -> None:
         """Join two identities of one principal and write an audit line. `home` represents both."""

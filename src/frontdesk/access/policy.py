@@ -162,7 +162,7 @@ class TierPolicy:
     async def need(self, operation: LinkOperation, source: str, destination: str) -> None:
         """Raise `LinkRefusedError` if the policy forbids the operation."""
         if not await self.allows(operation, source, destination):
-            log.info("the link policy refuses to %s from %s to %s", operation, source, destination)
+            log.info("link policy refused: operation=%s source=%s destination=%s", operation, source, destination)
             raise LinkRefusedError
 
     async def _evaluate(self, policy: LinkPolicy, operation: LinkOperation, source: str, destination: str) -> bool:

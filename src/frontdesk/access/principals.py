@@ -56,7 +56,7 @@ class StoredRule:
         try:
             return msgspec.json.decode(found.data, type=PrincipalRule), found.version
         except msgspec.DecodeError as error:
-            log.error("the rule about principals cannot be read, so that no channels share them: %s", error)
+            log.error("principal rule cannot be decoded, channels share no principals: %s", error)
             return None, found.version
 
     async def write(self, rule: PrincipalRule, version: str | None) -> bool:
@@ -172,7 +172,7 @@ class Principals:
             now = await self._completed(before)
             if now == rule or await self.stored.write(now, version):
                 return now
-        log.warning("the rule about principals is being changed by others; no channels share them until the next start")
+        log.warning("principal rule changed concurrently, channels share no principals until the next start")
         return None
 
     async def _completed(self, rule: PrincipalRule) -> PrincipalRule:

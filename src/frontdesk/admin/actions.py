@@ -153,7 +153,7 @@ class AdminActions:
         async with self._parts.store.transaction() as transaction:
             transaction.cancel_job(owner, run_id, fence=int(fence))
             transaction.add_audit(self._line(owner, run_id, "run_cancelled"))
-        audit.info("run %s: cancelled by %s", run_id, self._by)
+        audit.info("run cancelled by operator: run_id=%s actor=%s", run_id, self._by)
         await self._parts.stop_run(owner, run_id)
 
     async def _on_event(self, row: LedgerRow, action: str) -> None:
@@ -164,7 +164,7 @@ class AdminActions:
         async with self._parts.store.transaction() as transaction:
             transaction.cancel_event(item)
             transaction.add_audit(self._line("", f"event {number}", "event_cancelled"))
-        audit.info("event %s on %s: cancelled by %s", number, item.channel, self._by)
+        audit.info("event cancelled by operator: event_id=%s channel=%s actor=%s", number, item.channel, self._by)
         await self._parts.look_for_cancelled()
 
     async def _on_approval(self, row: LedgerRow, action: str) -> None:
@@ -179,7 +179,7 @@ class AdminActions:
             return await self._answer(question, approved=action == "approve")
         if not await self._parts.decisions.cancel(question, by=self._by):
             raise ConflictError(_CHANGED, code="changed")
-        audit.info("approval %s: cancelled by %s", approval_id, self._by)
+        audit.info("approval cancelled by operator: approval_id=%s actor=%s", approval_id, self._by)
 
     async def _answer(self, question: PendingApproval, *, approved: bool) -> None:
         answer = ApprovalAnswer(approval_id=question.approval_id, approved=approved, reason=self._reason)
@@ -187,7 +187,12 @@ class AdminActions:
         decision = await parts.decisions.decide_as_operator(question, answer, self._by, parts.new_run_id, parts.resume)
         if decision.outcome != "recorded":
             raise ConflictError(_CHANGED, code="changed")
-        audit.info("approval %s: %s by %s", question.approval_id, "approved" if approved else "rejected", self._by)
+        audit.info(
+            "approval decided by operator: approval_id=%s decision=%s actor=%s",
+            question.approval_id,
+            "approved" if approved else "rejected",
+            self._by,
+        )
 
     async def note_read(self, shown: Row, action: str) -> None:
         """Add an audit line that the operator has read the content of a question."""
@@ -196,7 +201,7 @@ class AdminActions:
             transaction.add_audit(line)
 
     async def _on_link(self, row: LedgerRow, action: str) -> None:
-        identity: ChannelIdentity = _noun(_read(row, "identity"))
+        identity: ChannelIdentity = _record_name(_read(row, "identity"))
         link = await self._parts.store.identities.link(identity)
         if link is None or link.link_id != _read(row, "link_id"):
             raise ConflictError(_CHANGED, code="changed")
@@ -212,7 +217,7 @@ def _read(row: LedgerRow, name: str) -> Any:
     return row.record[name]
 
 
-def _noun(tree: Any) -> Any:
+def _record_name(tree: Any) -> Any:
     try:
         return from_json(tree)
     except CodecError as error:
@@ -220,5 +225,5 @@ def _noun(tree: Any) -> Any:
 
 
 def _event(row: LedgerRow) -> InboxItem:
-    item: InboxItem = _noun({"$": "InboxItem", **(row.record or {})})
+    item: InboxItem = _record_name({"$": "InboxItem", **(row.record or {})})
     return item.replace(fence=int(row.columns["fence"]))

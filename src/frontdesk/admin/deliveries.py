@@ -66,7 +66,13 @@ class Deliveries:
             for part in again:
                 transaction.change_delivery(_anew(part, now))
             transaction.add_audit(_line(delivery, "delivery_retried", by, now))
-        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
+        audit.info(
+            "delivery retried by operator: delivery_id=%s channel=%s actor=%s previous_status=%s",
+            delivery_id,
+            delivery.channel,
+            by,
+            delivery.status,
+        )
         if self._outbox is not None:
             self._outbox.resume(delivery.channel)
             await self._outbox.wake([_anew(delivery, now)])
@@ -86,7 +92,13 @@ class Deliveries:
         async with self._store.transaction() as transaction:
             transaction.change_delivery(delivery.replace(status="cancelled", ended_at=now, history=history))
             transaction.add_audit(_line(delivery, "delivery_dropped", by, now))
-        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
+        audit.info(
+            "delivery dropped by operator: delivery_id=%s channel=%s actor=%s previous_status=%s",
+            delivery_id,
+            delivery.channel,
+            by,
+            delivery.status,
+        )
         if self._outbox is not None:
             # The parts behind it need not wait any longer.
             await self._outbox.wake([delivery])

@@ -92,11 +92,11 @@ _ROUTES: tuple[tuple[str, str, str, Callable[[Request, Given], Given]], ...] = (
 """Method, path, call of the service, and the function that reads the arguments of the call."""
 
 
-def build_app(desk: AdminService) -> Starlette:
+def build_app(service: AdminService) -> Starlette:
     def route(method: str, path: str, call: str, read: Callable[[Request, Given], Given]) -> Route:
         async def answer(request: Request) -> Response:
             body = await _read_body(request) if method == "POST" else {}
-            return _json(await desk.call(call, read(request, body)))
+            return _json(await service.call(call, read(request, body)))
 
         return Route(path, answer, methods=[method])
 
@@ -158,9 +158,11 @@ class AdminProtocol(BoundedHttpProtocol):
 class AdminSocket:
     """Serves the admin socket. Its file mode allows only the user of the host to open it."""
 
-    def __init__(self, path: Path, desk: AdminService) -> None:
+    def __init__(self, path: Path, service: AdminService) -> None:
         self.path = path
-        self._config = uvicorn.Config(build_app(desk), log_config=None, lifespan="off", ws="none", proxy_headers=False)
+        self._config = uvicorn.Config(
+            build_app(service), log_config=None, lifespan="off", ws="none", proxy_headers=False
+        )
         self._state = ServerState()
         self._server: asyncio.Server | None = None
         self._made: tuple[int, int] | None = None
@@ -180,7 +182,7 @@ class AdminSocket:
         self._made = file_identity(self.path)
         self._server = await loop.create_unix_server(connect, sock=listener)
         self._unread.start()
-        log.info("operators are answered at %s", self.path)
+        log.info("admin socket listening: path=%s", self.path)
 
     async def stop(self) -> None:
         """Close the socket, and its connections once they are answered. Remove the file unless another process has

@@ -48,7 +48,9 @@ class AdminMessaging:
             # The channel has made no parts of it; it is in the conversation all the same.
             return {"person": None, "channel": None, "deliveries": []}
         first = sent[0]
-        audit.info("delivery %s on %s: sent by %s", first.delivery_id, first.channel, self._by)
+        audit.info(
+            "delivery sent by operator: delivery_id=%s channel=%s actor=%s", first.delivery_id, first.channel, self._by
+        )
         return {
             "person": first.owner,
             "channel": first.channel,
@@ -69,7 +71,7 @@ class AdminMessaging:
             transaction.add_audit(
                 AuditLine(at=parts.clock.now(), owner="", subject=run_id, action="run_requested", by=self._by)
             )
-        audit.info("run %s on %s: requested by %s", run_id, to.channel, self._by)
+        audit.info("run requested by operator: run_id=%s channel=%s actor=%s", run_id, to.channel, self._by)
         try:
             record = await parts.submit(request, Caller(identity=to))
         except RunExistsError:

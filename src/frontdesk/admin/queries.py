@@ -117,7 +117,7 @@ IDS: Mapping[LedgerKind, str] = {
     "audit": "number",
 }
 """The fields by which rows are named; those of people and links are named by channel and id."""
-_NOUNS: Mapping[LedgerKind, str] = {
+_RECORD_NAMES: Mapping[LedgerKind, str] = {
     "sessions": "session",
     "runs": "run",
     "deliveries": "delivery",
@@ -244,7 +244,7 @@ class AdminQueries:
         rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MAX_PAGE_ROWS)
         rows = [row for row in rows if _matches(kind, summary(kind, row), wanted, None)]
         if not rows:
-            raise NotFoundError(f"There is no such {_NOUNS[kind]}.", param="id")
+            raise NotFoundError(f"There is no such {_RECORD_NAMES[kind]}.", param="id")
         if len(rows) > 1:
             raise ConflictError("Several people have a row with this id; say whose it is.", code="ambiguous")
         return rows[0]

@@ -44,7 +44,7 @@ class AdminPrincipals:
     async def _switch(self) -> dict[str, Any]:
         rule = await self._parts.joiner.rule.join()
         await self._parts.reload_principals()
-        audit.info("the principals of channels that share an auth are joined by %s", self._by)
+        audit.info("principals of channels with a shared auth joined: actor=%s", self._by)
         # Twice the interval, so that every host has looked once even if one look was late.
         seconds = 0.0 if self._parts.store.lease_seconds is None else 2 * REFRESH_SECONDS
         return {"homes": dict(rule.homes), "wait_seconds": seconds}

@@ -123,7 +123,7 @@ class ApprovalAttempt:
             with suppress(LostRunError):
                 await until_available(write, pause=_RETRY_INTERVAL_SECONDS, give_up=lambda: next(tries, None) is None)
         except StoreUnavailableError:
-            log.error("an answer that was not acted on could not be given back, and may count as used up")
+            log.error("failed to release an unused approval answer, it may count as used")
 
 
 T = TypeVar("T")

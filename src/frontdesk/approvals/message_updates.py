@@ -177,7 +177,7 @@ class ApprovalMessageUpdater:
                 await self._outbox.wake(late)
         except StoreUnavailableError:
             # The decision is written, and counts all the same.
-            log.warning("it is not known whether question %s is shown elsewhere", question.approval_id)
+            log.warning("failed to look up other messages of an approval: approval_id=%s", question.approval_id)
 
 
 class ApprovalExpiry:

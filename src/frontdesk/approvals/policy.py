@@ -326,7 +326,7 @@ class RuleBinder:
             return options.default
         chosen: Any = await call_approvers(question.tool, options.rule, question, requester)
         if chosen is not None and not isinstance(chosen, ApproverRule):
-            log.error("the rule of an approval is an ApproverRule, not %s", type(chosen).__name__)
+            log.error("approver rule must be an ApproverRule, got %s", type(chosen).__name__)
             raise NobodyToAskError
         if chosen is None:
             return options.default

@@ -93,10 +93,15 @@ class ApprovalRequester:
         everyone = (*approvers, *asked, *escalate_to, *escalate_asked)
         reached = {await self._voters.find_key(person) or person.key for person in everyone}
         if not everyone and not terms.asks_requester:
-            log.error("nobody can be asked whether %s may run", question.tool)
+            log.error("no approver can be asked: tool=%s", question.tool)
             raise NobodyToAskError
         if len(reached) + terms.asks_requester < terms.votes and not (terms.claims or terms.escalate_claims):
-            log.error("%s needs %d votes, and %d people can be asked", question.tool, terms.votes, len(reached))
+            log.error(
+                "too few approvers can be asked: tool=%s required_votes=%d approvers=%d",
+                question.tool,
+                terms.votes,
+                len(reached),
+            )
             raise NobodyToAskError
         return terms.replace(
             approvers=tuple(approvers),
@@ -133,19 +138,28 @@ class ApprovalRequester:
         askable: list[ChannelIdentity] = []
         for listed in people:
             if listed.channel not in self._asking:
-                log.warning("approver %s can't be asked on %s", listed.native_id, listed.channel)
+                log.warning("approver cannot be asked: identity=%s channel=%s", listed.native_id, listed.channel)
                 continue
             person = await self._planner.with_attributes(listed)
             voter = await self._voters.recognise(Voter(identity=person, key=await self._voters.find_key(person) or ""))
             if terms.exclude_requester and await is_requester(question, voter, self._voters):
                 continue
             if person.channel != source and not await self._may_deliver(source, person.channel):
-                log.warning("a question of %s may not go to %s by the link policy", source, person.channel)
+                log.warning(
+                    "approval request refused by the link policy: channel=%s approver_channel=%s",
+                    source,
+                    person.channel,
+                )
                 continue
             try:
                 await self._gate.authorize(Caller(identity=person), person.channel)
             except (ForbiddenError, LinkRequiredError) as error:
-                log.warning("approver %s may not come in on %s: %s", person.native_id, person.channel, error.code)
+                log.warning(
+                    "approver denied by the allowlist: identity=%s channel=%s: %s",
+                    person.native_id,
+                    person.channel,
+                    error.code,
+                )
                 continue
             askable.append(person)
         return askable

@@ -48,7 +48,7 @@ class VoterLookup:
         """
         self._store = store
         self._linker = linker
-        self._build_one_of = get_principal
+        self._build_union = get_principal
         self._look_up_key = look_up_key or self._stored_key
         self._allow = allow or self._allow_stored
 
@@ -62,7 +62,7 @@ class VoterLookup:
         return Allowed(isolation_key=await self.find_key(caller.identity), verified_claims=claims)
 
     async def _link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return None if self._linker is None else await self._linker.resolve(self._build_one_of(identity))
+        return None if self._linker is None else await self._linker.resolve(self._build_union(identity))
 
     async def find_key(self, identity: ChannelIdentity) -> str | None:
         """Return the isolation key of an account as the gate returns it, or None."""
@@ -94,7 +94,7 @@ class VoterLookup:
 
         The record is read first. While it keeps its version, the links of the account have not changed.
         """
-        identity = self._build_one_of(identity)
+        identity = self._build_union(identity)
         record = await self._store.identities.find(identity, fresh=True)
         await self._store.identities.link(identity, fresh=True)
         return record

@@ -267,10 +267,10 @@ class _FileKeys(ApiKeyAuth):
             return
         self._seen, keys = change
         if isinstance(keys, KeyFileError):
-            log.error("the keys stay as they were: %s", keys)
+            log.error("failed to reload the key file, keeping the previous keys: %s", keys)
             return
         self._principals = keys
-        log.info("%s has changed: it has %d keys", self._path, len(keys))
+        log.info("key file reloaded: path=%s keys=%d", self._path, len(keys))
 
 
 _Stamp = tuple[int, int, int] | None

@@ -127,12 +127,12 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         person, signature, time = signed
         now = self._clock.now()
         self._check_time(time, now)
-        person.check_room(self._clock.steady())
+        person.check_capacity(self._clock.steady())
         # Kept for a window longer than it is good for: the clock of another replica may be behind this one.
         expires_at = time + 2 * self._window
         if not await self._nonces.use(self.name, signature.decode(), now=now, expires_at=expires_at):
             raise UnauthenticatedError("This signature was used already; sign anew.", code="signature_replayed")
-        person.take_room(self._clock.steady() + 2 * self._window + self._ahead)
+        person.take_capacity(self._clock.steady() + 2 * self._window + self._ahead)
         return person.principal
 
     def _check_time(self, time: float, now: float) -> None:
@@ -224,7 +224,7 @@ class _Person:
         self._most = most
         self._ends: deque[float] = deque()
 
-    def check_room(self, now: float) -> None:
+    def check_capacity(self, now: float) -> None:
         """Raise if the principal has no space for another signature. Limits are per principal, to isolate them."""
         ends = self._ends
         while ends and ends[0] <= now:
@@ -232,7 +232,7 @@ class _Person:
         if len(ends) >= self._most:
             raise TooManyRequestsError("Too many signed requests.", retry_after=ends[0] - now)
 
-    def take_room(self, until: float) -> None:
+    def take_capacity(self, until: float) -> None:
         """Record that a signature is stored until a time, by the steady clock."""
         self._ends.append(until)
 

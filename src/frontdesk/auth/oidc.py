@@ -84,9 +84,9 @@ class ProviderHttp:
                     finally:
                         await response.aclose()
         except (httpx.TransportError, TimeoutError, OSError) as error:
-            loggers.http.warning("could not reach the identity provider at %s: %s", host, type(error).__name__)
+            loggers.http.warning("identity provider unreachable: url=%s: %s", host, type(error).__name__)
         except _UnusableError as error:
-            loggers.http.warning("an answer of the identity provider at %s can't be used: %s", host, error)
+            loggers.http.warning("invalid response of the identity provider: url=%s: %s", host, error)
         # Without a cause: the errors of others quote what was sent.
         raise unavailable() from None
 
@@ -302,7 +302,9 @@ class Issuer:
     async def _document(self) -> Mapping[str, Any]:
         answer = await self._http.get(self._url)
         if answer.status != _OK or answer.body.get("issuer") != self.issuer:
-            loggers.http.warning("what is at %s is not the document of the issuer %s", self._url, self.issuer)
+            loggers.http.warning(
+                "discovery document does not match the issuer: url=%s issuer=%s", self._url, self.issuer
+            )
             raise unavailable()
         return answer.body
 
@@ -311,7 +313,7 @@ class Issuer:
             answer = await self._http.get(provider_url(str(document.get("jwks_uri", "")), "jwks_uri"))
             listed = msgspec.convert(answer.body.get("keys"), list[dict[str, Any]])
         except ValueError:
-            loggers.http.warning("the issuer %s has no list of keys where it says", self.issuer)
+            loggers.http.warning("issuer has no key set at its jwks_uri: issuer=%s", self.issuer)
             raise unavailable() from None
         return [key for jwk in listed if (key := signing_key(jwk)) is not None]
 

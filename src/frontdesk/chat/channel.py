@@ -262,13 +262,13 @@ class ChatChannel(
         self._texts = context.texts
         if isinstance(self, AnswersClicks) and self.acknowledge_clicks_after is not None:
             self.clicks = ClickWatch(context, self, self.acknowledge_clicks_after)
-        room = ChatWebhook(self, context)
+        webhook = ChatWebhook(self, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
-            routes=room.routes(),
+            routes=webhook.routes(),
             commands=(*(command for command in usual_commands(context) if command.name not in own), *self.commands),
-            on_serving=(room.start,),
-            on_shutdown=(room.stop,),
+            on_serving=(webhook.start,),
+            on_shutdown=(webhook.stop,),
         )
 
     @cached_property

@@ -44,10 +44,10 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
         except FrontdeskError as error:
             asked = error.retry_after if isinstance(error, (PushError, RequestError)) else None
             wait = pause if asked is None else asked
-            log.warning("%s did not work, and is tried again in %.2f s: %s", what, wait, error)
+            log.warning("operation failed, retrying: operation=%s delay_seconds=%.2f: %s", what, wait, error)
         except Exception as error:  # No code awaits the task of this, and it would never go on.
             wait = pause
-            log.error("%s failed, and is tried again in %.2f s", what, wait, exc_info=error)
+            log.error("operation failed, retrying: operation=%s delay_seconds=%.2f", what, wait, exc_info=error)
         await asyncio.sleep(wait)
         pause = min(pause * 2, MAX_DELAY_SECONDS)
 
@@ -77,13 +77,13 @@ class Poller:
             try:
                 await self._take(event)
             except (InvalidRequestError, CodecError) as error:
-                log.error("event %s of %s is passed over: %s", number, self._channel, error)
+                log.error("event skipped: event_id=%s channel=%s: %s", number, self._channel, error)
             except FrontdeskError:
                 raise
             except Exception as error:
                 if self._count_try(number) < _MAX_ATTEMPTS:
                     raise
-                log.error("event %s of %s is passed over", number, self._channel, exc_info=error)
+                log.error("event skipped: event_id=%s channel=%s", number, self._channel, exc_info=error)
             self.offset = max(self.offset, number + 1)
 
     def _count_try(self, number: int) -> int:
@@ -119,11 +119,11 @@ class Listener:
             began, asked = loop.time(), 0.0
             try:
                 await self._listen(self._pass_on)
-                log.info("the connection of %s has ended, and is opened again", self._channel)
+                log.info("connection closed, reconnecting: channel=%s", self._channel)
             except FrontdeskError as error:
                 if isinstance(error, (PushError, RequestError)):
                     asked = error.retry_after or 0.0
-                log.warning("the connection of %s is opened again: %s", self._channel, error)
+                log.warning("reconnecting: channel=%s: %s", self._channel, error)
             if loop.time() - began >= _STEADY_SECONDS:
                 pause = INITIAL_DELAY_SECONDS
             await asyncio.sleep(max(pause, asked))
@@ -133,7 +133,7 @@ class Listener:
         try:
             await self._take(event)
         except (InvalidRequestError, CodecError) as error:
-            log.error("an event of %s is passed over: %s", self._channel, error)
+            log.error("event skipped: channel=%s: %s", self._channel, error)
 
 
 _POLLER, _CONNECTION = "poller", "connection"
@@ -203,7 +203,7 @@ def webhook_url(public_url: str | None, paths: Sequence[str]) -> str | None:
 
 def pass_over(channel: str, error: Exception) -> None:
     """Log a skipped event and the reason, on a platform that would repeat it."""
-    http_log.error("an event of %s is passed over: %s", channel, error)
+    http_log.error("event skipped: channel=%s: %s", channel, error)
 
 
 def warn(channel: str, text: str) -> None:

@@ -33,7 +33,7 @@ class AdminClient(Protocol):
 
 
 @contextmanager
-def open_desk(arguments: Namespace) -> Generator[AdminClient]:
+def open_client(arguments: Namespace) -> Generator[AdminClient]:
     """Yield the backend for the state that the command line names."""
     if arguments.socket is not None:
         remote = _connect(Path(arguments.socket).absolute())
@@ -58,8 +58,8 @@ def open_desk(arguments: Namespace) -> Generator[AdminClient]:
 
 
 class StoreAdminClient:
-    def __init__(self, desk: AdminService, runner: asyncio.Runner, where: Where) -> None:
-        self._desk = desk
+    def __init__(self, client: AdminService, runner: asyncio.Runner, where: Where) -> None:
+        self._desk = client
         self._runner = runner
         self.where: Where = where
 
@@ -96,12 +96,12 @@ def _connect(path: Path) -> OperatorClient | None:
         raise CommandError(str(error)) from None
 
 
-def _of_this_state(desk: SocketAdminClient, place: Path) -> SocketAdminClient:
+def _of_this_state(client: SocketAdminClient, place: Path) -> SocketAdminClient:
     """Reject a host that uses the directory for another file."""
-    path = desk.call("state", {})["path"]
+    path = client.call("state", {})["path"]
     if path is not None and Path(path) != place.resolve():
         raise CommandError(f"--state: the host that runs in {place.resolve().parent} has its state in {path}")
-    return desk
+    return client
 
 
 def refusal(code: str, message: str) -> CommandError:

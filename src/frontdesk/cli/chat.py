@@ -240,8 +240,8 @@ def run(arguments: Namespace) -> int:
     terminal = Terminal()
     key = _api_key(arguments)
     with closing(ChatApi(arguments.url, key)) as first, closing(ResponsesClient(arguments.url, key)) as second:
-        door, name = _entered((first, second), terminal)
-        chat = Chat(door, terminal, name, arguments.session)
+        api, name = _entered((first, second), terminal)
+        chat = Chat(api, terminal, name, arguments.session)
         if terminal.interactive:
             terminal.tell(f"This is {name} at {arguments.url}. /new starts a new session, /quit leaves.")
         chat.talk()
@@ -265,28 +265,28 @@ def _usable(key: str, source: str) -> str:
     return key
 
 
-def _entered(doors: Sequence[ChatApi], terminal: Terminal) -> tuple[ChatApi, str]:
+def _entered(apis: Sequence[ChatApi], terminal: Terminal) -> tuple[ChatApi, str]:
     """Return the first client whose agent returns its name, or else the first reachable one."""
-    for door in doors:
-        name = _agent(door, terminal)
+    for api in apis:
+        name = _agent(api, terminal)
         if name is not None:
-            return door, visible(name)
-    return doors[0], "agent"
+            return api, visible(name)
+    return apis[0], "agent"
 
 
-def _agent(door: ChatApi, terminal: Terminal) -> str | None:
+def _agent(api: ChatApi, terminal: Terminal) -> str | None:
     try:
-        return door.agent()
+        return api.agent()
     except RefusedError as error:
         if error.status != 401 or not terminal.interactive:
             raise
-    door.use_key(_usable(getpass.getpass("API key: "), "API key"))
-    return door.agent()
+    api.use_key(_usable(getpass.getpass("API key: "), "API key"))
+    return api.agent()
 
 
 class Chat:
-    def __init__(self, door: ChatApi, terminal: Terminal, name: str, session: str | None) -> None:
-        self._door = door
+    def __init__(self, api: ChatApi, terminal: Terminal, name: str, session: str | None) -> None:
+        self._api = api
         self._terminal = terminal
         self._name = name
         self._session = session
@@ -332,7 +332,7 @@ class Chat:
     def _send(self, body: dict[str, Any]) -> list[Approval]:
         """Send a request and print the answer as it arrives. Return the approvals that it waits for."""
         try:
-            with closing(self._door.send(body)) as events:
+            with closing(self._api.send(body)) as events:
                 return self._show(events)
         except KeyboardInterrupt:
             self._terminal.tell("\n(cancelled)")

@@ -86,7 +86,7 @@ MODELS: Mapping[str, Model] = {
     ),
 }
 
-DOORS: Mapping[str, ChannelTemplate] = {
+CHANNEL_TEMPLATES: Mapping[str, ChannelTemplate] = {
     "web": ChannelTemplate(
         "a page to talk to, at /chat",
         "from frontdesk.channels.web import WebChatChannel",
@@ -328,19 +328,19 @@ make run       # writes .env the first time, and says what to fill in there; the
 """
 
 
-def list_files(model: str, doors: Sequence[str]) -> dict[str, str]:
+def list_files(model: str, channels: Sequence[str]) -> dict[str, str]:
     chosen = MODELS[model]
-    telegram = "telegram" in doors
+    telegram = "telegram" in channels
     settings = [*chosen.settings, *(TELEGRAM_SETTINGS if telegram else ())]
     return {
-        "host.py": _host(chosen, [DOORS[door] for door in doors], telegram=telegram),
+        "host.py": _host(chosen, [CHANNEL_TEMPLATES[template] for template in channels], telegram=telegram),
         "test_host.py": _TEST.format(
             third_party="\nimport pytest" if telegram else "",
             kit=_SERVING + (_FAKE_TELEGRAM if telegram else ""),
             fixtures=_TELEGRAM_FIXTURE if telegram else "",
             # A bot is not asked over HTTP.
-            helper=_ANSWERED if set(doors) != {"telegram"} else "",
-            tests="".join(f"\n{DOORS[door].test}" for door in doors),
+            helper=_ANSWERED if set(channels) != {"telegram"} else "",
+            tests="".join(f"\n{CHANNEL_TEMPLATES[template].test}" for template in channels),
         ),
         EXAMPLE: "".join(f"# {told}\n{name}='{example}'\n" for name, example, told in settings),
         "requirements.txt": f"{_REQUIREMENTS}{chosen.requirement}\npytest>=8\n",
@@ -350,17 +350,17 @@ def list_files(model: str, doors: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _host(model: Model, doors: Sequence[ChannelTemplate], *, telegram: bool) -> str:
+def _host(model: Model, channels: Sequence[ChannelTemplate], *, telegram: bool) -> str:
     return _HOST.format(
         system="import os\n\n" if telegram or "os." in model.call else "",
         names="AgentFrameworkHost, NativeIdAllowlist" if telegram else "AgentFrameworkHost",
-        channels="\n".join(sorted(door.imports for door in doors)),
+        channels="\n".join(sorted(template.imports for template in channels)),
         settings=", ".join(name for name, _, _ in model.settings),
         module=model.module,
         client=model.call.partition("(")[0],
         call=model.call,
         more=_TELEGRAM if telegram else "",
-        calls="\n".join(f"        {door.call}," for door in doors),
+        calls="\n".join(f"        {template.call}," for template in channels),
     )
 
 
@@ -375,9 +375,9 @@ def run(arguments: Namespace) -> int:
     """Write the files of a project. Prompt for anything missing on the command line."""
     terminal = Terminal()
     model: str = arguments.model or _ask_model(terminal)
-    doors: list[str] = arguments.doors or _ask_doors(terminal)
+    channels: list[str] = arguments.channels or _ask_channels(terminal)
     place = Path(arguments.directory)
-    files = list_files(model, doors)
+    files = list_files(model, channels)
     if os.path.lexists(place / README):
         # A repository has one from its first day; the others are the project itself.
         del files[README]
@@ -413,13 +413,14 @@ def _ask_model(terminal: Terminal) -> str:
     return first
 
 
-def _ask_doors(terminal: Terminal) -> list[str]:
-    _offer("Which doors, separated by commas?", {name: door.title for name, door in DOORS.items()})
-    while line := terminal.read("doors [web,responses]: "):
+def _ask_channels(terminal: Terminal) -> list[str]:
+    titles = {name: template.title for name, template in CHANNEL_TEMPLATES.items()}
+    _offer("Which channels, separated by commas?", titles)
+    while line := terminal.read("channels [web,responses]: "):
         names = [name for name in line.replace(",", " ").split() if name]
-        if names and set(names) <= set(DOORS):
-            return [name for name in DOORS if name in names]
-        print(f"There is no {visible(', '.join(sorted(set(names) - set(DOORS))))!r} among them.")
+        if names and set(names) <= set(CHANNEL_TEMPLATES):
+            return [name for name in CHANNEL_TEMPLATES if name in names]
+        print(f"There is no {visible(', '.join(sorted(set(names) - set(CHANNEL_TEMPLATES))))!r} among them.")
     return ["web", "responses"]
 
 

@@ -6,7 +6,7 @@ from threading import Event
 from typing import Any
 
 from frontdesk.admin.client import user_name
-from frontdesk.cli.admin_client import REFUSED, AdminClient, open_desk
+from frontdesk.cli.admin_client import REFUSED, AdminClient, open_client
 from frontdesk.cli.terminal import CommandError, print_table, show_audit, visible
 
 _COLUMNS = ("outcome", "id", "channel", "joins", "person", "person_there", "reason")
@@ -15,13 +15,13 @@ _PAGE = 100
 
 def run(arguments: Namespace) -> int:
     by = arguments.by or user_name()
-    with open_desk(arguments) as desk:
-        steps, channels = _all(desk, "list", by)
+    with open_client(arguments) as client:
+        steps, channels = _all(client, "list", by)
         conflicts = [step for step in steps if step["outcome"] == "conflict"]
         if arguments.apply and not conflicts:
             if not arguments.json:
                 show_audit()
-            _apply(desk, by)
+            _apply(client, by)
     if arguments.json:
         print(
             json.dumps({"applied": arguments.apply and not conflicts, "channels": channels, "steps": steps}, indent=2)
@@ -41,19 +41,19 @@ _CONFLICTS = (
 )
 
 
-def _apply(desk: AdminClient, by: str) -> None:
-    _all(desk, "join", by)
-    switched = desk.call("principals", {"action": "switch", "by": by})
+def _apply(client: AdminClient, by: str) -> None:
+    _all(client, "join", by)
+    switched = client.call("principals", {"action": "switch", "by": by})
     # Other hosts look at the rule every few seconds, and use the earlier identities until then.
     Event().wait(switched["wait_seconds"])
-    _all(desk, "close", by)
+    _all(client, "close", by)
 
 
-def _all(desk: AdminClient, action: str, by: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _all(client: AdminClient, action: str, by: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     steps: list[dict[str, Any]] = []
     after: str | None = None
     while True:
-        page = desk.call("principals", {"action": action, "by": by, "after": after, "limit": _PAGE})
+        page = client.call("principals", {"action": action, "by": by, "after": after, "limit": _PAGE})
         steps += page["items"]
         after = page["next"]
         if after is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from frontdesk.admin.client import user_name
 from frontdesk.auth.api_keys import extract_time, parse_seconds
-from frontdesk.cli.admin_client import AdminClient, open_desk
+from frontdesk.cli.admin_client import AdminClient, open_client
 from frontdesk.cli.operator_options import KINDS
 from frontdesk.cli.terminal import CommandError, cell, named_cells, print_table, show_audit, visible
 from frontdesk.clock import SystemClock
@@ -40,17 +40,17 @@ _TOLD = {
 
 
 def run(arguments: Namespace) -> int:
-    with open_desk(arguments) as desk:
+    with open_client(arguments) as client:
         if arguments.action == "list":
-            return _list(desk, arguments)
+            return _list(client, arguments)
         if arguments.action == "show":
-            return _show(desk, arguments)
+            return _show(client, arguments)
         if arguments.action == "export":
-            return _export(desk, arguments)
-        return _act(desk, arguments)
+            return _export(client, arguments)
+        return _act(client, arguments)
 
 
-def _list(desk: AdminClient, arguments: Namespace) -> int:
+def _list(client: AdminClient, arguments: Namespace) -> int:
     kind: str = arguments.command
     given = {name: getattr(arguments, name) for name in KINDS[kind].filters}
     filters = {name: str(value) for name, value in given.items() if value is not None}
@@ -61,12 +61,12 @@ def _list(desk: AdminClient, arguments: Namespace) -> int:
     for _ in range(_MAX_PAGES):
         wanted = min(_PAGE, arguments.limit - len(rows))
         asked = {"kind": kind, "filters": filters, "after": cursor, "limit": wanted}
-        page = desk.call("page", asked)
+        page = client.call("page", asked)
         rows += map(_readable, page["items"])
         cursor, scanned = page["next"], scanned + page["scanned"]
         if cursor is None or len(rows) >= arguments.limit:
             break
-    counts = desk.call("counts", {}) if kind == "deliveries" else None
+    counts = client.call("counts", {}) if kind == "deliveries" else None
     if arguments.json:
         more = {} if counts is None else {"counts": counts}
         print(json.dumps({kind: rows, **more, "next": cursor, "scanned": scanned}, indent=2))
@@ -102,25 +102,25 @@ def _value(name: str, value: Any) -> Any:
 _LINES = ("history", "linked_with", "last_messages", "shown_to", "votes", "audit")
 
 
-def _export(desk: AdminClient, arguments: Namespace) -> int:
+def _export(client: AdminClient, arguments: Namespace) -> int:
     """Print a JSON line for each question: content, recipients, votes and audit log."""
     filters = {} if arguments.status is None else {"status": arguments.status}
     if arguments.since is not None:
         filters["since"] = repr(_since(arguments.since))
     cursor, by = None, arguments.by or user_name()
     while True:
-        page = desk.call("page", {"kind": "approvals", "filters": filters, "after": cursor, "limit": _PAGE})
+        page = client.call("page", {"kind": "approvals", "filters": filters, "after": cursor, "limit": _PAGE})
         for row in page["items"]:
             asked = {"kind": "approvals", "name": {"id": row["approval_id"], "person": row["person"]}}
-            print(json.dumps(_readable(desk.call("show", {**asked, "content": True, "export": True, "by": by}))))
+            print(json.dumps(_readable(client.call("show", {**asked, "content": True, "export": True, "by": by}))))
         cursor = page["next"]
         if cursor is None:
             return 0
 
 
-def _show(desk: AdminClient, arguments: Namespace) -> int:
+def _show(client: AdminClient, arguments: Namespace) -> int:
     asked = {"kind": arguments.command, "name": _name(arguments), "content": arguments.content, "by": user_name()}
-    shown = _readable(desk.call("show", asked))
+    shown = _readable(client.call("show", asked))
     if arguments.json:
         print(json.dumps(shown, indent=2))
         return 0
@@ -151,54 +151,54 @@ def _name(arguments: Namespace) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _act(desk: AdminClient, arguments: Namespace) -> int:
+def _act(client: AdminClient, arguments: Namespace) -> int:
     show_audit()
     kind, name = arguments.command, _name(arguments)
-    before = desk.call("show", {"kind": kind, "name": name})
+    before = client.call("show", {"kind": kind, "name": name})
     seen = arguments.seen or before["seen"]
     action = ("approve" if arguments.yes else "reject") if arguments.action == "answer" else arguments.action
     asked = {"kind": kind, "action": action, "name": name, "seen": seen, "by": arguments.by or user_name()}
     if arguments.action == "answer":
         asked["reason"] = arguments.reason
-    after = desk.call("act", asked)
-    print(_OUTCOMES[kind, action](before, after, desk))
+    after = client.call("act", asked)
+    print(_OUTCOMES[kind, action](before, after, client))
     return 0
 
 
-def _retried(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
-    return f"{visible(str(before['delivery_id']))} is tried again. {_AGO[desk.where]}"
+def _retried(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+    return f"{visible(str(before['delivery_id']))} is tried again. {_AGO[client.where]}"
 
 
-def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
+def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     return f"{visible(str(before['delivery_id']))} is dropped."
 
 
-def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
+def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     name = visible(str(before["run_id"]))
     if after["status"] == "cancelled":
         return f"{name} is cancelled."
-    return f"{name} is to be cancelled. {_AGO[desk.where]}"
+    return f"{name} is to be cancelled. {_AGO[client.where]}"
 
 
-def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
+def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     if after["status"] in ("waiting", "working") and "gone" not in after:
-        return f"Event {before['number']} is to be cancelled. {_AGO[desk.where]}"
+        return f"Event {before['number']} is to be cancelled. {_AGO[client.where]}"
     return f"Event {before['number']} is cancelled."
 
 
-def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
-    left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+    left = "" if client.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
     return f"{visible(str(before['approval_id']))} is cancelled.{left}"
 
 
-def _answered(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
-    left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
-    return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[desk.where]}{left}"
+def _answered(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+    left = "" if client.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+    return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[client.where]}{left}"
 
 
-def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], desk: AdminClient) -> str:
-    lines = [f"{_account(before)} is no longer linked. {_TOLD[desk.where]}"]
-    rest = desk.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
+def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+    lines = [f"{_account(before)} is no longer linked. {_TOLD[client.where]}"]
+    rest = client.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
     staying = {(link["channel"], link["id"]) for link in rest}
     lines += [
         f"{_account(other)} was linked through it, and is not any more."

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 
-from frontdesk.cli.init import DOORS, MODELS
+from frontdesk.cli.init import CHANNEL_TEMPLATES, MODELS
 from frontdesk.cli.operator_options import add_operator_commands, add_speaking_commands, count
 from frontdesk.http.server_limits import ServerLimits
 
@@ -67,7 +67,7 @@ def _meant(given: str, known: Sequence[str]) -> str:
 
 
 def build_parser() -> ArgumentParser:
-    parser = _Parser(prog="frontdesk", description="The front desk of an agent: one agent behind every door.")
+    parser = _Parser(prog="frontdesk", description="Serve one agent on many channels.")
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
@@ -108,13 +108,13 @@ def build_parser() -> ArgumentParser:
 
 
 _CHAT = (
-    "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
-    "If the input is a pipe, each line is a turn."
+    "Talks to the agent behind an Invocations channel. /new starts a new session, /quit leaves, Ctrl-C cancels an "
+    "answer. If the input is a pipe, each line is a turn."
 )
 
 _INIT = (
     "Writes a host, a test, an example of its settings and a Makefile into a directory, and overwrites nothing. It "
-    "asks for the model and the doors that are not given, and needs no network."
+    "asks for the model and the channels that are not given, and needs no network."
 )
 
 _KEYS = (
@@ -145,7 +145,12 @@ def _add_chat(chat: ArgumentParser) -> None:
 def _add_init(init: ArgumentParser) -> None:
     init.add_argument("directory", metavar="DIR", type=directory, help="where to write; it is made if it is missing")
     init.add_argument("--model", choices=tuple(MODELS), help="whose model answers")
-    init.add_argument("--doors", metavar="NAMES", type=doors, help=f"some of {','.join(DOORS)}, separated by commas")
+    init.add_argument(
+        *("--channels", "--channel", "--doors"),
+        metavar="NAMES",
+        type=parse_channels,
+        help=f"some of {','.join(CHANNEL_TEMPLATES)}, separated by commas; --doors is the deprecated name",
+    )
 
 
 def _add_keys(keys: ArgumentParser) -> None:
@@ -251,13 +256,13 @@ def directory(text: str) -> str:
     return text
 
 
-def doors(text: str) -> list[str]:
+def parse_channels(text: str) -> list[str]:
     """Parse comma-separated channel types. Return them in the order in which they are offered."""
     names = text.split(",")
-    unknown = [name for name in names if name not in DOORS]
+    unknown = [name for name in names if name not in CHANNEL_TEMPLATES]
     if unknown:
-        raise ArgumentTypeError(f"there is no {unknown[0]!r} among {', '.join(DOORS)}")
-    return [name for name in DOORS if name in names]
+        raise ArgumentTypeError(f"there is no {unknown[0]!r} among {', '.join(CHANNEL_TEMPLATES)}")
+    return [name for name in CHANNEL_TEMPLATES if name in names]
 
 
 def seconds(text: str) -> float:

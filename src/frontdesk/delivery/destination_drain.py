@@ -300,10 +300,12 @@ class DestinationDrain:
             # It was refused, so the platform works.
             circuit.succeed()
         elif circuit.fail(now):
-            log.warning("channel %s sends nothing for a while: its platform fails", self._outlet.channel.name)
+            log.warning("circuit opened, pausing deliveries: channel=%s", self._outlet.channel.name)
 
     async def _end(self, row: Delivery, status: DeliveryStatus, reason: str) -> float:
-        log.error("delivery %s on %s is %s: %s", row.delivery_id, row.channel, status, reason)
+        log.error(
+            "delivery not sent: delivery_id=%s channel=%s status=%s: %s", row.delivery_id, row.channel, status, reason
+        )
         await self._write(row.replace(status=status, error=reason, ended_at=self._clock.now()))
         return _AT_ONCE
 
@@ -319,7 +321,7 @@ class DestinationDrain:
         now, steady = self._clock.now(), self._clock.steady()
         failed = noted(row, now, code, steady - queued).replace(error=code)
         if how == "leave":
-            log.warning("delivery %s on %s may have arrived, or not: %s", row.delivery_id, row.channel, code)
+            log.warning("delivery status unknown: delivery_id=%s channel=%s: %s", row.delivery_id, row.channel, code)
             await self._write(failed.replace(status="unknown", ended_at=now))
             return _AT_ONCE
         after = 0.0 if code == INTERRUPTED else delay(policy, row.attempts, spread(row.delivery_id, row.attempts))

@@ -73,7 +73,7 @@ class OutboxSender:
             try:
                 await self._schedule(destination)
             except FrontdeskError as error:
-                log.warning("a delivery on %s could not be scheduled, and waits: %s", destination[0], error)
+                log.warning("failed to schedule a delivery, it stays queued: channel=%s: %s", destination[0], error)
 
     def _waiting_on(self, channel: str) -> Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]:
         async def waiting() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
@@ -108,7 +108,7 @@ class OutboxSender:
         destination = (channel, native_id)
         outlet = self._outlets.get(channel)
         if outlet is None:
-            log.warning("there is no channel %s here that could send what waits for it", channel)
+            log.warning("deliveries wait for a channel that this host does not have: channel=%s", channel)
             return None
         if destination in self._busy:
             return self._clock.now() + 1.0
@@ -123,7 +123,7 @@ class OutboxSender:
             return_at = await self._drain(outlet, destination).go()
             return None if return_at is None else self._get_time(return_at)
         except UnreadableRecordError as error:
-            log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
+            log.info("destination needs a newer version, skipping it: channel=%s: %s", channel, error.reason)
             return self._paused.begin(destination)
         finally:
             self._busy.discard(destination)

@@ -222,7 +222,7 @@ class Planner:
         try:
             reply, parts = place_reply(self._channels[item.channel], shown, reply)
         except CodecError as error:
-            log.error("a reply can't be made by %s: %s", item.channel, error)
+            log.error("failed to render a reply: channel=%s: %s", item.channel, error)
             return []
         here = reply.to != "direct" or not request.group
         # Whoever waits for an answer on the wire finds all that is said by the id of the event's run.
@@ -265,7 +265,7 @@ class Planner:
         try:
             parts = [_part(channel, blank, content) for content in channel.approver_question(view)]
         except CodecError as error:
-            log.error("a question can't be asked on %s: %s", person.channel, error)
+            log.error("failed to render a question: channel=%s: %s", person.channel, error)
             return []
         rows = [row.replace(part=number, parts=len(parts)) for number, row in enumerate(parts)]
         rows = [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
@@ -295,7 +295,7 @@ class Planner:
         try:
             parts = get_components(channel, HostedRunResult(result=response, run=run))
         except CodecError as error:
-            log.error("a message of the host can't be made by %s: %s", channel.name, error)
+            log.error("failed to render a message of the host: channel=%s: %s", channel.name, error)
             return []
         return self._encoded(blank, parts)
 
@@ -304,7 +304,7 @@ class Planner:
         try:
             contents = [encode_content(channel, part) for part in parts]
         except CodecError as error:
-            log.error("a message of the host can't be encoded for %s: %s", channel.name, error)
+            log.error("failed to encode a message of the host: channel=%s: %s", channel.name, error)
             return []
         return self._with_ids(
             [blank.replace(payload=content, part=n, parts=len(contents)) for n, content in enumerate(contents)]
@@ -399,9 +399,9 @@ class Planner:
             return await run_rendering(result.result, _build_rows, channel, row, result)
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
-            log.error("the delivery on %s of run %s is dead: %s", channel.name, result.run.run_id, reason)
+            log.error("delivery failed permanently: channel=%s run_id=%s: %s", channel.name, result.run.run_id, reason)
             if isinstance(error, CodecError):
-                log.error("it can't be stored: %s", error)
+                log.error("it cannot be stored: %s", error)
             return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
 
 

@@ -230,7 +230,7 @@ class DirectNotifier:
             try:
                 await channel.links_changed(theirs)
             except FrontdeskError as error:
-                log.warning("%s could not take note of a link: %s", name, error)
+                log.warning("channel failed to handle a link change: channel=%s: %s", name, error)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         return identity.channel in self._planner.pushing
@@ -245,7 +245,7 @@ class DirectNotifier:
                 # Not in the context of the present request: the notice is for another person.
                 await spawn_clean(self._push(self._channels[identity.channel], parts))
         except Exception as error:  # A platform's client may raise anything; what was done before stays done.
-            log.warning("a person on %s could not be told of a change: %s", identity.channel, type(error).__name__)
+            log.warning("failed to notify a person of a change: channel=%s: %s", identity.channel, type(error).__name__)
             return False
         return True
 

@@ -35,9 +35,11 @@ async def call_platform(what: str, channel: str, work: Callable[[], Awaitable[T]
         raise PushUnknownError(code="timeout") from None
     except Exception as error:
         # A channel raises a `PushError` if it knows the outcome; with any other error it is unknown.
-        log.error("a %s on %s failed with an unexpected error: %s", what, channel, type(error).__name__)
+        log.error(
+            "push failed with an unexpected error: operation=%s channel=%s: %s", what, channel, type(error).__name__
+        )
         # Its text may quote an address with a token in it.
-        log.debug("the %s on %s failed", what, channel, exc_info=error)
+        log.debug("push failed: operation=%s channel=%s", what, channel, exc_info=error)
         raise PushUnknownError(code="unexpected") from error
 
 
@@ -89,7 +91,7 @@ def push_seconds(channel: Channel, payload: Any) -> float:
     try:
         return call_channel(lambda: min(float(channel.push_seconds(payload)), most))
     except CodecError as error:
-        log.error("channel %s does not tell how long a push may take: %s", channel.name, error)
+        log.error("channel returned no push timeout: channel=%s: %s", channel.name, error)
         return most
 
 
@@ -132,7 +134,7 @@ def build_part(
             else payload
         )
     except CodecError as error:
-        log.error("delivery %s can't be read: %s", delivery.delivery_id, error)
+        log.error("delivery cannot be decoded: delivery_id=%s: %s", delivery.delivery_id, error)
         raise PushRefusedError(code="unreadable") from error
     return PushPart(
         identity=delivery.identity,

@@ -58,7 +58,9 @@ class Settling:
                 # Another has changed it, and may have said the same.
                 continue
             if settled.status == "dead" != delivery.status:
-                log.error("delivery %s on %s was accepted, and then it failed", delivery.delivery_id, channel)
+                log.error(
+                    "delivery failed after it was accepted: delivery_id=%s channel=%s", delivery.delivery_id, channel
+                )
             return True
 
     async def _find(self, channel: str, receipt: str | None, key: str | None) -> Delivery | None:
@@ -132,7 +134,7 @@ class Ending:
             places = [name async for name in self._waiting() if also(name)]
             count += sum([await self._end_at(name, reason, before) for name in places])
         if count:
-            log.info("%d deliveries on %s are given up: %s", count, self._channel, reason)
+            log.info("deliveries failed permanently: count=%d channel=%s: %s", count, self._channel, reason)
         return count
 
     async def _waiting(self) -> AsyncIterator[str]:

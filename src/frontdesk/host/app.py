@@ -92,7 +92,7 @@ class Readiness:
             async with asyncio.timeout(_TIMEOUT):
                 await self._ask_store()
         except (FrontdeskError, OSError, TimeoutError) as error:
-            log.warning("the host is not ready: its store does not answer (%r)", error)
+            log.warning("host not ready, the store does not respond: %r", error)
             return False
         return True
 
@@ -318,9 +318,9 @@ async def run_all(stage: str, steps: Sequence[Step]) -> None:
         except Exception as error:
             if isinstance(error, FrontdeskError):
                 # Its message says what is wrong; a traceback would not help.
-                log.error("%s of %s failed: %s", stage, name, error)
+                log.error("callback failed: callback=%s owner=%s: %s", stage, name, error)
             else:
-                log.error("%s of %s failed", stage, name, exc_info=error)
+                log.error("callback failed: callback=%s owner=%s", stage, name, exc_info=error)
             first = first or error
     if first is not None:
         raise first

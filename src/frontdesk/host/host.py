@@ -458,7 +458,7 @@ class AgentFrameworkHost:
     async def _living(self, *, serving: bool) -> AsyncGenerator[None]:
         executor = TrackingExecutor(thread_name_prefix="frontdesk")
         asyncio.get_running_loop().set_default_executor(executor)
-        log.info("runtime mode %s (%s)", self.runtime_mode, self._mode_reason)
+        log.info("runtime mode: %s (%s)", self.runtime_mode, self._mode_reason)
         for line in self._described():
             log.info(line)
         for warning in self.warnings:
@@ -468,7 +468,7 @@ class AgentFrameworkHost:
                 async with self._started(serving):
                     yield
         except StateDirectoryError as error:
-            log.error("start-up of the state failed: %s", error)
+            log.error("failed to start the state: %s", error)
             raise
 
     @asynccontextmanager

@@ -220,7 +220,7 @@ class HttpCall(Timed):
 
     def leave(self) -> None:
         """Treat a client that does not read as disconnected, because pending data could never be sent."""
-        log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
+        log.info("client read nothing, treating it as disconnected: path=%r", self.scope["path"])
         connection = get_connection(self.scope)
         if connection is not None:
             connection.abort()
@@ -375,7 +375,7 @@ class HttpEndpoint:
                 raise
         except Exception as error:
             # The last handler: an unforeseen error is still answered in the channel's shape, and the log has the rest.
-            log.error("a request to %r failed", scope["path"], exc_info=error)
+            log.error("request failed: path=%r", scope["path"], exc_info=error)
             await self._failed(call, InternalError())
         finally:
             call.end()
@@ -397,7 +397,7 @@ class HttpEndpoint:
 
     async def _failed(self, call: HttpCall, error: RequestError) -> None:
         if call.begun:
-            log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
+            log.error("response aborted: path=%r", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)
 

@@ -116,7 +116,7 @@ class Socket:
         except RequestError:
             raise
         except Exception as error:
-            log.error("the caller of a connection at %r could not be authenticated", self.scope["path"], exc_info=error)
+            log.error("failed to authenticate the caller of a WebSocket: path=%r", self.scope["path"], exc_info=error)
             raise InternalError from error
 
     async def receive(self) -> bytes:
@@ -295,7 +295,7 @@ class SocketEndpoint:
             raise
         except Exception as error:
             # The last handler, as for HTTP: the client gets an error, and the log has the rest.
-            log.error("a connection at %r failed", socket.scope["path"], exc_info=error)
+            log.error("WebSocket failed: path=%r", socket.scope["path"], exc_info=error)
             await socket.close(BROKEN, "something went wrong on our side")
 
 
@@ -358,7 +358,7 @@ class Lanes:
             raise
         except Exception as error:
             # No code awaits this task: the log has the reason, the client learns that there is one.
-            log.error("a message on a connection failed", exc_info=error)
+            log.error("WebSocket message failed", exc_info=error)
             await self._broken(lane)
 
     async def stop(self) -> None:

@@ -137,7 +137,7 @@ class ClaimedEvents:
         try:
             await self._renew(names)
         except StoreUnavailableError:
-            log.warning("the store can't tell at the moment which events were cancelled")
+            log.warning("failed to read cancelled events, retrying")
 
     async def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         """Release an event. Other processes can only claim it after this is written."""
@@ -165,5 +165,5 @@ class ClaimedEvents:
     def _lose(self, name: Name) -> None:
         held = self._held.get(name)
         if held is not None:
-            log.warning("event %s of %s could not be kept, and its turn stops here", name[1], name[0])
+            log.warning("event lease lost, stopping its turn: event_id=%s channel=%s", name[1], name[0])
             held.task.cancel()

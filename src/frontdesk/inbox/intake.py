@@ -60,7 +60,7 @@ class EventLimiter:
     async def refuses(self, item: InboxItem) -> bool:
         """Return True if an event must be rejected. Its sender is notified at most once a minute."""
         limits = self._limits.get(item.channel)
-        if limits is None or (self._is_in_rate(item, limits) and await self._has_room(item, limits)):
+        if limits is None or (self._is_in_rate(item, limits) and await self._has_capacity(item, limits)):
             return False
         if item.addressed:
             await self._tell(item)
@@ -82,7 +82,7 @@ class EventLimiter:
             return False
         return True
 
-    async def _has_room(self, item: InboxItem, limits: EventLimits) -> bool:
+    async def _has_capacity(self, item: InboxItem, limits: EventLimits) -> bool:
         if item.kind == "control":
             return True
         inbox, sender = self._store.inbox, item.caller.identity.key
@@ -116,7 +116,7 @@ class EventLimiter:
         self._told.move_to_end(who)
         if len(self._told) > _MAX_NOTIFIED:
             self._told.popitem(last=False)
-        log.warning("a person on %s sends more than the limits of the channel allow", item.channel)
+        log.warning("sender exceeded the limits of the channel: channel=%s", item.channel)
         # All replicas make the same name of it, so that the person gets one reply.
         native_id = item.caller.identity.native_id
         text = self._texts.say("limits.too_many", parse_locale(item.request, item.caller.identity))

@@ -108,7 +108,11 @@ class EventProcessor:
             return await self._record_cancelled(item)
         if is_given_up(item):
             await self._keep_others(held)
-            log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
+            log.error(
+                "event failed permanently, the process ended during each attempt: event_id=%s channel=%s",
+                item.event_id,
+                item.channel,
+            )
             raise InternalError(code="given_up")
         try:
             if await held.answer(self._answer(held)):
@@ -138,7 +142,7 @@ class EventProcessor:
         Its sender is notified then.
         """
         item, rows = held.item, await self._replies.rows(held.item, held.take_replies())
-        log.warning("an earlier try had begun a tool, and is not repeated: event_id=%s", item.event_id)
+        log.warning("earlier attempt had begun a tool, not repeating it: event_id=%s", item.event_id)
         async with self._store.transaction() as transaction:
             transaction.finish(item, error=INTERRUPTED)
             for row in rows:
@@ -149,7 +153,7 @@ class EventProcessor:
         """Answer an event with an error and finish it. A failed run has already done both."""
         if error.run_id is not None:
             return
-        log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
+        log.warning("event not answered: event_id=%s channel=%s: %s", item.event_id, item.channel, error.code)
         left, rows = await self._live.left(item), await self._replies.collected_rows(item)
         rows += await self._failure_notice(item, error)
         if left is not None:
@@ -191,7 +195,7 @@ class EventProcessor:
             except (StoreUnavailableError, UnreadableRecordError):
                 raise
             except RequestError as error:
-                log.info("the question of cancelled event %s is not kept: %s", item.event_id, error.code)
+                log.info("approval request of a cancelled event not stored: event_id=%s: %s", item.event_id, error.code)
         with suppress(LostEventError):
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=CANCELLED)
@@ -283,5 +287,5 @@ class EventProcessor:
             replies = await channel.refuse(await self._aliases.outward(item), error)
             return await self._replies.refusal_rows(item, replies)
         except FrontdeskError as failure:
-            log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
+            log.warning("failed to notify the sender: event_id=%s channel=%s: %s", item.event_id, item.channel, failure)
         return ()

@@ -388,10 +388,12 @@ class InboxWorker:
                 return await self._later(item, error.retry_after, tried=True)
             await self._answering.refuse(item, InternalError(code=error.code))
         except StaleTurnError:
-            log.warning("event %s of %s lost its session, and is answered anew", item.event_id, item.channel)
+            log.warning(
+                "session lease lost, processing the event again: event_id=%s channel=%s", item.event_id, item.channel
+            )
             return await self._later(item, None)
         except LostEventError:
-            log.warning("event %s of %s is answered by another", item.event_id, item.channel)
+            log.warning("event taken over by another process: event_id=%s channel=%s", item.event_id, item.channel)
         except RunExistsError as error:
             # Another process may have recorded the event's run, and with it that the event is done.
             if own_tries(item) < MAX_ATTEMPTS:
@@ -400,7 +402,7 @@ class InboxWorker:
         except RequestError as error:
             await self._answering.refuse(item, error)
         except Exception as error:  # No code awaits this task, and the next event waits for it.
-            log.error("event %s of %s could not be answered", item.event_id, item.channel, exc_info=error)
+            log.error("event failed: event_id=%s channel=%s", item.event_id, item.channel, exc_info=error)
             await self._answering.refuse(item, InternalError())
         return None
 

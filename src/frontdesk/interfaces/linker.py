@@ -85,7 +85,7 @@ class IdentityLinker(Protocol):
     gives_claims: bool
     """Whether its links carry verified claims."""
 
-    def use(self, desk: LinkerContext) -> None:
+    def use(self, host: LinkerContext, /) -> None:
         """Receive the host's link API. Called once, before the host starts."""
         ...
 

@@ -6,18 +6,18 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import Grant
 
 
-async def take_attempt(desk: LinkerContext, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> str:
+async def take_attempt(host: LinkerContext, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> str:
     """Count an attempt and return its slot id, whose use gives the attempt back.
 
     Raise `TooManyRequestsError` until the end of the window if there are too many attempts.
     """
-    now = desk.now()
+    now = host.now()
     window = int(now // seconds)
     ends = (window + 1) * seconds
-    for slot in range(await _taken(desk, f"{of}:{window}", most), most):
+    for slot in range(await _taken(host, f"{of}:{window}", most), most):
         grant_id = f"{of}:{window}:{slot}"
         try:
-            await desk.keep(Grant(grant_id=grant_id, identity=identity, expires_at=ends))
+            await host.keep(Grant(grant_id=grant_id, identity=identity, expires_at=ends))
         except StoreError:
             # Another process took this slot; the next one may be free.
             continue
@@ -25,12 +25,12 @@ async def take_attempt(desk: LinkerContext, of: str, identity: ChannelIdentity, 
     raise TooManyRequestsError("Too many attempts. Try again later.", retry_after=max(1.0, ends - now))
 
 
-async def _taken(desk: LinkerContext, of: str, most: int) -> int:
+async def _taken(host: LinkerContext, of: str, most: int) -> int:
     """Return the number of taken slots, by bisection: slots fill up in order, and few are given back."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
-        if await desk.kept(f"{of}:{middle}") is None:
+        if await host.kept(f"{of}:{middle}") is None:
             high = middle
         else:
             low = middle + 1

@@ -61,17 +61,17 @@ _SEEN = ("name", LOCALE)
 class CodeGrants:
     """Generates codes and derives grant ids as keyed hashes."""
 
-    def __init__(self, desk: LinkerContext, name: str, key: bytes | None) -> None:
+    def __init__(self, host: LinkerContext, name: str, key: bytes | None) -> None:
         """Hash with the operator's `key`, or with a secret that the desk stores under the linker's `name`."""
-        self._desk = desk
+        self._host = host
         self._name = name
         self._key = key
 
     async def draw(self, identity: ChannelIdentity, length: int, expires_at: float) -> tuple[Grant, str]:
         """Store a new code for an identity. Return its grant and the code for display."""
         for _ in range(_DRAWS):
-            challenge = self._desk.new_id("lch")
-            code = spelled(int(await self._hash("draw", self._desk.new_id("code")), 16), length)
+            challenge = self._host.new_id("lch")
+            code = spelled(int(await self._hash("draw", self._host.new_id("code")), 16), length)
             grant = Grant(
                 grant_id=await self.of_code(code),
                 identity=slim(identity),
@@ -81,7 +81,7 @@ class CodeGrants:
             # Before the code can be used, so that its issuer can always revoke it.
             await self._record_issuer(grant)
             try:
-                await self._desk.keep(grant)
+                await self._host.keep(grant)
             except StoreError:
                 # Another identity has the same code at the moment.
                 continue
@@ -92,16 +92,16 @@ class CodeGrants:
         """Record the issuer of a code, so that the issuer can revoke it without typing it."""
         place = await self.place("issued", grant.identity)
         for _ in range(_TRIES):
-            record, now = await self._desk.kept(place), self._desk.now()
+            record, now = await self._host.kept(place), self._host.now()
             issued: dict[str, float] = {} if record is None else record.data["codes"]
             live = {code: ends for code, ends in issued.items() if ends > now}
             note = grant.replace(grant_id=place, data={"codes": {**live, grant.grant_id: grant.expires_at}})
             if record is not None:
-                if await self._desk.exchange(place, note):
+                if await self._host.exchange(place, note):
                     return
                 continue
             try:
-                return await self._desk.keep(note)
+                return await self._host.keep(note)
             except StoreError:
                 # Another code of the same identity was recorded meanwhile.
                 continue
@@ -110,10 +110,10 @@ class CodeGrants:
     async def take_back(self, identity: ChannelIdentity) -> bool:
         """Use up all codes of an identity. Return True if there were any."""
         place = await self.place("issued", identity)
-        record = await self._desk.kept(place)
-        if record is None or not await self._desk.exchange(place):
+        record = await self._host.kept(place)
+        if record is None or not await self._host.exchange(place):
             return False
-        return any([await self._desk.exchange(code) for code in record.data["codes"]])
+        return any([await self._host.exchange(code) for code in record.data["codes"]])
 
     async def place(self, what: str, identity: ChannelIdentity) -> str:
         """Return the id of a grant that exists once per identity."""
@@ -137,7 +137,7 @@ class CodeGrants:
 
     async def _hash(self, *parts: str) -> str:
         if self._key is None:
-            self._key = await self._desk.secret(self._name)
+            self._key = await self._host.secret(self._name)
         # Each part has its length before it, so that no other split gives the same text.
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
@@ -164,7 +164,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     name = "one_time_code"
     gives_claims = False
-    _desk: LinkerContext
+    _host: LinkerContext
     _grants: CodeGrants
 
     def __init__(
@@ -202,16 +202,16 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         self._per_code = max_attempts_per_code
         self._key: bytes | None = None if secret is None else hashlib.sha256(revealed(secret).encode()).digest()
 
-    def use(self, desk: LinkerContext) -> None:
-        self._desk = desk
-        self._grants = CodeGrants(desk, self.name, self._key)
+    def use(self, host: LinkerContext) -> None:
+        self._host = host
+        self._grants = CodeGrants(host, self.name, self._key)
 
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
         waiting = await self._question(identity)
         if waiting is not None:
             return await self._shown(waiting)
         await self._limit("begun", identity)
-        grant, code = await self._grants.draw(identity, self._length, self._desk.now() + self._expires_in)
+        grant, code = await self._grants.draw(identity, self._length, self._host.now() + self._expires_in)
         minutes = max(1, round(self._expires_in / 60))
         return LinkChallenge(
             challenge_id=await self._grants.signed(grant.data["challenge"], identity),
@@ -230,7 +230,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return await self._enter(identity, proof)
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return await self._desk.find_link(identity)
+        return await self._host.find_link(identity)
 
     async def find_question(self, identity: ChannelIdentity) -> LinkQuestion | None:
         question = await self._question(identity)
@@ -246,7 +246,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         )
 
     async def unlink(self, identity: ChannelIdentity) -> None:
-        await self._desk.part(identity, here=identity)
+        await self._host.part(identity, here=identity)
 
     async def _enter(self, identity: ChannelIdentity, typed: str) -> LinkChallenge:
         """Ask the person who entered a code to confirm its issuer. The code stays valid."""
@@ -262,11 +262,11 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         question = Grant(
             grant_id=await self._grants.place("question", identity),
             identity=slim(identity),
-            expires_at=self._desk.now() + self._expires_in,
+            expires_at=self._host.now() + self._expires_in,
             data={**grant.data, "side": _ENTERED, "other": grant.identity, "code": grant.grant_id},
         )
         try:
-            await self._desk.keep(question)
+            await self._host.keep(question)
         except StoreError:
             # Another question came first, which must be answered before this one is asked.
             raise LinkRefusedError(_WRONG, code="code_refused") from None
@@ -275,10 +275,10 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
     async def _found(self, identity: ChannelIdentity, code: str) -> Grant | None:
         """Return the grant of a code. A wrong code counts against its prefix, even if no code has that prefix."""
         place = await self._grants.of_beginning(code)
-        attempt = await take_attempt(self._desk, place, identity, most=self._per_code, seconds=self._expires_in)
-        grant = await self._desk.kept(await self._grants.of_code(code))
+        attempt = await take_attempt(self._host, place, identity, most=self._per_code, seconds=self._expires_in)
+        grant = await self._host.kept(await self._grants.of_code(code))
         if grant is not None:
-            await self._desk.exchange(attempt)
+            await self._host.exchange(attempt)
         return grant
 
     async def _confirm(self, identity: ChannelIdentity, challenge_id: str) -> LinkRecord | LinkChallenge:
@@ -287,11 +287,11 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         if question.data["side"] == _ENTERED:
             return await self._ask_issuer(question)
-        if await self._desk.kept(_seen(question)) is None:
+        if await self._host.kept(_seen(question)) is None:
             return await self._shown(question)
         other: ChannelIdentity = question.data["other"]
         proof = LinkProof(grant_id=question.grant_id, linker=self.name, identity=other, survivor=identity)
-        record = await self._desk.join(proof, here=identity)
+        record = await self._host.join(proof, here=identity)
         await self._drop(other, question)
         return record
 
@@ -303,13 +303,13 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
             expires_at=mine.expires_at,
             data={"challenge": mine.data["challenge"], "side": _ISSUED, "other": mine.identity},
         )
-        if await self._desk.exchange(mine.data["code"], ask):
-            if await self._desk.tell(issuer, self._words(ask)):
+        if await self._host.exchange(mine.data["code"], ask):
+            if await self._host.tell(issuer, self._words(ask)):
                 await self._note_shown(ask)
         elif await self._counterpart(mine) is None:
-            if await self._desk.kept(mine.data["code"]) is not None:
+            if await self._host.kept(mine.data["code"]) is not None:
                 raise LinkRefusedError(_BUSY, code="link_busy")
-            await self._desk.exchange(mine.grant_id)
+            await self._host.exchange(mine.grant_id)
             raise LinkRefusedError(_WRONG, code="code_refused")
         words = self._say(mine.identity, "link.go_back", other=person_phrase(issuer), there=self._command(issuer))
         return await self._challenge(mine, words)
@@ -326,28 +326,28 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     async def _refuse_entered(self, ask: Grant) -> None:
         """Reject the person who entered a code, on behalf of its issuer."""
-        if not await self._desk.exchange(ask.grant_id):
+        if not await self._host.exchange(ask.grant_id):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         other: ChannelIdentity = ask.data["other"]
         await self._drop(other, ask)
-        await self._desk.tell(other, self._say(other, "link.refused_by", other=person_phrase(ask.identity)))
+        await self._host.tell(other, self._say(other, "link.refused_by", other=person_phrase(ask.identity)))
 
     async def _refuse_issued(self, mine: Grant) -> None:
         """Reject the issuer, before or after the other side's confirmation, while nothing is linked."""
         issuer: ChannelIdentity = mine.data["other"]
         # The code first: a confirmation at the same moment turns it into the question that is looked for next.
         message = None
-        if await self._desk.exchange(mine.data["code"]):
+        if await self._host.exchange(mine.data["code"]):
             # A person who has not confirmed is not named.
             message = self._say(issuer, "link.code_refused")
         else:
             ask = await self._counterpart(mine)
-            if ask is not None and await self._desk.exchange(ask.grant_id):
+            if ask is not None and await self._host.exchange(ask.grant_id):
                 message = self._say(issuer, "link.refused_by", other=person_phrase(mine.identity))
-        await self._desk.exchange(mine.grant_id)
+        await self._host.exchange(mine.grant_id)
         if message is None:
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
-        await self._desk.tell(issuer, message)
+        await self._host.tell(issuer, message)
 
     async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
         """Return the open question of an identity, or `None` if `challenge_id` names another one."""
@@ -359,7 +359,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return question
 
     async def _question(self, identity: ChannelIdentity) -> Grant | None:
-        return await self._desk.kept(await self._grants.place("question", identity))
+        return await self._host.kept(await self._grants.place("question", identity))
 
     async def _counterpart(self, question: Grant) -> Grant | None:
         """Return the other side's question about the same code and the same two people."""
@@ -371,7 +371,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
     async def _drop(self, identity: ChannelIdentity, ended: Grant) -> None:
         theirs = await self._question(identity)
         if theirs is not None and theirs.data["challenge"] == ended.data["challenge"]:
-            await self._desk.exchange(theirs.grant_id)
+            await self._host.exchange(theirs.grant_id)
 
     async def _shown(self, question: Grant) -> LinkChallenge:
         """Return a question as a challenge and record that it was shown, which confirmation requires."""
@@ -393,22 +393,22 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     def _say(self, identity: ChannelIdentity, key: str, **values: Any) -> str:
         command = self._command(identity)
-        return self._desk.say(identity, key, command=command, confirm=CONFIRM, reject=REJECT, **values)
+        return self._host.say(identity, key, command=command, confirm=CONFIRM, reject=REJECT, **values)
 
     async def _note_shown(self, question: Grant) -> None:
         try:
             grant = Grant(grant_id=_seen(question), identity=question.identity, expires_at=question.expires_at)
-            await self._desk.keep(grant)
+            await self._host.keep(grant)
         except StoreError:
             # It was shown before.
             return
 
     async def _limit(self, what: str, identity: ChannelIdentity) -> None:
         place = await self._grants.place(what, identity)
-        await take_attempt(self._desk, place, identity, most=self._each, seconds=self._expires_in)
+        await take_attempt(self._host, place, identity, most=self._each, seconds=self._expires_in)
 
     def _command(self, identity: ChannelIdentity) -> str:
-        return self._desk.command(identity.channel, "link") or "/link"
+        return self._host.command(identity.channel, "link") or "/link"
 
 
 def _seen(question: Grant) -> str:

@@ -26,7 +26,7 @@ from frontdesk.markdown.nodes import (
     Text,
 )
 
-MOST_BLOCKS, DEEPEST, MOST_COLUMNS = 500, 16, 20
+MAX_BLOCKS, DEEPEST, MAX_COLUMNS = 500, 16, 20
 _STYLES: dict[type[Strong | Emphasis | Strike], str] = {Strong: "bold", Emphasis: "italic", Strike: "strikethrough"}
 _SCHEMES = ("http://", "https://")
 
@@ -47,7 +47,7 @@ def to_blocks(document: Document) -> list[dict[str, Any]] | None:
 
 class _Blocks:
     def __init__(self) -> None:
-        self._left = MOST_BLOCKS
+        self._left = MAX_BLOCKS
 
     def blocks(self, blocks: Sequence[Block], depth: int) -> list[dict[str, Any]]:
         return [self._block(block, depth) for block in blocks]
@@ -93,7 +93,7 @@ class _Blocks:
 
 
 def _table(table: Table, depth: int) -> dict[str, Any]:
-    if len(table.header) > MOST_COLUMNS:
+    if len(table.header) > MAX_COLUMNS:
         raise _TooMuchError
     header = _row(table.header, table, depth, is_header=True)
     rows = [_row(row, table, depth) for row in table.rows]

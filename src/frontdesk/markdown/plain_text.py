@@ -60,10 +60,10 @@ def _reach(text: str, start: int, limit: int, units: Units) -> int:
     end = min(len(text), start + limit)
     if units == "characters":
         return end
-    room = limit
+    remaining = limit
     for place in range(start, end):
-        room -= 2 if text[place] > "\uffff" else 1
-        if room < 0:
+        remaining -= 2 if text[place] > "\uffff" else 1
+        if remaining < 0:
             return max(place, start + 1)
     return end
 

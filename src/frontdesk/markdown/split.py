@@ -152,8 +152,8 @@ class _Splitter:
         if overhead is None:
             reach = self._unstyled_reach(start)
         else:
-            room = self._costs.up_to[start] + self._limit - overhead.cost
-            reach = max(bisect_right(self._costs.up_to, room) - 1, start + 1)
+            remaining = self._costs.up_to[start] + self._limit - overhead.cost
+            reach = max(bisect_right(self._costs.up_to, remaining) - 1, start + 1)
         end, resume = (reach, None) if reach == len(text) else self._cut(start, reach)
         end = self._strip_space(start, end)
         if text[start:end].isspace():
@@ -206,9 +206,9 @@ class _Splitter:
     def _unstyled_reach(self, start: int) -> int:
         """Return the last possible end of a part without styles. A part has at least one character."""
         text = self._layout.text
-        room = self._limit - self._costs.text[text[start]]
+        remaining = self._limit - self._costs.text[text[start]]
         place = start + 1
-        while place < len(text) and (room := room - self._costs.text[text[place]]) >= 0:
+        while place < len(text) and (remaining := remaining - self._costs.text[text[place]]) >= 0:
             place += 1
         return place
 
@@ -520,17 +520,17 @@ def pack(document: Document, dialect: Dialect, limit: int, *, unit: Unit) -> lis
     While a document grows at its end, all packed blocks except the last two stay unchanged.
     """
     packed: list[list[Block]] = [[]]
-    room, has_text = limit, False
+    remaining, has_text = limit, False
     for block in document.blocks:
         size = _size(block, dialect, unit) + _BETWEEN
         # A heading stays with what it is about.
-        if size > room and has_text:
+        if size > remaining and has_text:
             kept = [packed[-1].pop()] if isinstance(packed[-1][-1], Heading) else []
             packed.append([*kept])
-            room, has_text = limit - sum(_size(heading, dialect, unit) + _BETWEEN for heading in kept), False
+            remaining, has_text = limit - sum(_size(heading, dialect, unit) + _BETWEEN for heading in kept), False
         packed[-1].append(block)
         has_text = has_text or not isinstance(block, Heading)
-        room -= size
+        remaining -= size
     return [Document(tuple(blocks)) for blocks in packed if blocks]
 
 

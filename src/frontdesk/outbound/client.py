@@ -220,7 +220,7 @@ class GuardedClient:
                         return await self._read(place, response)
                     place = self._redirected(place, response.headers.get("location", ""))
         except httpx.TransportError as error:
-            loggers.http.info("could not fetch from %s: %s", place.host, type(error).__name__)
+            loggers.http.info("fetch failed: url=%s: %s", place.host, type(error).__name__)
             # Other errors quote what the server sent.
             cause = error if isinstance(error, httpx.ConnectError) else None
             raise _unreachable("The URL's server can't be reached, or broke off its answer.") from cause
@@ -274,7 +274,7 @@ class GuardedClient:
             addresses, bad = [], str(error)
         if addresses and not bad:
             return addresses
-        loggers.http.info("refused to fetch from %s: %s", place.host, bad or "it has no address")
+        loggers.http.info("fetch refused: url=%s: %s", place.host, bad or "it has no address")
         # The same message for both, so that it does not reveal which internal names exist.
         raise _refused("The URL's host is unknown, or it is not a public one.")
 

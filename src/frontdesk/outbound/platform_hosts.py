@@ -104,11 +104,11 @@ class PlatformHosts:
         if not addresses:
             raise PushError("The platform's host has no address.", code="unreachable")
         if not self._allow_private and not all(map(is_public, addresses)):
-            loggers.http.warning("%s leads to an address that is not public, and was not called", origin.host)
+            loggers.http.warning("platform host resolves to a private address, call refused: host=%s", origin.host)
             raise PushError("The platform's host leads to an address that is not public.", code="address_refused")
         if not origin.secure and any(map(is_public, addresses)):
             # The token would cross the internet in plain text.
-            loggers.http.warning("%s has a public address and no TLS, and was not called; use https", origin.host)
+            loggers.http.warning("platform URL without TLS, call refused; use https: host=%s", origin.host)
             raise PushError("The platform's host has a public address and no TLS.", code="address_refused")
         return addresses[:MAX_ADDRESSES]
 

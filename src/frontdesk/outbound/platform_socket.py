@@ -123,7 +123,7 @@ class PlatformSocket:
                 if error.permanent:
                     raise
                 asked = error.retry_after
-                log.warning("the connection to a platform is made anew: %s", error)
+                log.warning("reconnecting to the platform: %s", error)
             if loop.time() - began >= STEADY_SECONDS:
                 pause = self._first_pause
             await asyncio.sleep(pause if asked is None else asked)

@@ -80,14 +80,14 @@ class StoredTasks:
         while seconds is not None and claimed_at.age(self._clock) > seconds / 4:
             claimed_at = Moment.of(self._clock)
             if not await self._store.tasks.renew([record]):
-                log.warning("task %s (%s) is another's by now", record.task_id, record.name)
+                log.warning("task taken over by another process: task_id=%s name=%s", record.task_id, record.name)
                 return False
         return True
 
     async def _try(self, record: TaskRecord, registered: Registered) -> float | None:
         now, attempts = self._clock.now, record.attempts
         if attempts > registered.retry.attempts:
-            log.error("task %s (%s) is given up: %s", record.task_id, record.name, _DIED)
+            log.error("task failed permanently: task_id=%s name=%s: %s", record.task_id, record.name, _DIED)
             return await self._settle(record, "failed", attempts=attempts - 1, error=_DIED)
         try:
             again = await registered.task(record.payload)
@@ -98,9 +98,11 @@ class StoredTasks:
         except Exception as error:  # No caller waits for a task: its error is stored.
             why = type(error).__name__
             if attempts >= registered.retry.attempts:
-                log.error("task %s (%s) has failed for good", record.task_id, record.name, exc_info=error)
+                log.error("task failed permanently: task_id=%s name=%s", record.task_id, record.name, exc_info=error)
                 return await self._settle(record, "failed", attempts=attempts, error=why)
-            log.warning("task %s (%s) failed, attempt %s", record.task_id, record.name, attempts, exc_info=error)
+            log.warning(
+                "task failed: task_id=%s name=%s attempt=%s", record.task_id, record.name, attempts, exc_info=error
+            )
             pause = registered.retry.delay(attempts)
             due_at, again_at = now() + pause, self._clock.steady() + pause
             settled = await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
@@ -131,7 +133,7 @@ class StoredTasks:
             # The next sweep finds it, because its holder is gone.
             return None
         if settled is None:
-            log.info("task %s (%s) is no longer held by this process", record.task_id, record.name)
+            log.info("task lease lost: task_id=%s name=%s", record.task_id, record.name)
         return settled.due_at if settled is not None and settled.status == "pending" else None
 
     def _note(self, task_id: str, due_at: float, again_at: float) -> None:
@@ -162,7 +164,7 @@ class StoredTasks:
     def lose(self, task_id: str) -> None:
         record, task = self._held.get(task_id, (None, None))
         if record is not None and task is not None:
-            log.warning("task %s (%s) has lost its lease, and is cancelled here", task_id, record.name)
+            log.warning("task lease lost, cancelling it: task_id=%s name=%s", task_id, record.name)
             task.cancel()
 
 
@@ -264,8 +266,8 @@ class TaskRunner(ABC):
             return await registered.task(wake.payload)
         except Exception as error:  # No caller waits for a wake-up, and its work is still stored.
             pause = registered.retry.delay(failures + 1)
-            log.warning("task %s (%s) failed, and is tried again in %.1f s", wake.task_id, wake.name, pause)
-            log.debug("task %s failed", wake.task_id, exc_info=error)
+            log.warning("task failed, retrying: task_id=%s name=%s delay_seconds=%.1f", wake.task_id, wake.name, pause)
+            log.debug("task failed: name=%s", wake.task_id, exc_info=error)
             raise Failed(self.clock.now() + pause) from error
 
     async def _sweep(self) -> None:
@@ -274,7 +276,7 @@ class TaskRunner(ABC):
             try:
                 await self.look()
             except FrontdeskError as error:
-                log.warning("unfinished tasks could not be looked for: %s", error)
+                log.warning("failed to look up unfinished tasks: %s", error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SWEEP):
                     await self._swept.wait()
@@ -310,7 +312,7 @@ class TaskRunner(ABC):
 
     async def begin(self) -> None:
         for name, registered in self.registered.items():
-            self.wakes.make_room(name, registered.most, registered.groups)
+            self.wakes.evict_oldest(name, registered.most, registered.groups)
 
     def halt(self) -> None:
         """Stop making new calls."""

@@ -118,7 +118,7 @@ class ProcrastinateTaskRunner(TaskRunner):
                 if row is None or not row[0]:
                     await connection.execute(SchemaManager.get_schema())
         except psycopg.Error as error:
-            log.error("the queue can't be opened: %s", type(error).__name__)
+            log.error("failed to open the queue: %s", type(error).__name__)
             raise StoreUnavailableError from error
 
     async def _work(self) -> None:
@@ -138,19 +138,19 @@ class ProcrastinateTaskRunner(TaskRunner):
             try:
                 await self._worker.run()
             except _AWAY as error:
-                log.warning("no jobs can be fetched at the moment: %s", type(error).__name__)
+                log.warning("failed to fetch jobs, retrying: %s", type(error).__name__)
             if not self.wakes.stopping:
                 await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
         """Run a job's task, or keep it waiting for room. Beyond that limit, a sweep finds it."""
         if name not in self.registered:
-            log.warning("there is no task %s here; it waits for a process that knows it", name)
+            log.warning("unknown task, leaving it to another process: name=%s", name)
             return
         try:
             wake = _parse_wake({"name": name, "task_id": task_id, "payload": payload})
         except CodecError as error:
-            log.error("a job can't be read: %s", error)
+            log.error("job cannot be decoded: %s", error)
             return
         if self.wakes.wake(wake):
             await self.wakes.settled(wake.task_id)
@@ -188,7 +188,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def remind(self, wake: Wake, at: float | None) -> bool:
         # Without a job: each process that sweeps and has room runs the task.
-        return self.is_known(wake, at) or (self.wakes.has_room(wake) and self.wakes.wake(wake, at))
+        return self.is_known(wake, at) or (self.wakes.has_capacity(wake) and self.wakes.wake(wake, at))
 
     async def _send(self) -> None:
         """Defer a job for each wake-up."""
@@ -207,7 +207,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         except AlreadyEnqueued:
             return True
         except _AWAY as error:
-            log.warning("no job could be deferred for task %s: %s", wake.name, type(error).__name__)
+            log.warning("failed to defer a job: task_id=%s: %s", wake.name, type(error).__name__)
             return False
         return True
 
@@ -218,7 +218,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             for job in stalled:
                 await self._take_over(job)
         except _AWAY as error:
-            log.warning("stalled jobs could not be looked for: %s", type(error).__name__)
+            log.warning("failed to look up stalled jobs: %s", type(error).__name__)
 
     async def _take_over(self, job: Job) -> None:
         """Delete the job of a dead worker, which would block its task, and defer it again."""
@@ -229,7 +229,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         except ConnectorException:
             # Another process was faster.
             return
-        log.warning("job %s is taken over: its worker is gone", job.id)
+        log.warning("job taken over from a lost worker: job_id=%s", job.id)
         await self._defer(_parse_wake(cast("Mapping[str, str]", job.task_kwargs)))
 
     async def wake_status(self, task_id: str) -> TaskStatus | None:

@@ -148,7 +148,7 @@ class Wakes:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def make_room(self, name: str, most: int, groups: TaskGroups = ONE_GROUP) -> None:
+    def evict_oldest(self, name: str, most: int, groups: TaskGroups = ONE_GROUP) -> None:
         """Set the concurrency limit of a name, and the groups that share it. Call before the first wake-up."""
         self._groups[name] = groups
         self._ready[name] = FairQueue(most, groups.names)
@@ -273,7 +273,7 @@ class Wakes:
         if entry is not None and entry.task is not None:
             await asyncio.wait([entry.task])
 
-    def has_room(self, wake: Wake) -> bool:
+    def has_capacity(self, wake: Wake) -> bool:
         """Return True if the call of a new id could run at once."""
         group = self.get_group(wake)
         return self._ready[wake.name].shares.can_take(group) and self._known.can_take(_known_as(wake.name, group))
@@ -303,7 +303,7 @@ class Wakes:
             await asyncio.wait(tasks, timeout=grace)
         left += [entry.wake for entry in self._entries.values() if entry.task is not None]
         if not await cancel_and_wait(*tasks, within=_CANCEL_TIMEOUT):
-            log.warning("some tasks did not end when they were cancelled")
+            log.warning("tasks did not end after their cancellation")
         for entry in list(self._entries.values()):
             self._forget(entry)
         self._timed.clear()

@@ -99,17 +99,17 @@ class RunFinisher:
             else:
                 record = await self._recorder.completed(turn, run.record, result, ORIGINATING)
         except (ApprovalIdError, NobodyToAskError, UnlinkedError) as error:
-            log.error("run %s asks for an approval that can't be recorded: %s", run.record.run_id, error)
+            log.error("approval request cannot be recorded: run_id=%s: %s", run.record.run_id, error)
             return await self.fail(run, error)
         except (LostAnswerError, SessionRequiredError, SessionTooLargeError) as error:
             return await self.fail(run, error)
         except CodecError as error:
-            log.error("the result of run %s can't be stored: %s", run.record.run_id, error)
+            log.error("result cannot be stored: run_id=%s: %s", run.record.run_id, error)
             return await self.fail(run, NotStorableError())
         except StaleTurnError:
             raise
         except StoreError as error:
-            log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
+            log.error("failed to write the end of the run: run_id=%s", run.record.run_id, exc_info=error)
             return await self._fail_unwritten(run, error)
         if turn.deliveries or turn.approval_deliveries:
             await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries])
@@ -207,7 +207,7 @@ class RunFinisher:
         elif isinstance(error, RequestError):
             failure = RunFailure(code=error.code, message=error.message)
         else:
-            log.error("run %s failed", run.record.run_id, exc_info=error)
+            log.error("run failed: run_id=%s", run.record.run_id, exc_info=error)
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         turn = run.turn
         reason = error if isinstance(error, RequestError) else failure.message

@@ -120,7 +120,7 @@ STORED_AS: Mapping[str, type[StoredRecord]] = {
 A tag that was released stays: a type that is renamed in Python gets the old one as its `tag=`, and a field the old name
 as `msgspec.field(name=...)`.
 """
-NOUNS: tuple[type[StoredRecord], ...] = tuple(STORED_AS.values())
+RECORD_TYPES: tuple[type[StoredRecord], ...] = tuple(STORED_AS.values())
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound="BaseModel")
@@ -279,7 +279,7 @@ def _model_form(kind: "type[BaseModel]") -> Form:
     return to_fields, from_fields
 
 
-def _add_noun(tag: str, kind: type[StoredRecord]) -> None:
+def _add_record_type(tag: str, kind: type[StoredRecord]) -> None:
     if kind.__struct_config__.tag != tag:
         raise CodecError(f"{kind.__qualname__} is stored as {tag!r}; give it tag={tag!r}")
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
@@ -301,33 +301,33 @@ def _add_noun(tag: str, kind: type[StoredRecord]) -> None:
         except msgspec.ValidationError as error:
             raise CodecError(f"a {tag} is malformed: {error}") from error
 
-    def write_noun(noun: StoredRecord, depth: int) -> StoredRecord | Tree:
-        if noun.unknown_fields is not None:
+    def write_record(record: StoredRecord, depth: int) -> StoredRecord | Tree:
+        if record.unknown_fields is not None:
             return _with_unknown(
-                write_noun(msgspec.structs.replace(noun, unknown_fields=None), depth), noun.unknown_fields
+                write_record(msgspec.structs.replace(record, unknown_fields=None), depth), record.unknown_fields
             )
         fields = most
         # A noun does not check its own types, and a record that can't be read again is lost.
         try:
-            msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
+            msgspec.convert(record, twin, from_attributes=True, builtin_types=builtin_types)
         except msgspec.ValidationError:
             # It is malformed, or a number in it has another form.
-            check({info.encode_name: getattr(noun, info.name) for info in infos}, from_attributes=True)
+            check({info.encode_name: getattr(record, info.name) for info in infos}, from_attributes=True)
             fields = every
-        values = fields.values(noun)
+        values = fields.values(record)
         if values == fields.usual:
-            return noun
+            return record
         changes = fields.forms(values, depth)
-        return msgspec.structs.replace(noun, **changes) if changes else noun
+        return msgspec.structs.replace(record, **changes) if changes else record
 
-    def read_noun(tree: Tree, depth: int) -> StoredRecord:
+    def read_record(tree: Tree, depth: int) -> StoredRecord:
         if encode_names.issuperset(tree):
             return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
         fields = {name: read(item, depth) for name, item in tree.items() if name in encode_names and name != TAG}
         unknown = {name: item for name, item in tree.items() if name not in encode_names}
         return check({**fields, UNKNOWN: _encoder.encode(unknown).decode()})
 
-    add(kind, tag, write_noun, read_noun)
+    add(kind, tag, write_record, read_record)
 
 
 def _with_unknown(form: "StoredRecord | Tree", unknown: str) -> Tree:
@@ -346,7 +346,7 @@ class _Fields:
         odd = any(type(defaults[name]) is str or kinds[name] is Any for name in names)
         self.usual = None if odd else self.defaults
         self.values: Callable[[Any], tuple[Any, ...]] = (
-            attrgetter(*names) if len(names) > 1 else lambda noun: tuple(getattr(noun, name) for name in names)
+            attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
         )
 
     def forms(self, values: Sequence[Any], depth: int) -> Tree:
@@ -382,7 +382,7 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
     return info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
 
 
-for _tag, _noun in STORED_AS.items():
-    _add_noun(_tag, _noun)
+for _tag, _record_name in STORED_AS.items():
+    _add_record_type(_tag, _record_name)
 for _name, _form in (framework_codec.FORMS | framework_codec.WORKFLOW_FORMS).items():
     add_lazy("agent_framework", _name, *_form)

@@ -109,7 +109,7 @@ def _write_loose(tree: Tree, name: str, item: Any, depth: int) -> None:
     try:
         tree[name] = write(item, depth)
     except NoFormError as error:
-        loggers.store.debug("Leaving out a part of %s.%s: %s", tree[TAG], name, error)
+        loggers.store.debug("part cannot be stored, leaving it out: type=%s.%s: %s", tree[TAG], name, error)
         kept = _with_form(item)
         if kept is not _LEFT_OUT:
             with suppress(NoFormError):

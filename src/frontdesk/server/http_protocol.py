@@ -62,12 +62,14 @@ class ConnectionGate:
         """Return True if there is room for the newest of `count` connections. Log only changes."""
         if count > self.max_connections:
             if not self._full:
-                log.warning("all %d connections are taken; more are refused with 503", self.max_connections)
+                log.warning(
+                    "connection limit reached, rejecting new connections with 503: limit=%d", self.max_connections
+                )
             self._full = True
             return False
         if self._full and count * 10 < self.max_connections * 9:
             self._full = False
-            log.warning("connections are free again")
+            log.warning("connection limit no longer reached")
         return True
 
     def protocol(self, **options: Any) -> "BoundedHttpProtocol":

@@ -133,7 +133,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         self._let_go()
         super().connection_lost(exc)
 
-    async def _wait_for_room(self, size: int) -> None:
+    async def _wait_until_writable(self, size: int) -> None:
         """Wait before a message while too many others were not received by the app."""
         if self._pieces == PIECES_PER_BLOCK:
             await self._unread.wait(self._written)
@@ -143,7 +143,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.send":
-            await self._wait_for_room(len(message.get("text") or message.get("bytes") or ""))
+            await self._wait_until_writable(len(message.get("text") or message.get("bytes") or ""))
         await self.writable.wait()
         if self.close_sent:
             # It was closed here, for what its client sent; uvicorn would call that a mistake of the app's, and log it.

@@ -132,7 +132,7 @@ class UnreadWatch:
             elif now - since < self._seconds:
                 stuck[connection] = (taken, since)
             else:
-                log.info("a client took nothing for %s s, and its connection is closed", self._seconds)
+                log.info("client read nothing, closing its connection: seconds=%s", self._seconds)
                 connection.transport.abort()
         self._stuck = stuck
 

@@ -87,7 +87,7 @@ class Server(uvicorn.Server):
                 await call()
             except FrontdeskError as error:
                 # The store may be away, and the server has to stop all the same.
-                log.error("runs could not be ended before the server stops", exc_info=error)
+                log.error("failed to end runs before the server stops", exc_info=error)
         if self.server_state.tasks:
             await asyncio.wait(set(self.server_state.tasks), timeout=_ANSWER_SECONDS)
 

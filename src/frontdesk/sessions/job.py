@@ -94,7 +94,7 @@ class EventLog:
         try:
             data = encode_update(update)
         except CodecError as error:
-            log.error("an update of run %s can't be stored: %s", self._job.admitted.run_id, error)
+            log.error("update cannot be stored: run_id=%s: %s", self._job.admitted.run_id, error)
             raise NotStorableError from error
         self._last += 1
         self._pending.append((RunEvent(owner=self._owner, run_id=self._run_id, number=self._last, data=data), update))

@@ -116,13 +116,13 @@ class LeaseKeeper:
             return
         if turn.event is not None:
             # The event goes back to the inbox, and the next holder of the session answers it.
-            log.warning("run %s could not keep its session, and its event is given back", turn.admitted.run_id)
+            log.warning("session lease lost, releasing the event: run_id=%s", turn.admitted.run_id)
             self._active.interrupt(run)
             return
         if self._interrupt(turn.admitted.owner, turn.admitted.run_id):
-            log.warning("run %s could not keep its session and stops here", turn.admitted.run_id)
+            log.warning("session lease lost, stopping the run: run_id=%s", turn.admitted.run_id)
             return
-        log.warning("run %s could not keep its session and is cancelled", turn.admitted.run_id)
+        log.warning("session lease lost, cancelling the run: run_id=%s", turn.admitted.run_id)
         task = spawn_clean(self._active.cancel(run))
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)

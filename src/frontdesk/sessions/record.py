@@ -173,7 +173,7 @@ class Recorder:
             if turn.event is not None:
                 # The event was acknowledged and is not answered: it goes back to the inbox.
                 raise
-            log.warning("the result of run %s came too late: its session was taken away", run.run_id)
+            log.warning("result dropped, the session lease was lost: run_id=%s", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
 
     async def ended(
@@ -197,7 +197,7 @@ class Recorder:
         try:
             return await self._write_end(turn, run, asked, changes)
         except CodecError as error:
-            log.error("the question of run %s can't be stored as it is: %s", run.run_id, error)
+            log.error("approval request cannot be stored: run_id=%s: %s", run.run_id, error)
             return await self._write_end(turn, salvaged(run), salvaged_messages(asked), changes)
 
     async def _write_end(
@@ -212,7 +212,7 @@ class Recorder:
             if turn.may_be_recorded and (known := await self._store.runs.get(run.owner, run.run_id)) is not None:
                 turn.recorded = known
                 return known
-            log.warning("run %s is not recorded: another one of its caller has its id", run.run_id)
+            log.warning("run not recorded, its id is used by another run of the caller: run_id=%s", run.run_id)
             return run.replace(**changes)
 
     async def _write(
@@ -282,7 +282,7 @@ class Recorder:
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
         turn.deliveries = turn.approval_deliveries = ()
-        log.warning("run %s was taken over by another process, and its result here was dropped", run.run_id)
+        log.warning("run taken over by another process, dropping this result: run_id=%s", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
     def _note(

@@ -54,7 +54,7 @@ class Snapshots:
             return await self.take(live)
         except (CodecError, SessionTooLargeError) as error:
             if completed:
-                log.error("the state of session %s can't be stored: %s", before.session_id, error)
+                log.error("session state cannot be stored: session_id=%s: %s", before.session_id, error)
                 raise
             return await rewritten(before.state)
 

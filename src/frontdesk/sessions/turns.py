@@ -461,7 +461,7 @@ class Turns:
         with suppress(SessionBusyError):
             self._store.sessions.release(await self._store.sessions.claim(turn.record.session_id, force=True))
         self._free(turn, turn.record.session_id)
-        log.warning("run %s did not end when it was cancelled; its session was released", turn.admitted.run_id)
+        log.warning("run did not end after its cancellation, session released: run_id=%s", turn.admitted.run_id)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = spawn_clean(work)
@@ -470,7 +470,9 @@ class Turns:
 
     async def _linger(self, turn: Turn, session_id: str) -> None:
         if not await turn.work.wait(self._cancel_grace):
-            log.warning("run %s still works %s s after its end", turn.admitted.run_id, self._cancel_grace)
+            log.warning(
+                "run still active after its end: run_id=%s seconds=%s", turn.admitted.run_id, self._cancel_grace
+            )
         self._free(turn, session_id)
 
     def _free(self, turn: Turn, session_id: str) -> None:

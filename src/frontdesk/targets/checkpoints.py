@@ -78,7 +78,7 @@ class Checkpoints:
         try:
             checkpoint = await self._place.load(ref)
         except WorkflowCheckpointException as error:
-            log.debug("checkpoint %s can't be read", ref.checkpoint_id, exc_info=error)
+            log.debug("checkpoint cannot be decoded: checkpoint_id=%s", ref.checkpoint_id, exc_info=error)
             return None
         except OSError as error:
             raise UnavailableError("The session's checkpoint can't be read at the moment.") from error
@@ -144,7 +144,7 @@ class RunStorage:
         try:
             await self._place.delete(ref)
         except OSError as error:
-            log.warning("checkpoint %s is no longer needed and could not be deleted: %s", ref.checkpoint_id, error)
+            log.warning("failed to delete an obsolete checkpoint: checkpoint_id=%s: %s", ref.checkpoint_id, error)
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
         return _only(self._restored, checkpoint_id)

@@ -277,7 +277,12 @@ class Resumption:
         if named is not None or request.client_outputs or request.approvals:
             raise ConflictError(f"What the session stood at {why}.", code="checkpoint_lost")
         run_id = turn.admitted.run_id
-        log.warning("checkpoint %s restores nothing (it %s); run %s starts anew", ref.checkpoint_id, why, run_id)
+        log.warning(
+            "checkpoint restored nothing, starting anew: checkpoint_id=%s reason=%s run_id=%s",
+            ref.checkpoint_id,
+            why,
+            run_id,
+        )
         return None
 
     def _continued(self, checkpoint: WorkflowCheckpoint) -> Plan:
@@ -304,7 +309,7 @@ class Resumption:
             raise error.saying("error.answer_needed", names=names)
         if waiting:
             log.warning(
-                "session %s waited for an approval that a run has used up which did not end; run %s starts anew",
+                "approval already used by a run that did not end, starting anew: session_id=%s run_id=%s",
                 record.session_id,
                 turn.admitted.run_id,
             )
@@ -372,7 +377,7 @@ def require_pause(resumption: Resumption | None, plan: Plan, waiting: Collection
         raise SessionRequiredError(_NOWHERE_TO_WAIT)
     if plan.end is None or not plan.pending.keys() >= set(waiting):
         # The framework only logs it, and goes on.
-        log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
+        log.error("failed to save the paused workflow", exc_info=plan.failure)
         raise TargetError(_NOT_SAVED) from plan.failure
 
 

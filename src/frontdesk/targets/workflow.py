@@ -135,7 +135,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
             await workflow.run(checkpoint_id=plan.checkpoint_id, checkpoint_storage=ReadOnly(plan.checkpoint))
         except WorkflowCheckpointException as error:
             log.warning(
-                "checkpoint %s restores nothing, and run %s starts anew",
+                "checkpoint restored nothing, starting anew: checkpoint_id=%s run_id=%s",
                 plan.checkpoint_id,
                 turn.admitted.run_id,
                 exc_info=error,
@@ -154,7 +154,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
             turn.checkpoint = plan.end
             if plan.end is None:
                 log.warning(
-                    "the checkpoint of run %s could not be saved: the session's workflow stays where it was",
+                    "failed to save the checkpoint, the session's workflow is unchanged: run_id=%s",
                     turn.admitted.run_id,
                     exc_info=plan.failure,
                 )
@@ -319,7 +319,7 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
             try:
                 await plan.storage.save_pause()
             except _NOT_WRITTEN as error:
-                log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
+                log.warning("failed to save the checkpoint: run_id=%s", turn.admitted.run_id, exc_info=error)
         if waiting:
             require_pause(self._resumption, plan, waiting)
         return [_content(request) for request_id, request in plan.pending.items() if request_id not in shown]

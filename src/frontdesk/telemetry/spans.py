@@ -88,5 +88,5 @@ def _call(work: Callable[[], T]) -> T | None:
     try:
         return work()
     except Exception as error:  # It is the operator's code, and a request must not fail by it.
-        log.error("the telemetry has failed", exc_info=error)
+        log.error("telemetry failed", exc_info=error)
         return None

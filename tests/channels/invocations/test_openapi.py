@@ -10,7 +10,7 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, HmacAuth, PlatformAuth, Tr
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ChannelConfigurationError
 from tests.scenarios.cast import echo, parrot, two_voices
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 
 
 async def _document(desk: InvocationsHost, path: str = "/invocations") -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _schema(document: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("path", ["/invocations", "/deep/down"])
 @pytest.mark.parametrize("make", [parrot, two_voices, lambda: echo], ids=["agent", "workflow", "function"])
 async def test_it_is_a_valid_document_of_openapi_3_1(path: str, make: Any) -> None:
-    async with open_desk(make(), InvocationsChannel(path=path)) as desk:
+    async with open_client(make(), InvocationsChannel(path=path)) as desk:
         document = await _document(desk, path)
         OpenAPIV31SpecValidator(document).validate()
         assert document["openapi"] == "3.1.0"
@@ -55,7 +55,7 @@ OTHERS = [HmacAuth({"a": KEY}), PlatformAuth(trusted=TrustedPeers("10.0.0.0/8"))
     [(KEYS, ["api_key", "bearer"]), ([KEYS, *OTHERS], ["api_key", "bearer", "hmac", "platform", "own"])],
 )
 async def test_it_says_which_credentials_are_needed(auth: Any, schemes: list[str]) -> None:
-    async with open_desk(echo, InvocationsChannel(auth=auth), headers={"x-api-key": KEY}) as desk:
+    async with open_client(echo, InvocationsChannel(auth=auth), headers={"x-api-key": KEY}) as desk:
         document = await _document(desk)
         OpenAPIV31SpecValidator(document).validate()
         assert document["security"] == [{name: []} for name in schemes]
@@ -106,13 +106,13 @@ BAD_FOR_WORKFLOWS: dict[str, Any] = {
 
 @pytest.mark.parametrize("body", GOOD_FOR_WORKFLOWS.values(), ids=GOOD_FOR_WORKFLOWS)
 async def test_the_document_and_a_workflow_accept(body: Any) -> None:
-    async with open_desk(two_voices()) as desk:
+    async with open_client(two_voices()) as desk:
         jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
         answer = await desk.post(body)
         # Nothing waits, and there is no such checkpoint; but what was said was understood.
         told = answer.json().get("error") or {}
         assert answer.status_code in (200, 202, 404) or "waits for an output" in told["message"]
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         if body == {"message": "hi"}:
             return
         with pytest.raises(jsonschema.ValidationError):
@@ -121,7 +121,7 @@ async def test_the_document_and_a_workflow_accept(body: Any) -> None:
 
 @pytest.mark.parametrize("body", BAD_FOR_WORKFLOWS.values(), ids=BAD_FOR_WORKFLOWS)
 async def test_the_document_and_a_workflow_refuse(body: Any) -> None:
-    async with open_desk(two_voices()) as desk:
+    async with open_client(two_voices()) as desk:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
         assert (await desk.post(body)).status_code == 400
@@ -129,7 +129,7 @@ async def test_the_document_and_a_workflow_refuse(body: Any) -> None:
 
 @pytest.mark.parametrize("body", GOOD.values(), ids=GOOD)
 async def test_the_document_and_the_server_accept(body: Any) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
         error = (await desk.post(body)).json().get("error") or {}
         assert error.get("param") in (None, "input", "seed", "approval")
@@ -138,14 +138,14 @@ async def test_the_document_and_the_server_accept(body: Any) -> None:
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD)
 async def test_the_document_and_the_server_refuse(body: Any) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
         assert (await desk.post(body)).status_code == 400
 
 
 async def test_answers_and_errors_are_as_described() -> None:
-    async with open_desk(two_voices()) as desk:
+    async with open_client(two_voices()) as desk:
         document = await _document(desk)
         good = [await desk.ask("hi"), await desk.ask("hi", background=True)]
         good.append(await desk.get(good[0].json()["id"]))
@@ -159,7 +159,7 @@ async def test_answers_and_errors_are_as_described() -> None:
 
 
 async def test_every_status_of_a_read_is_described() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         document = await _document(desk)
         for path, method in (("/{invocation_id}", "get"), ("/{invocation_id}/cancel", "post")):
             described = document["paths"][f"/invocations{path}"][method]["responses"]
@@ -169,7 +169,7 @@ async def test_every_status_of_a_read_is_described() -> None:
 
 async def test_an_operator_can_describe_bodies_of_their_own() -> None:
     own = {"openapi": "3.1.0", "info": {"title": "Mine", "version": "2"}, "paths": {}}
-    async with open_desk(parrot(), InvocationsChannel(openapi_spec=own)) as desk:
+    async with open_client(parrot(), InvocationsChannel(openapi_spec=own)) as desk:
         assert (await desk.client.get("/invocations/docs/openapi.json")).json() == own
 
 

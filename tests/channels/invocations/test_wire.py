@@ -9,7 +9,7 @@ import pytest
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 
 INVOCATION = "x-agent-invocation-id"
 SESSION = "x-agent-session-id"
@@ -31,7 +31,7 @@ ROUTES: dict[str, tuple[str, str, Any, int]] = {
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), ROUTES.values(), ids=ROUTES)
 async def test_a_route(method: str, path: str, body: Any, status: int) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         await desk.ask("hi", session_id="s", headers={INVOCATION: "known"})
         response = await desk.client.request(method, path, json=body)
         assert response.status_code == status
@@ -49,7 +49,7 @@ def _is_envelope(response: httpx.Response) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"stream": True}, {"background": True}], ids=["json", "stream", "background"])
 async def test_the_ids_that_the_caller_chose_come_back_as_headers(body: dict[str, Any]) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         chosen = {INVOCATION: "mine", REQUEST: "ticket-1"}
         response = await desk.ask("hi", session_id="s", headers=chosen, **body)
         assert response.headers[INVOCATION] == "mine"
@@ -59,7 +59,7 @@ async def test_the_ids_that_the_caller_chose_come_back_as_headers(body: dict[str
 
 @pytest.mark.parametrize("body", [{}, {"stream": True}], ids=["json", "stream"])
 async def test_ids_that_nobody_chose_are_made_up(body: dict[str, Any]) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         first, second = [(await desk.ask("hi", **body)).headers for _ in range(2)]
         for name in (INVOCATION, SESSION, REQUEST):
             assert first[name]
@@ -69,7 +69,7 @@ async def test_ids_that_nobody_chose_are_made_up(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("path", ["/invocations/known", "/invocations/known/cancel"])
 async def test_looking_and_cancelling_say_which_run_it_was(path: str) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         await desk.ask("hi", session_id="s", headers={INVOCATION: "known"})
         method = "POST" if path.endswith("cancel") else "GET"
         headers = (await desk.client.request(method, path)).headers
@@ -78,7 +78,7 @@ async def test_looking_and_cancelling_say_which_run_it_was(path: str) -> None:
 
 @pytest.mark.parametrize("given", ["a b", "x" * 257, "<script>", "a\tb"])
 async def test_a_request_id_that_is_not_safe_to_repeat_is_not_repeated(given: str) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         response = await desk.ask("hi", headers={REQUEST: given})
         assert response.status_code == 200
         assert response.headers[REQUEST] == response.headers[INVOCATION]
@@ -87,20 +87,20 @@ async def test_a_request_id_that_is_not_safe_to_repeat_is_not_repeated(given: st
 
 
 async def test_a_request_id_comes_back_on_errors_too() -> None:
-    async with open_desk(echo, InvocationsChannel(auth=ApiKeyAuth({"alice": "the-key-of-alice"}))) as desk:
+    async with open_client(echo, InvocationsChannel(auth=ApiKeyAuth({"alice": "the-key-of-alice"}))) as desk:
         response = await desk.ask("hi", headers={REQUEST: "ticket-1"})
         assert (response.status_code, response.headers[REQUEST]) == (401, "ticket-1")
         _is_envelope(response)
 
 
 async def test_the_session_in_the_body_may_be_null() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         response = await desk.client.post("/invocations?agent_session_id=s", json={"message": "hi", "session_id": None})
         assert response.headers[SESSION] == "s"
 
 
 async def test_events_have_a_name_a_number_and_one_line_of_json() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         response = await desk.ask("two\nlines", stream=True)
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert response.headers["cache-control"] == "no-cache, no-transform"
@@ -120,7 +120,7 @@ async def test_an_idle_stream_is_kept_alive() -> None:
         await go_on.wait()
         return text
 
-    async with open_desk(slow, InvocationsChannel(keep_alive=0.01)) as desk:
+    async with open_client(slow, InvocationsChannel(keep_alive=0.01)) as desk:
         lines: list[str] = []
         async with desk.client.stream("POST", "/invocations", json={"message": "hi", "stream": True}) as response:
             async for line in response.aiter_lines():

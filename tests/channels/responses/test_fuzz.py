@@ -15,7 +15,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.openapi import document
 from tests.examples import examples
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -60,7 +60,7 @@ def _unheard(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every check, on the edges of the schema and on random bodies."""
     agent = scripted(lambda messages: ['{"heard": ', "true}"])
-    async with open_desk(agent, channels=[ResponsesChannel()], max_background_runs_per_caller=100) as desk:
+    async with open_client(agent, channels=[ResponsesChannel()], max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path, "--phases", "examples,coverage,fuzzing")
         assert status == 0, said
         assert len(desk.runs()) > 10
@@ -80,7 +80,7 @@ async def test_chains_of_calls_with_a_key_and_a_tool_that_asks(
 
     agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["{}"], tools=[pay])
     channel = ResponsesChannel(auth=ApiKeyAuth({"fuzzer": KEY}), host_tools="full")
-    async with open_desk(agent, channels=[channel], max_background_runs_per_caller=100) as desk:
+    async with open_client(agent, channels=[channel], max_background_runs_per_caller=100) as desk:
         key = ["-H", f"Authorization: Bearer {KEY}"]
         status, said = await _fuzz(desk, tmp_path, "--phases", "fuzzing,stateful", "--checks", SURE, *key)
         assert status == 0, said

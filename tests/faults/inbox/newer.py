@@ -37,7 +37,7 @@ def become_newer() -> None:
     schema.STEPS = (*schema.STEPS, step)
     schema.VERSION = connections.VERSION = engine.VERSION = len(schema.STEPS)
     codec.register_dataclass(Sticker, "sticker")
-    for kind in codec.NOUNS:
+    for kind in codec.RECORD_TYPES:
         json_tree._writers[kind] = partial(_write, json_tree._writers[kind])
     accept = EventIntake.accept
 
@@ -51,6 +51,6 @@ def become_newer() -> None:
     EventIntake.accept = accept_with_sticker
 
 
-def _write(write: json_tree.Writer, noun: Any, depth: int) -> Any:
+def _write(write: json_tree.Writer, record: Any, depth: int) -> Any:
     # A field of every noun, and in it a tag that is not known either.
-    return {"era": ERA, **msgspec.to_builtins(write(noun, depth))}
+    return {"era": ERA, **msgspec.to_builtins(write(record, depth))}

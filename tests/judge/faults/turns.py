@@ -5,7 +5,7 @@ import time
 from random import Random
 
 from frontdesk_testing.messages import MessagePlatform, Person
-from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.messages.platform.records import Said
 from tests.judge.court import Court
 from tests.judge.faults.processes import start_again
 from tests.judge.ledger import Approval, Message

@@ -16,7 +16,7 @@ from frontdesk.host.admin_socket import admin_parts
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
 from frontdesk_testing.internals import get_components, get_store
-from frontdesk_testing.telegram.nouns import User
+from frontdesk_testing.telegram.records import User
 from tests.cards import outcome_in
 from tests.channels.web.visiting import visiting
 from tests.invisible import invisible_in

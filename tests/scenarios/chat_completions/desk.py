@@ -65,7 +65,7 @@ class ChatHost:
 
 
 @asynccontextmanager
-async def open_desk(target: Any, *, beside: Sequence[Channel] = (), **settings: Any) -> AsyncIterator[ChatHost]:
+async def open_client(target: Any, *, beside: Sequence[Channel] = (), **settings: Any) -> AsyncIterator[ChatHost]:
     """A started host with one Chat Completions channel."""
     ledger: Any = Ledger(new_store())
     host = AgentFrameworkHost(target, channels=[ChatCompletionsChannel(**settings), *beside], store=ledger)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import echo, parrot, spell
-from tests.scenarios.chat_completions.desk import HI, open_desk
+from tests.scenarios.chat_completions.desk import HI, open_client
 from tests.scenarios.pausing import Inn
 from tests.scenarios.responses.cast import Finish, agent, answering, call
 
@@ -26,7 +26,7 @@ class Room(BaseModel):
 
 async def test_a_question_is_answered_and_nothing_is_kept() -> None:
     target = agent(["hello ", "there", USAGE])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         made = await desk.create([{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}])
         (choice,) = made.choices
         assert (choice.message.content, choice.finish_reason, made.model) == ("hello there", "stop", "Concierge")
@@ -39,7 +39,7 @@ async def test_a_question_is_answered_and_nothing_is_kept() -> None:
 @pytest.mark.parametrize("usage", [False, True])
 async def test_a_stream_says_the_same_word_by_word(usage: bool) -> None:
     asked: dict[str, Any] = {"stream_options": {"include_usage": True}} if usage else {}
-    async with open_desk(agent(["hello ", "there", USAGE])) as desk:
+    async with open_client(agent(["hello ", "there", USAGE])) as desk:
         chunks = await desk.chunks(**asked)
         assert len({chunk.id for chunk in chunks}) == 1
         spoken = [chunk.choices[0] for chunk in chunks if chunk.choices]
@@ -55,7 +55,7 @@ async def test_a_stream_says_the_same_word_by_word(usage: bool) -> None:
 
 
 async def test_the_stream_ends_as_the_api_ends_it() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         answer = await desk.post({"messages": HI, "stream": True})
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.text.endswith("data: [DONE]\n\n")
@@ -68,7 +68,7 @@ async def test_messages_around_a_tool_of_the_hosts_are_one_message() -> None:
         return "a cat"
 
     script: Any = (["let me see", call("look")], ["there is ", "a cat"])
-    async with open_desk(agent(*script, *script, tools=[look])) as desk:
+    async with open_client(agent(*script, *script, tools=[look])) as desk:
         whole = (await desk.create()).choices[0]
         assert (whole.message.content, whole.message.tool_calls) == ("let me see\n\nthere is a cat", None)
         chunks = await desk.chunks()
@@ -78,7 +78,7 @@ async def test_messages_around_a_tool_of_the_hosts_are_one_message() -> None:
 
 async def test_an_answer_with_a_structure_is_parsed() -> None:
     target = agent(['{"number": 12, "view": "sea"}'], ['{"a": 1}'])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         parsed = await desk.client.chat.completions.parse(model="m", messages=HI, response_format=Room)
         assert parsed.choices[0].message.parsed == Room(number=12, view="sea")
         asked = target.client.options[-1]["response_format"]["json_schema"]
@@ -89,7 +89,7 @@ async def test_an_answer_with_a_structure_is_parsed() -> None:
 
 async def test_options_reach_the_model() -> None:
     target = answering(lambda _: ["ok"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         await desk.create(
             temperature=0.5,
             top_p=0.9,
@@ -126,7 +126,7 @@ async def test_pictures_sounds_and_files_reach_the_model() -> None:
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
     ]
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         await desk.create([{"role": "user", "content": parts}])
         contents = target.client.seen[-1][-1].contents
         assert [(one.type, one.media_type) for one in contents] == [
@@ -140,18 +140,18 @@ async def test_pictures_sounds_and_files_reach_the_model() -> None:
 
 async def test_a_picture_is_fetched_from_nowhere_unless_it_is_set_so() -> None:
     picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://127.0.0.1/cat.png"}}]}]
-    async with open_desk(parrot(), fetch_urls=True) as desk:
+    async with open_client(parrot(), fetch_urls=True) as desk:
         with pytest.raises(BadRequestError) as caught:
             await desk.create(picture)
         assert caught.value.param == "messages[0].content[0].image_url"
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         with pytest.raises(BadRequestError, match="no pictures by URL"):
             await desk.create(picture)
 
 
 async def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
     no = Content.from_text("no", additional_properties={"core": {"model_output_kind": "refusal"}})
-    async with open_desk(agent([no], [no], ["half", Finish("length")], ["half", Finish("length")])) as desk:
+    async with open_client(agent([no], [no], ["half", Finish("length")], ["half", Finish("length")])) as desk:
         message = (await desk.create()).choices[0].message
         assert (message.content, message.refusal) == (None, "no")
         assert [chunk.choices[0].delta.refusal for chunk in await desk.chunks()] == [None, "no", None]
@@ -161,7 +161,7 @@ async def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
 
 async def test_a_picture_of_the_agents_is_shown_as_a_link() -> None:
     made = Content.from_uri(PIXEL, media_type="image/png")
-    async with open_desk(agent(["here: ", made])) as desk:
+    async with open_client(agent(["here: ", made])) as desk:
         assert (await desk.create()).choices[0].message.content == f"here: ![image/png]({PIXEL})"
 
 
@@ -175,7 +175,7 @@ async def test_a_tool_that_needs_a_persons_word_is_an_error_that_says_so(stream:
         paid.append(amount)
         return "paid"
 
-    async with open_desk(answering(lambda _: [call("pay", amount=1)], tools=[pay])) as desk:
+    async with open_client(answering(lambda _: [call("pay", amount=1)], tools=[pay])) as desk:
         with pytest.raises(APIError, match="keeps no session") as caught:
             await (desk.chunks() if stream else desk.create())
         if not stream:
@@ -187,7 +187,7 @@ async def test_a_tool_that_needs_a_persons_word_is_an_error_that_says_so(stream:
 
 
 async def test_a_workflow_that_pauses_is_an_error_too() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         with pytest.raises(APIStatusError, match="without a session"):
             await desk.create()
         assert not desk.active
@@ -196,7 +196,7 @@ async def test_a_workflow_that_pauses_is_an_error_too() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_target_that_fails_is_told_once(stream: bool) -> None:
     target = agent(["half", RuntimeError("the secret reason")])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         desk.client = desk.client.with_options(max_retries=2)
         with pytest.raises(APIError) as caught:
             await (desk.chunks() if stream else desk.create())
@@ -206,7 +206,7 @@ async def test_a_target_that_fails_is_told_once(stream: bool) -> None:
 
 
 async def test_functions_and_workflow_streams_answer_too() -> None:
-    async with open_desk(spell) as desk:
+    async with open_client(spell) as desk:
         assert (await desk.create()).choices[0].message.content == "hello"
         assert "".join(chunk.choices[0].delta.content or "" for chunk in await desk.chunks()) == "hello"
         with pytest.raises(BadRequestError, match="max_completion_tokens"):
@@ -215,7 +215,7 @@ async def test_functions_and_workflow_streams_answer_too() -> None:
 
 
 async def test_the_only_model_is_the_target() -> None:
-    async with open_desk(parrot(), beside=[ResponsesChannel()]) as desk:
+    async with open_client(parrot(), beside=[ResponsesChannel()]) as desk:
         (model,) = (await desk.client.models.list()).data
         assert (await desk.client.models.retrieve(model.id)).id == "Concierge"
         with pytest.raises(NotFoundError):
@@ -233,6 +233,6 @@ async def test_an_update_that_repeats_what_came_before_is_said_once() -> None:
         return [Content.from_text(text, merge_mode=mode, **more) for text, mode in given]  # type: ignore[arg-type]
 
     declined = pieces(additional_properties={"core": {"model_output_kind": "refusal"}})
-    async with open_desk(agent(pieces(), declined)) as desk:
+    async with open_client(agent(pieces(), declined)) as desk:
         assert "".join(chunk.choices[0].delta.content or "" for chunk in await desk.chunks()) == "no thanks"
         assert "".join(chunk.choices[0].delta.refusal or "" for chunk in await desk.chunks()) == "no thanks"

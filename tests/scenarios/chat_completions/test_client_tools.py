@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError
 
-from tests.scenarios.chat_completions.desk import HI, open_desk
+from tests.scenarios.chat_completions.desk import HI, open_client
 from tests.scenarios.responses.cast import Till, agent, answering, call, piece
 
 PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
@@ -29,7 +29,7 @@ def told(message: Any, *outputs: tuple[str, str]) -> list[Any]:
 
 async def test_calls_go_out_together_and_their_outputs_come_back() -> None:
     target = agent([call("look", "a", place="garden"), call("look", "b", place="roof")], ["two cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         asked = (await desk.create(tools=[LOOK])).choices[0]
         assert (asked.finish_reason, asked.message.content) == ("tool_calls", None)
         called = [(one.id, one.function.name, json.loads(one.function.arguments)) for one in asked.message.tool_calls]
@@ -43,7 +43,7 @@ async def test_calls_go_out_together_and_their_outputs_come_back() -> None:
 
 async def test_a_streamed_call_comes_in_pieces() -> None:
     pieces = [piece("a", '{"place": ', "look"), piece("b", "", "look"), piece("a", '"garden"}'), piece("b", "{}")]
-    async with open_desk(agent(["let me see", *pieces])) as desk:
+    async with open_client(agent(["let me see", *pieces])) as desk:
         async with desk.client.chat.completions.stream(model="m", messages=HI, tools=[LOOK]) as stream:
             events = [event.type async for event in stream]
             final = await stream.get_final_completion()
@@ -57,7 +57,7 @@ async def test_a_streamed_call_comes_in_pieces() -> None:
 async def test_a_tool_that_takes_a_text_is_called_with_a_text() -> None:
     script: Any = [call("patch", "p", input="x")]
     target = agent(script, ["done"], script)
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         asked = (await desk.create(tools=[PATCH])).choices[0].message
         (called,) = asked.tool_calls
         assert (called.type, called.custom.name, called.custom.input) == ("custom", "patch", "x")
@@ -74,7 +74,7 @@ async def test_a_tool_that_takes_a_text_is_called_with_a_text() -> None:
 
 async def test_a_choice_of_tools_reaches_the_model() -> None:
     target = answering(lambda _: ["ok"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         named: Any = {"type": "function", "function": {"name": "look"}}
         allowed: Any = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [named]}}
         for choice, expected in (
@@ -90,7 +90,7 @@ async def test_a_choice_of_tools_reaches_the_model() -> None:
 
 async def test_a_tool_of_the_hosts_can_be_neither_chosen_nor_answered() -> None:
     till = Till()
-    async with open_desk(till.agent(["ok"])) as desk:
+    async with open_client(till.agent(["ok"])) as desk:
         named: Any = {"type": "function", "function": {"name": "add"}}
         faked = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "Add"}}]}
         faked["tool_calls"][0]["function"]["arguments"] = "{}"  # type: ignore[index]
@@ -108,7 +108,7 @@ async def test_a_tool_of_the_hosts_can_be_neither_chosen_nor_answered() -> None:
 async def test_of_a_host_call_and_a_client_call_only_the_clients_is_handed_out() -> None:
     till = Till()
     target = till.agent([call("add", "host", a=1, b=2), call("look", "client", place="roof")], ["3 cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         asked = (await desk.create(tools=[LOOK])).choices[0].message
         assert [one.id for one in asked.tool_calls] == ["client"]
         answer = await desk.create(told(asked, ("client", "a cat")), tools=[LOOK])

@@ -12,13 +12,13 @@ from frontdesk import Channel, HttpAuth
 from frontdesk.channels.conversations import ConversationsChannel
 from tests.scenarios.responses.cast import answering
 from tests.scenarios.responses.desk import ANYONE, ResponsesHost
-from tests.scenarios.responses.desk import open_desk as open_responses
+from tests.scenarios.responses.desk import open_client as open_responses
 
 MODEL = "Concierge"
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_client(
     target: Any, *, auth: HttpAuth | None = None, more: Sequence[Channel] = (), **settings: Any
 ) -> AsyncIterator[ResponsesHost]:
     """A started host; at the end everything that it said is looked at."""

@@ -8,7 +8,7 @@ from openai import UnprocessableEntityError
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.models.identity import ANONYMOUS, ChannelIdentity
 from tests.scenarios.conversations.desk import AsyncGuest, assistant, counting, heard, texts, user
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 def _policy(request: Any, *, protocol_request: Any, **_: Any) -> Any:
@@ -23,7 +23,7 @@ def _policy(request: Any, *, protocol_request: Any, **_: Any) -> Any:
 
 async def test_a_hook_changes_and_drops_items() -> None:
     target = counting()
-    async with open_desk(target, beside=[ConversationsChannel(run_hook=_policy)]) as desk:
+    async with open_client(target, beside=[ConversationsChannel(run_hook=_policy)]) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("I am 4711"), user("a secret")])
         assert texts(await guest.items(made.id, order="asc")) == ["I am ***"]
@@ -36,7 +36,7 @@ async def test_a_hook_changes_and_drops_items() -> None:
 
 
 async def test_a_hook_refuses_items_and_nothing_is_left() -> None:
-    async with open_desk(counting(), beside=[ConversationsChannel(run_hook=_policy)]) as desk:
+    async with open_client(counting(), beside=[ConversationsChannel(run_hook=_policy)]) as desk:
         guest = AsyncGuest(desk)
         order = {"role": "system", "content": "obey"}
         with pytest.raises(UnprocessableEntityError) as caught:
@@ -51,7 +51,7 @@ async def test_a_hook_refuses_items_and_nothing_is_left() -> None:
 
 async def test_a_refused_conversation_leaves_nothing_behind() -> None:
     lost = {"type": "function_call_output", "call_id": "c", "output": "x"}
-    async with open_desk(counting(), beside=[ConversationsChannel()]) as desk:
+    async with open_client(counting(), beside=[ConversationsChannel()]) as desk:
         for body in ({"items": [lost]}, {"items": [{"type": "poem"}]}, {"metadata": 5}):
             assert (await desk.http.post("/v1/conversations", json=body)).status_code == 400
         assert desk.untouched()

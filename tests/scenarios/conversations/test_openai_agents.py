@@ -9,7 +9,7 @@ from agents import (
     function_tool,
 )
 
-from tests.scenarios.conversations.desk import AsyncGuest, heard, open_desk, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, heard, open_client, texts, user
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.guests import QUIET, looking, visiting_agent
 
@@ -22,7 +22,7 @@ def look(place: str) -> str:
 
 async def test_a_session_is_a_conversation() -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for word in ("one", "two"):
             result = await Runner.run(visiting_agent(desk), word, session=session, run_config=QUIET)
@@ -33,7 +33,7 @@ async def test_a_session_is_a_conversation() -> None:
 
 
 async def test_a_session_keeps_the_calls_of_the_clients_functions() -> None:
-    async with open_desk(looking()) as desk:
+    async with open_client(looking()) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for _ in range(2):
             result = await Runner.run(
@@ -45,7 +45,7 @@ async def test_a_session_keeps_the_calls_of_the_clients_functions() -> None:
 
 
 async def test_a_session_is_read_popped_and_cleared() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         await session.add_items([user(f"word {number}") for number in range(45)])
         assert len(await session.get_items()) == 45
@@ -63,7 +63,7 @@ async def test_a_session_is_read_popped_and_cleared() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_in_a_conversation_of_the_hosts(stream: bool) -> None:
     target = looking()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("be kind")])
         options: Any = {"conversation_id": made.id, "run_config": QUIET}

@@ -13,7 +13,7 @@ from frontdesk.models.operations import Expiry
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import FakeClock
 from tests.scenarios.cast import PlainAgent, voices
-from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_desk, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_client, texts, user
 from tests.scenarios.pausing import Inn
 
 YES = json.dumps({"accepted": True, "nights": 2})
@@ -21,7 +21,7 @@ YES = json.dumps({"accepted": True, "nights": 2})
 
 async def test_an_agent_that_is_only_an_agent() -> None:
     target = PlainAgent()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         await guest.ask("two", made.id)
@@ -32,7 +32,7 @@ async def test_an_agent_that_is_only_an_agent() -> None:
 
 
 async def test_a_workflow() -> None:
-    async with open_desk(voices) as desk:
+    async with open_client(voices) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("Hello", made.id)
@@ -43,7 +43,7 @@ async def test_a_workflow() -> None:
 
 async def test_a_workflow_that_asks_is_answered_with_a_response() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         asked = (await guest.ask("anna", made.id)).output[-1]
@@ -68,7 +68,7 @@ async def test_a_workflow_that_asks_is_answered_with_a_response() -> None:
 
 async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> None:
     target = counting()
-    async with open_desk(target, store=InMemoryStateStore(limit=1), tapped=False) as desk:
+    async with open_client(target, store=InMemoryStateStore(limit=1), tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("one", made.id)
@@ -83,7 +83,7 @@ async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> Non
 async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(editor, "_PAGE", 2)
     target, store = counting(), SqliteStateStore(tmp_path / "frontdesk.db")
-    async with open_desk(target, store=store, tapped=False) as desk:
+    async with open_client(target, store=store, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user(word) for word in ("one", "two", "three", "four")])
         (_, second, *_) = await guest.items(made.id, order="asc")
@@ -97,7 +97,7 @@ async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, m
 async def test_a_conversation_outlives_a_session_that_expired(tmp_path: Path) -> None:
     clock, target = FakeClock(), counting()
     store = SqliteStateStore(tmp_path / "frontdesk.db", expiry=Expiry(sessions=60.0), clock=clock)
-    async with open_desk(target, store=store, host_settings={"clock": clock}, tapped=False) as desk:
+    async with open_client(target, store=store, host_settings={"clock": clock}, tapped=False) as desk:
         # It sweeps when it opens, and might still be at it.
         await store._sweep.stop()
         guest = AsyncGuest(desk)

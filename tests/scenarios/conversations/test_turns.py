@@ -7,7 +7,7 @@ import pytest
 from openai import BadRequestError, NotFoundError
 
 from frontdesk_testing import GatedAgent
-from tests.scenarios.conversations.desk import MODEL, AsyncGuest, assistant, counting, heard, open_desk, texts, user
+from tests.scenarios.conversations.desk import MODEL, AsyncGuest, assistant, counting, heard, open_client, texts, user
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 
@@ -17,7 +17,7 @@ LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "pr
 @pytest.mark.parametrize("stream", [False, True])
 async def test_what_was_said_and_answered_is_in_the_conversation(guest_of: Any, stream: bool) -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user("before")])
         for word, name in (("one", made.id), ("two", {"id": made.id})):
@@ -33,14 +33,14 @@ async def test_what_was_said_and_answered_is_in_the_conversation(guest_of: Any, 
 
 
 async def test_without_a_conversation_the_response_says_so(guest_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         answer = await guest_of(desk).do("responses.create", model=MODEL, input="hello")
         assert answer.conversation is None
 
 
 async def test_items_of_every_kind_are_added_in_their_order() -> None:
     target = agent(["let me see", call("look")], ["a cat, then"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         said = [{"role": "developer", "content": "be brief"}, {**user("what is there?"), "id": "msg_mine"}]
@@ -59,7 +59,7 @@ async def test_items_of_every_kind_are_added_in_their_order() -> None:
 
 async def test_items_of_the_api_are_what_the_agent_hears() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one"), assistant("two")])
         await guest.ask("three", made.id)
@@ -81,7 +81,7 @@ async def test_items_of_the_api_are_what_the_agent_hears() -> None:
 async def test_what_the_host_did_between_the_items_is_remembered() -> None:
     till = Till()
     target = till.agent([call("add", a=1, b=2)], ["three"], ["as I said"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("how much?", made.id)
@@ -93,7 +93,7 @@ async def test_what_the_host_did_between_the_items_is_remembered() -> None:
 
 
 async def test_together_with_a_previous_response_it_is_an_error(guest_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create")
         first = await guest.ask("one", made.id)
@@ -105,7 +105,7 @@ async def test_together_with_a_previous_response_it_is_an_error(guest_of: Any) -
 
 @pytest.mark.parametrize("way", [{}, {"stream": True}, {"background": True}, {"store": False}])
 async def test_an_unknown_or_deleted_conversation_is_not_found(way: dict[str, Any]) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         guest = AsyncGuest(desk)
         with pytest.raises(NotFoundError) as caught:
             await guest.ask("hello", "conv_unknown", **way)
@@ -121,7 +121,7 @@ async def test_an_unknown_or_deleted_conversation_is_not_found(way: dict[str, An
 
 async def test_a_response_of_a_conversation_can_be_continued_apart_from_it() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("zero")])
         first = await guest.ask("one", made.id)
@@ -146,7 +146,7 @@ async def test_a_response_of_a_conversation_can_be_continued_apart_from_it() -> 
 
 async def test_a_turn_that_is_not_stored_hears_the_conversation_and_adds_nothing() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("nobody there", made.id, store=False)
@@ -166,7 +166,7 @@ async def test_a_failed_turn_leaves_its_question_in_both() -> None:
         return [RuntimeError("no")] if messages[-1].text == "fail" else ["fine"]
 
     target = answering(answer)
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         failed = await desk.http.post("/v1/responses", json={"input": "fail", "conversation": made.id})
@@ -177,7 +177,7 @@ async def test_a_failed_turn_leaves_its_question_in_both() -> None:
 
 
 async def test_a_background_response_adds_its_items_when_it_ends(guest_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create")
         queued = await guest.ask("hello", made.id, background=True)
@@ -191,7 +191,7 @@ async def test_a_background_response_adds_its_items_when_it_ends(guest_of: Any) 
 
 
 async def test_a_background_stream_in_a_conversation(guest_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user("before")])
         answer = await guest.streamed("hello", made.id, background=True)
@@ -204,7 +204,7 @@ async def test_a_compaction_is_added_as_what_it_stands_for() -> None:
         return "they spoke of tea"
 
     target = counting()
-    async with open_desk(target, compactor=summarise) as desk:
+    async with open_client(target, compactor=summarise) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         compacted = await guest.do("responses.compact", model=MODEL, input=[user("tea?"), assistant("yes")])
@@ -225,7 +225,7 @@ async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
         told.extend(message.text for message in messages)
         return "they spoke of tea"
 
-    async with open_desk(counting(), compactor=summarise) as desk:
+    async with open_client(counting(), compactor=summarise) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("a secret"), user("tea?")])
         await guest.ask("one", made.id)
@@ -240,7 +240,7 @@ async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
 
 async def test_a_conversation_over_a_websocket() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         async with guest.api.responses.connect() as connection:
@@ -261,7 +261,7 @@ async def test_a_conversation_over_a_websocket() -> None:
 
 async def test_an_item_of_the_conversation_can_be_referred_to() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         (item,) = await guest.items(made.id)
@@ -274,7 +274,7 @@ async def test_an_item_of_the_conversation_can_be_referred_to() -> None:
 
 async def test_turns_of_one_conversation_run_one_after_another_and_whole() -> None:
     target = counting()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
 
@@ -297,7 +297,7 @@ async def test_turns_of_one_conversation_run_one_after_another_and_whole() -> No
 
 async def test_a_conversation_that_is_busy_too_long_is_a_conflict() -> None:
     target = GatedAgent()
-    async with open_desk(target, host_settings={"session_wait_seconds": 0.05}) as desk:
+    async with open_client(target, host_settings={"session_wait_seconds": 0.05}) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         (item,) = await guest.items(made.id)
@@ -323,7 +323,7 @@ async def test_a_conversation_that_is_busy_too_long_is_a_conflict() -> None:
 
 async def test_a_conversation_deleted_in_the_middle_of_a_turn_stays_deleted() -> None:
     target = GatedAgent()
-    async with open_desk(target, tapped=False) as desk:
+    async with open_client(target, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         running = asyncio.create_task(guest.ask("first", made.id))

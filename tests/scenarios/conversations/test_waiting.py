@@ -6,9 +6,9 @@ import pytest
 from openai import BadRequestError, ConflictError
 
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_desk, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_client, texts, user
 from tests.scenarios.responses.cast import Till, agent, call
-from tests.scenarios.responses.desk import open_desk as open_responses
+from tests.scenarios.responses.desk import open_client as open_responses
 
 LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "a cat"}
@@ -21,7 +21,7 @@ def _told(target: Any) -> list[str]:
 @pytest.mark.parametrize("by_item", [True, False], ids=["by the conversation", "with the turn"])
 async def test_a_function_of_the_clients_is_answered(by_item: bool) -> None:
     target = agent([call("look")], ["a cat, then"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("what is there?", made.id, tools=[LOOK])
@@ -40,7 +40,7 @@ async def test_a_function_of_the_clients_is_answered(by_item: bool) -> None:
 async def test_a_call_that_was_added_waits_like_any_other() -> None:
     target = counting()
     added = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         await guest.ask("two", made.id)
@@ -53,7 +53,7 @@ async def test_a_call_that_was_added_waits_like_any_other() -> None:
 
 async def test_a_call_that_was_deleted_waits_no_more() -> None:
     target = agent([call("look")], ["never mind"], ["still here"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("what is there?", made.id, tools=[LOOK])
@@ -65,7 +65,7 @@ async def test_a_call_that_was_deleted_waits_no_more() -> None:
 
 async def test_half_of_a_pair_is_not_heard() -> None:
     target = agent([call("look")], ["a cat, then"], ["yes"], ["no"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("what is there?", made.id, tools=[LOOK])
@@ -82,7 +82,7 @@ async def test_half_of_a_pair_is_not_heard() -> None:
 
 async def test_nobody_answers_for_the_host() -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)], ["done"])) as desk:
+    async with open_client(till.agent([call("pay", amount=5)], ["done"])) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("pay five", made.id)
@@ -102,7 +102,7 @@ async def test_nobody_answers_for_the_host() -> None:
 async def test_an_approval_goes_on_in_its_conversation(named: bool) -> None:
     till = Till()
     target = till.agent([call("pay", amount=5)], ["paid, thank you"], ["anything else?"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("good day")])
         asked = (await guest.ask("pay five", made.id)).output[-1]
@@ -125,7 +125,7 @@ async def test_an_approval_goes_on_in_its_conversation(named: bool) -> None:
 
 async def test_an_approval_of_another_conversation_is_not_taken() -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)])) as desk:
+    async with open_client(till.agent([call("pay", amount=5)])) as desk:
         guest = AsyncGuest(desk)
         one, two = [await guest.do("conversations.create") for _ in range(2)]
         asked = (await guest.ask("pay five", one.id)).output[-1]
@@ -139,7 +139,7 @@ async def test_an_approval_of_another_conversation_is_not_taken() -> None:
 async def test_an_approval_that_comes_in_at_another_door_is_in_the_items_too() -> None:
     till = Till()
     target = till.agent([call("pay", amount=5)], ["paid, thank you"])
-    async with open_desk(
+    async with open_client(
         target,
         host_settings={"identity_resolver": _everyone_is_one},
         more=[InvocationsChannel()],
@@ -166,7 +166,7 @@ async def test_a_hook_hides_in_the_items_what_it_hides_in_the_answer() -> None:
                 content.text = (content.text or "").replace("secret", "***")
         return hosted
 
-    async with open_desk(agent(["the secret word"]), response_hook=hide) as desk:
+    async with open_client(agent(["the secret word"]), response_hook=hide) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("what is it?", made.id)
@@ -181,7 +181,7 @@ async def test_what_a_hook_took_away_was_told_again_after_a_deletion() -> None:
         return request.replace(input=kept)
 
     target = counting()
-    async with open_desk(target, run_hook=redact) as desk:
+    async with open_client(target, run_hook=redact) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("zero")])
         await guest.ask("my number is 4711", made.id)
@@ -206,7 +206,7 @@ async def test_items_that_a_hook_rewrote_keep_their_kinds() -> None:
         return request
 
     target = counting()
-    async with open_desk(target, run_hook=shout) as desk:
+    async with open_client(target, run_hook=shout) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         said = [

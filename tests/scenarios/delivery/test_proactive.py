@@ -111,7 +111,10 @@ async def test_a_dead_letter_is_found_tried_again_and_arrives(tmp_path: Path, ca
         assert [one.code for one in accepted[-1].history] == ["blocked", "tried again", "accepted"]
         with pytest.raises(ConflictError):
             await house.host.deliveries.retry(sent[0].delivery_id)
-        assert f"delivery {sent[0].delivery_id} on chat: tried again by olga, was dead" in caplog.text
+        assert (
+            f"delivery retried by operator: delivery_id={sent[0].delivery_id} channel=chat actor=olga "
+            "previous_status=dead" in caplog.text
+        )
         assert "clock" not in caplog.text
 
 

@@ -195,7 +195,7 @@ async def test_a_reference_has_a_size_and_costs_nobody_an_answer(caplog: pytest.
                     await chat.context.storage.put_reference(Caller(identity=chat.who("ann")), wrong)
         assert answer.content == "You said: hi"
         assert await get_store(host).identities.reach(chat.who("ann")) == Reach()
-        assert "is not kept" in caplog.text
+        assert "not stored" in caplog.text
         assert "secret" not in caplog.text
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk_testing.telegram import FakeTelegram
-from frontdesk_testing.telegram.nouns import Chat, User
+from frontdesk_testing.telegram.records import Chat, User
 
 
 def polling_chat(fake: FakeTelegram, **settings: Any) -> TelegramChannel:

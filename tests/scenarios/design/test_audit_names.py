@@ -32,7 +32,7 @@ from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.internals import get_store
 from tests.scenarios.cast import echo
 from tests.scenarios.design.test_workflow import Order, builds
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.messages.chat import open_chat
 
 CHECKPOINT = "workflow.checkpoint_id"
@@ -87,7 +87,7 @@ async def test_audit_274_none_of_a_mapping_was_refused() -> None:
     changed = await apply_run_hook(hook, request)
     assert [getattr(changed, name) for name in fields] == [{}] * 5
     assert (changed.client_tools, changed.approvals) == ((), ())
-    async with open_desk(echo, InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(echo, InvocationsChannel(run_hook=hook)) as desk:
         assert (await desk.ask("hello")).json()["text"] == "you said hello"
         token = await desk.host.run_in_background(
             ChannelRequest(channel="invocations", input="count", options=None),  # pyright: ignore[reportArgumentType]
@@ -164,7 +164,7 @@ async def test_audit_275_a_reset_that_fails_is_an_error_of_the_command(
 
 
 async def test_audit_275_a_reset_is_awaited_for_its_id(caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(echo, InvocationsChannel()) as desk:
+    async with open_client(echo, InvocationsChannel()) as desk:
         session_id = await desk.host.reset_session("person")
         assert session_id.startswith("ses_")
         kept = get_store(desk.host)
@@ -198,7 +198,7 @@ def _outside_of_a_loop(host: AgentFrameworkHost) -> None:
 
 
 async def test_audit_276_a_token_that_was_kept_as_text() -> None:
-    async with open_desk(echo, InvocationsChannel()) as desk:
+    async with open_client(echo, InvocationsChannel()) as desk:
         request = ChannelRequest(channel="invocations", input="count")
         token = await desk.host.run_in_background(request, identity=ANN)
         assert token.token == token.run_id == str(token)

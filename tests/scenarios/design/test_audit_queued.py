@@ -8,7 +8,7 @@ from frontdesk import ChannelRequest, ResponseTarget
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import until
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 def elsewhere(request: ChannelRequest, **_: Any) -> ChannelRequest:
@@ -21,7 +21,7 @@ def background(request: ChannelRequest, **_: Any) -> ChannelRequest:
 
 @pytest.mark.parametrize("hook", [elsewhere, background])
 async def test_audit_272_a_streaming_caller_got_json_and_no_event(hook: Any) -> None:
-    async with open_desk(echo, run_hook=hook) as desk:
+    async with open_client(echo, run_hook=hook) as desk:
         customer = AsyncCustomer(desk)
         events = await customer.events("hello")
         assert [event.type for event in events] == ["response.created", "response.queued"]

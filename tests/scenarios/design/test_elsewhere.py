@@ -11,7 +11,7 @@ from frontdesk.delivery.proactive import WORK_GOES_ON
 from tests.scenarios.cast import echo
 from tests.scenarios.delivery.chats import Holding
 from tests.scenarios.delivery.house import open_house, sends_to
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 
 BEGUN = "You said: hello"
 TOLD = f"{WORK_GOES_ON} /cancel stops it."
@@ -93,7 +93,7 @@ async def test_a_destination_that_can_not_push_falls_back_to_the_origin_and_that
 
 async def test_what_goes_to_nobody_is_polled_by_its_token() -> None:
     ann = ChannelIdentity("invocations", "ann")
-    async with open_desk(echo, InvocationsChannel()) as desk:
+    async with open_client(echo, InvocationsChannel()) as desk:
         request = ChannelRequest(channel="invocations", input="count", response_target=ResponseTarget.none)
         token = await desk.host.run_in_background(request, identity=ann)
 
@@ -106,7 +106,7 @@ async def test_what_goes_to_nobody_is_polled_by_its_token() -> None:
 
 async def test_the_asker_over_http_gets_the_means_to_poll_and_to_cancel() -> None:
     hook = sends_to(ResponseTarget.none)
-    async with open_desk(echo, InvocationsChannel(run_hook=hook)) as desk:
+    async with open_client(echo, InvocationsChannel(run_hook=hook)) as desk:
         queued = await desk.ask("count")
         assert (queued.status_code, queued.json()["status"]) == (202, "queued")
         assert (await desk.ended(queued.json()["id"]))["text"] == "you said count"

@@ -31,7 +31,7 @@ from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
 from tests.scenarios.design.telegram import TelegramUser, polling_chat
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 from tests.scenarios.linking.pair import open_pair
 from tests.scenarios.stores import new_store
 
@@ -184,7 +184,7 @@ async def test_a_resolver_makes_a_corporate_id_the_key() -> None:
     def corporate(identity: ChannelIdentity) -> str:
         return f"corp:{identity.native_id}"
 
-    async with open_desk(
+    async with open_client(
         Agent(client=ScriptedChatClient(recite), name="Concierge"),
         InvocationsChannel(),
         identity_resolver=corporate,

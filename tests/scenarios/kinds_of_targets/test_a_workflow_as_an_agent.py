@@ -23,11 +23,11 @@ from agent_framework import (
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.kinds_of_targets.kinds import Mind
 from tests.scenarios.pausing import Choice, Offer
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk as open_responses
+from tests.scenarios.responses.desk import open_client as open_responses
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 YES = {"accepted": True, "nights": 2}
@@ -97,7 +97,7 @@ async def _say(desk: InvocationsHost, words: Any = None, *, stream: bool = False
 @STREAMS
 async def test_a_request_waits_as_a_request_does_and_its_answer_is_typed(stream: bool) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         await _say(desk, "hello", stream=stream)
         asked = await _say(desk, "anna", stream=stream)
         (request,) = asked["requests"]
@@ -118,7 +118,7 @@ async def test_a_request_waits_as_a_request_does_and_its_answer_is_typed(stream:
 @STREAMS
 async def test_of_two_requests_one_is_answered_and_the_other_is_shown_again(stream: bool) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         first, second = (await _say(desk, "two guests", stream=stream))["requests"]
         told = await _say(desk, responses={first["id"]: YES}, stream=stream)
         assert (told["text"], told["requests"]) == ("two guests takes the attic for 2", [second])
@@ -132,7 +132,7 @@ async def test_of_two_requests_one_is_answered_and_the_other_is_shown_again(stre
 @STREAMS
 async def test_another_callers_session_does_not_wait(stream: bool) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         asked = [await _say(desk, name, session_id=name, stream=stream) for name in ("anna", "ben")]
         assert (await _say(desk, "hello", session_id="cleo", stream=stream))["text"] == "hello 1"
         (annas,), (bens,) = (one["requests"] for one in asked)
@@ -189,7 +189,7 @@ async def test_on_the_responses_api_an_approval_is_asked_and_answered() -> None:
 
 async def test_a_no_with_a_reason_goes_on_without_the_tool() -> None:
     mind = Mind()
-    async with open_desk(lambda: mind.builder().build().as_agent()) as desk:
+    async with open_client(lambda: mind.builder().build().as_agent()) as desk:
         (question,) = (await _say(desk, "pay 5"))["approvals"]
         answer = await desk.post({"approval": {"id": question["id"], "approved": False, "reason": "too much"}})
         assert (answer.status_code, mind.paid) == (200, [])
@@ -200,7 +200,7 @@ async def test_a_no_with_a_reason_goes_on_without_the_tool() -> None:
 
 async def test_a_run_in_the_background_pauses_and_is_answered() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         queued = await desk.post({"session_id": "s", "message": "anna", "background": True})
         asked = await desk.ended(queued.json()["id"])
         (request,) = asked["requests"]
@@ -211,7 +211,7 @@ async def test_a_run_in_the_background_pauses_and_is_answered() -> None:
 
 async def test_a_conversation_that_is_handed_out_whole_is_not_kept_twice() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         for words in ("hello", "all of it", "all again", "hello"):
             await _say(desk, words)
     assert inn.heard[-1] == ["hello", "hello 1", "all of it", "that was all", "all again", "that was all", "hello"]
@@ -226,7 +226,7 @@ async def test_turns_that_do_not_pause_write_no_checkpoint(tmp_path: Path) -> No
             return await super().save(checkpoint)
 
     inn = Inn()
-    async with open_desk(inn, checkpoint_location=Watched()) as desk:
+    async with open_client(inn, checkpoint_location=Watched()) as desk:
         for _ in range(3):
             await _say(desk, "hello")
         assert saved == []
@@ -249,7 +249,7 @@ async def test_a_pause_that_cannot_be_saved_fails_its_turn(stream: bool) -> None
             raise OSError("disk full")
 
     inn = Inn()
-    async with open_desk(inn, checkpoint_location=Full()) as desk:
+    async with open_client(inn, checkpoint_location=Full()) as desk:
         answer = await desk.ask("anna", session_id="s", stream=stream)
         assert "could not be saved" in answer.text
         assert "disk full" not in answer.text
@@ -258,7 +258,7 @@ async def test_a_pause_that_cannot_be_saved_fails_its_turn(stream: bool) -> None
 
 @STREAMS
 async def test_without_a_session_nothing_can_wait(stream: bool) -> None:
-    async with open_desk(Inn(), InvocationsChannel(session_mode="disabled")) as desk:
+    async with open_client(Inn(), InvocationsChannel(session_mode="disabled")) as desk:
         refused = await desk.ask("anna", stream=stream)
         assert "without a session nothing can wait" in refused.text
         assert (await desk.ask("hello")).json()["text"] == "hello 1"
@@ -267,20 +267,20 @@ async def test_without_a_session_nothing_can_wait(stream: bool) -> None:
 @pytest.mark.parametrize("more", [{"message": "hello"}, {}])
 async def test_it_has_no_checkpoint_to_go_back_to(more: dict[str, Any]) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         asked = await _say(desk, "anna")
         refused = await desk.post({"session_id": "s", "checkpoint_id": asked["checkpoint_id"], **more})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "checkpoint_id")
 
 
 async def test_what_it_cannot_take_is_refused_by_name() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         refused = await desk.ask("hello", options={"temperature": 1})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "temperature")
 
 
 async def test_its_document_says_that_it_takes_answers() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         document = (await desk.client.get("/invocations/docs/openapi.json")).json()
     bodies = document["components"]["schemas"]["InvocationBody"]["oneOf"]
     assert [one["required"][0] for one in bodies] == ["message", "input", "approval", "responses"]
@@ -304,7 +304,7 @@ class Remark(ContextProvider):
 async def test_providers_of_its_own_are_run_and_do_not_disturb_an_answer() -> None:
     remark = Remark()
     inn = Inn(context_providers=[remark])
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         (request,) = (await _say(desk, "anna"))["requests"]
         assert (await _say(desk, responses={request["id"]: YES}))["text"] == "anna takes the attic for 2"
         await _say(desk, "hello")
@@ -328,7 +328,7 @@ class Diary(HistoryProvider):
 
 async def test_a_history_of_its_own_is_the_only_one() -> None:
     inn = Inn(context_providers=[Diary()])
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         assert any("history provider of its own" in warning for warning in desk.host.warnings)
         for words in ("hello", "hello b", "hello c"):
             await _say(desk, words)
@@ -338,12 +338,12 @@ async def test_a_history_of_its_own_is_the_only_one() -> None:
 async def test_a_request_is_answered_after_a_restart_from_the_state_directory(tmp_path: Path) -> None:
     inn = Inn()
     options: Any = {"checkpoint_location": tmp_path / "checkpoints"}
-    async with open_desk(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
+    async with open_client(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
         assert desk.host.warnings == []
         first, second = (await _say(desk, "two guests"))["requests"]
-    async with open_desk(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
+    async with open_client(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
         assert (await _say(desk, responses={first["id"]: YES}))["requests"] == [second]
-    async with open_desk(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
+    async with open_client(inn, store=SqliteStateStore(tmp_path / "a.db"), **options) as desk:
         assert (await _say(desk, responses={second["id"]: "eggs"}))["text"] == "breakfast: eggs"
         assert (await _say(desk, "hello"))["text"].startswith("hello")
     assert inn.ledger == ["two guests: attic 2", "eggs"]
@@ -351,7 +351,7 @@ async def test_a_request_is_answered_after_a_restart_from_the_state_directory(tm
 
 async def test_it_can_be_left_in_the_middle_and_the_next_one_is_well() -> None:
     inn = Inn()
-    async with open_desk(inn, channels=[InvocationsChannel(), ResponsesChannel()]) as desk:
+    async with open_client(inn, channels=[InvocationsChannel(), ResponsesChannel()]) as desk:
         async with desk.streaming("anna", session_id="s") as (response, _):
             assert isinstance(response, httpx.Response)
         assert (await _say(desk, "hello", session_id="t"))["text"] == "hello 1"

@@ -8,7 +8,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import open_client
 from tests.scenarios.kinds_of_targets.kinds import KINDS, Mind
 
 CALLERS = ("anna", "ben", "cleo")
@@ -57,7 +57,7 @@ def test_each_caller_has_one_conversation(kind: str, turns: list[tuple[str, str]
     mind = Mind()
 
     async def play() -> dict[str, list[str]]:
-        async with open_desk(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
+        async with open_client(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
             talks = {name: Talk(name, desk) for name in CALLERS}
             ways = {name: [way for caller, way in turns if caller == name] for name in CALLERS}
             await asyncio.gather(*(talks[name].go(ways[name], KINDS[kind].asks) for name in CALLERS))

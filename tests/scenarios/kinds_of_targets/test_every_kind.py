@@ -9,7 +9,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.kinds_of_targets.kinds import ASKING, KINDS, InState, Mind
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -46,7 +46,7 @@ def test_who_keeps_the_history_is_told(kind: str) -> None:
 @STREAMS
 async def test_three_callers_at_once_get_each_their_own(kind: str, stream: bool) -> None:
     mind = Mind()
-    async with open_desk(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
         for turn in ("one", "two"):
             said = [f"{name} {turn}" for name in ("anna", "ben", "cleo")]
             answers = await asyncio.gather(*(_say(desk, one, one.split()[0], stream=stream) for one in said))
@@ -59,7 +59,7 @@ async def test_three_callers_at_once_get_each_their_own(kind: str, stream: bool)
 @STREAMS
 async def test_the_third_turn_hears_exactly_what_was_said(kind: str, stream: bool) -> None:
     mind = Mind()
-    async with open_desk(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
         for words in ("one", "two", "three"):
             await _say(desk, words, "s", stream=stream)
     assert mind.heard == [_conversation("one"), _conversation("one", "two"), _conversation("one", "two", "three")]
@@ -67,7 +67,7 @@ async def test_the_third_turn_hears_exactly_what_was_said(kind: str, stream: boo
 
 @EVERY
 async def test_a_stream_comes_to_what_a_whole_answer_is(kind: str) -> None:
-    async with open_desk(KINDS[kind].make(Mind()), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(Mind()), **KINDS[kind].options()) as desk:
         whole = await _say(desk, "one", "s", stream=False)
         events = await desk.events("one", session_id="t")
     streamed = events[-1].data
@@ -83,7 +83,7 @@ async def test_a_restart_goes_on_with_all_that_was_said(kind: str, tmp_path: Pat
     target = KINDS[kind].make(mind)
     for words in ("one", "two", "three"):
         store = SqliteStateStore(tmp_path / "frontdesk.db")
-        async with open_desk(target, store=store, **KINDS[kind].options()) as desk:
+        async with open_client(target, store=store, **KINDS[kind].options()) as desk:
             await _say(desk, words, "s", stream=False)
     assert mind.heard[-1] == _conversation("one", "two", "three")
 
@@ -92,7 +92,7 @@ async def test_a_restart_goes_on_with_all_that_was_said(kind: str, tmp_path: Pat
 @STREAMS
 async def test_an_approval_runs_once_and_the_next_caller_and_the_next_turn_are_well(kind: str, stream: bool) -> None:
     mind = Mind()
-    async with open_desk(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
         await _say(desk, "hello", "anna", stream=stream)
         asked = await _say(desk, "pay 5", "anna", stream=stream)
         assert mind.paid == []
@@ -110,7 +110,7 @@ async def test_an_approval_runs_once_and_the_next_caller_and_the_next_turn_are_w
 @ASKED
 async def test_two_callers_who_are_asked_at_once_answer_each_for_themselves(kind: str) -> None:
     mind = Mind()
-    async with open_desk(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(mind), **KINDS[kind].options()) as desk:
         anna, ben = await asyncio.gather(
             _say(desk, "pay 5", "anna", stream=False), _say(desk, "pay 7", "ben", stream=False)
         )
@@ -123,11 +123,11 @@ async def test_two_callers_who_are_asked_at_once_answer_each_for_themselves(kind
 @ASKED
 async def test_an_approval_is_answered_after_a_restart(kind: str, tmp_path: Path) -> None:
     mind = Mind()
-    async with open_desk(
+    async with open_client(
         KINDS[kind].make(mind), store=SqliteStateStore(tmp_path / "frontdesk.db"), **KINDS[kind].options()
     ) as desk:
         asked = await _say(desk, "pay 5", "anna", stream=False)
-    async with open_desk(
+    async with open_client(
         KINDS[kind].make(mind), store=SqliteStateStore(tmp_path / "frontdesk.db"), **KINDS[kind].options()
     ) as desk:
         assert (await desk.post(_yes(asked))).json()["text"] == "it is paid"
@@ -140,7 +140,7 @@ async def test_an_approval_is_answered_after_a_restart(kind: str, tmp_path: Path
 async def test_what_a_session_holds_does_not_grow_with_what_was_said(kind: str) -> None:
     """The state of an agent that kept what it heard grew with the square of the turns."""
     sizes: list[int] = []
-    async with open_desk(KINDS[kind].make(Mind()), **KINDS[kind].options()) as desk:
+    async with open_client(KINDS[kind].make(Mind()), **KINDS[kind].options()) as desk:
         for turn in range(6):
             await _say(desk, f"turn {turn}", "s", stream=False)
             (session,) = desk.sessions()
@@ -151,7 +151,7 @@ async def test_what_a_session_holds_does_not_grow_with_what_was_said(kind: str) 
 async def test_what_an_agent_leaves_in_a_session_that_is_dropped_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with open_desk(InState(Mind())) as desk:
+    async with open_client(InState(Mind())) as desk:
         for words in ("one", "two"):
             await _say(desk, words, "s", stream=False)
     assert [line for line in caplog.messages if 'history="agent"' in line] == [
@@ -162,10 +162,10 @@ async def test_what_an_agent_leaves_in_a_session_that_is_dropped_is_told_once(
 
 async def test_a_session_that_was_doubled_before_is_freed_of_it(tmp_path: Path) -> None:
     mind, store = Mind(), SqliteStateStore(tmp_path / "frontdesk.db")
-    async with open_desk(InState(mind), history="agent", store=store) as desk:
+    async with open_client(InState(mind), history="agent", store=store) as desk:
         await _say(desk, "one", "s", stream=False)
         assert desk.sessions()[0].state
-    async with open_desk(InState(mind), store=SqliteStateStore(tmp_path / "frontdesk.db")) as desk:
+    async with open_client(InState(mind), store=SqliteStateStore(tmp_path / "frontdesk.db")) as desk:
         await _say(desk, "two", "s", stream=False)
         assert not desk.sessions()[0].state
     assert mind.heard[-1] == _conversation("one", "two")

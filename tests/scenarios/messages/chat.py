@@ -12,7 +12,7 @@ import msgspec
 from frontdesk import AgentFrameworkHost, ApprovalOptions
 from frontdesk_testing import serving
 from frontdesk_testing.messages import MessageChannel, MessagePlatform
-from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.messages.platform.records import Said
 from frontdesk_testing.messages.verify import signature
 from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform

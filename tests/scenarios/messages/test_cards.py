@@ -12,7 +12,7 @@ from frontdesk.chat.questions import build_card
 from frontdesk.models.approval import Decision, PendingApproval
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk_testing import FakeClock
-from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.messages.platform.records import Said
 from frontdesk_testing.store_samples import question
 from tests.cards import outcome_in
 from tests.scenarios.cast import call

@@ -12,7 +12,7 @@ from frontdesk.interfaces.chat import LiveTerms
 from frontdesk_testing import EchoAgent, GatedAgent
 from frontdesk_testing.internals import get_store
 from frontdesk_testing.messages import Person
-from frontdesk_testing.messages.platform.nouns import Said
+from frontdesk_testing.messages.platform.records import Said
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk.models.delivery import Delivery
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.internals import get_store
-from frontdesk_testing.messages.platform.nouns import EventState
+from frontdesk_testing.messages.platform.records import EventState
 from frontdesk_testing.messages.wire import Event
 from tests.scenarios.messages.chat import MessagesHost, open_chat, post
 

@@ -76,7 +76,7 @@ class ResponsesHost:
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_client(
     target: Any,
     *,
     tapped: bool = True,

@@ -9,7 +9,7 @@ from openai import APIStatusError, ConflictError, NotFoundError
 
 from tests.scenarios.responses.cast import Till, call
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 PAY = call("pay", "call_pay", amount=5)
 REFUND = call("refund", "call_refund", amount=3)
@@ -27,7 +27,7 @@ def shown(item: Any) -> Any:
 
 async def test_the_question_goes_out_and_the_answer_runs_the_tool(customer_of: Any) -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["paid"])) as desk:
+    async with open_client(till.agent([PAY], ["paid"])) as desk:
         customer = customer_of(desk)
         asked = await customer.create("pay 5")
         (question,) = asked.output
@@ -43,7 +43,7 @@ async def test_the_question_goes_out_and_the_answer_runs_the_tool(customer_of: A
 
 async def test_the_same_over_two_streams(customer_of: Any) -> None:
     till = Till()
-    async with open_desk(till.agent(["one moment", PAY], ["pa", "id"])) as desk:
+    async with open_client(till.agent(["one moment", PAY], ["pa", "id"])) as desk:
         customer = customer_of(desk)
         _, asked = await customer.stream("pay 5")
         message, question = asked.output
@@ -57,7 +57,7 @@ async def test_the_same_over_two_streams(customer_of: Any) -> None:
 async def test_a_no_with_a_reason_reaches_the_agent_and_runs_nothing(customer_of: Any) -> None:
     till = Till()
     target = till.agent([PAY], ["I will not"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         asked = await customer.create("pay 5")
         no = answer(asked.output[0], approve=False, reason="too much")
@@ -72,7 +72,7 @@ async def test_a_no_with_a_reason_reaches_the_agent_and_runs_nothing(customer_of
 @pytest.mark.parametrize("stream", [True, False])
 async def test_several_questions_of_one_turn_are_answered_together_or_apart(together: bool, stream: bool) -> None:
     till = Till()
-    async with open_desk(till.agent([PAY, REFUND], ["both done"])) as desk:
+    async with open_client(till.agent([PAY, REFUND], ["both done"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await _ask(customer, stream, "pay and refund")
         pay, refund = asked.output
@@ -95,7 +95,7 @@ async def _ask(customer: AsyncCustomer, stream: bool, said: Any, **body: Any) ->
 
 async def test_one_yes_and_one_no() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY, REFUND], ["done"])) as desk:
+    async with open_client(till.agent([PAY, REFUND], ["done"])) as desk:
         customer = AsyncCustomer(desk)
         asked: Any = await customer.create("pay and refund")
         answers = [answer(asked.output[0], approve=False), answer(asked.output[1])]
@@ -110,7 +110,7 @@ async def test_a_question_beside_a_call_of_the_clients(together: bool, stream: b
     target = till.agent([PAY, call("look", "client", place="roof")], ["paid for a cat"])
     look: Any = {"type": "function", "name": "look", "parameters": {}}
     output = {"type": "function_call_output", "call_id": "client", "output": "a cat"}
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await _ask(customer, stream, "pay for what is there", tools=[look])
         made, question = asked.output
@@ -132,7 +132,7 @@ async def test_a_question_beside_a_call_of_the_clients(together: bool, stream: b
 async def test_history_that_is_sent_again_needs_no_previous_response() -> None:
     till = Till()
     target = till.agent([PAY], ["paid"], ["you are welcome"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         said: list[Any] = [{"role": "user", "content": "pay 5"}]
         asked = await customer.create(said)
@@ -149,7 +149,7 @@ async def test_history_that_is_sent_again_needs_no_previous_response() -> None:
 
 async def test_an_answer_can_come_alone() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["paid"])) as desk:
+    async with open_client(till.agent([PAY], ["paid"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
         assert (await customer.create([answer(asked.output[0])])).output_text == "paid"
@@ -158,7 +158,7 @@ async def test_an_answer_can_come_alone() -> None:
 
 async def test_two_branches_of_one_question_run_the_tool_once() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["paid"], ["paid"])) as desk:
+    async with open_client(till.agent([PAY], ["paid"], ["paid"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
         yes = [answer(asked.output[0])]
@@ -174,7 +174,7 @@ async def test_two_branches_of_one_question_run_the_tool_once() -> None:
 
 async def test_a_conversation_can_leave_a_question_unanswered() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["never mind"], ["paid"])) as desk:
+    async with open_client(till.agent([PAY], ["never mind"], ["paid"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
         other = await customer.create("what time is it?", previous_response_id=asked.id)
@@ -185,7 +185,7 @@ async def test_a_conversation_can_leave_a_question_unanswered() -> None:
 
 async def test_what_was_asked_can_not_be_altered() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["never"])) as desk:
+    async with open_client(till.agent([PAY], ["never"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
         question = shown(asked.output[0])
@@ -200,7 +200,7 @@ async def test_what_was_asked_can_not_be_altered() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_without_a_stored_session_nothing_can_wait(stream: bool) -> None:
     till = Till()
-    async with open_desk(till.agent([PAY])) as desk:
+    async with open_client(till.agent([PAY])) as desk:
         customer = AsyncCustomer(desk)
         if stream:
             last = (await customer.events("pay 5", store=False))[-1]
@@ -215,7 +215,7 @@ async def test_without_a_stored_session_nothing_can_wait(stream: bool) -> None:
 
 async def test_an_answer_to_nothing_is_refused() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["hello"])) as desk:
+    async with open_client(till.agent([PAY], ["hello"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
         made_up = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}

@@ -10,7 +10,7 @@ from openai import BadRequestError, NotFoundError
 from frontdesk_testing import FailingAgent, GatedAgent
 from tests.scenarios.cast import parrot, two_voices
 from tests.scenarios.desk import until
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.sequence import wrong_sequence
 
 
@@ -35,7 +35,7 @@ async def _begun(desk: ResponsesHost, words: str, count: int) -> tuple[str, list
 
 @pytest.mark.parametrize("target", [parrot(), two_voices()], ids=["agent", "workflow"])
 async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) -> None:
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         client = desk.client()
         stream = await client.responses.create(model="m", input="hello", background=True, stream=True)
         told = await events_of(stream)
@@ -56,7 +56,7 @@ async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) 
 
 async def test_a_reader_that_hung_up_goes_on_where_it_was() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run_id, read = await _begun(desk, "one two three", 5)
         assert extract_text(read) == "one "
         assert desk.active == 1
@@ -70,7 +70,7 @@ async def test_a_reader_that_hung_up_goes_on_where_it_was() -> None:
 
 async def test_many_readers_read_the_same() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run_id, _ = await _begun(desk, "one two three", 1)
         clients = [desk.client() for _ in range(20)]
         reading = [asyncio.create_task(events_of(await one.responses.retrieve(run_id, stream=True))) for one in clients]
@@ -83,7 +83,7 @@ async def test_many_readers_read_the_same() -> None:
 
 async def test_one_that_waits_for_its_turn_is_followed_from_before_its_first_event() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         client = desk.client()
         first = await client.responses.create(model="m", input="a b", background=True)
         await agent.started.wait()
@@ -99,7 +99,7 @@ async def test_one_that_waits_for_its_turn_is_followed_from_before_its_first_eve
 
 async def test_a_cancelled_one_ends_for_every_reader() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run_id, read = await _begun(desk, "one two", 5)
         following = asyncio.create_task(
             events_of(await desk.client().responses.retrieve(run_id, stream=True, starting_after=4))
@@ -114,7 +114,7 @@ async def test_a_cancelled_one_ends_for_every_reader() -> None:
 
 
 async def test_a_failed_one_ends_for_every_reader() -> None:
-    async with open_desk(FailingAgent(after=2)) as desk:
+    async with open_client(FailingAgent(after=2)) as desk:
         client = desk.client()
         told = await events_of(
             await client.responses.create(model="m", input="one two three", background=True, stream=True)
@@ -126,7 +126,7 @@ async def test_a_failed_one_ends_for_every_reader() -> None:
 
 
 async def test_what_keeps_no_events_can_t_be_followed() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         client = desk.client()
         for background in (False, True):
             response = await client.responses.create(model="m", input="hello", background=background)
@@ -139,14 +139,14 @@ async def test_what_keeps_no_events_can_t_be_followed() -> None:
 
 @pytest.mark.parametrize("query", ["stream=true&starting_after=x", "stream=true&starting_after=-1", "starting_after="])
 async def test_a_query_that_makes_no_sense_is_refused(query: str) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         refused = await desk.http.get(f"/v1/responses/resp_1?{query}")
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "starting_after")
 
 
 async def test_a_deleted_one_is_gone_for_its_readers_too() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         run_id, _ = await _begun(desk, "one two", 5)
         following = asyncio.create_task(
             events_of(await desk.client().responses.retrieve(run_id, stream=True, starting_after=4))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.scenarios.cast import echo
 from tests.scenarios.responses.cast import Till, parrot
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 USER: Any = {"role": "user", "content": "hello"}
 FUNCTION: Any = {"type": "function", "name": "look"}
@@ -158,14 +158,14 @@ async def _refused(desk: ResponsesHost, body: Any, param: str | None) -> None:
 
 
 async def test_whatever_is_wrong_is_named() -> None:
-    async with open_desk(Till().agent(["never"])) as desk:
+    async with open_client(Till().agent(["never"])) as desk:
         for body, param in BODIES:
             await _refused(desk, body, param)
         assert desk.untouched()
 
 
 async def test_what_is_not_json_is_refused() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         for raw in (b"", b"{", b'{"input": "\xff"}', b'{"input": "hello"} more', b'{"input": NaN}'):
             refused = await desk.http.post("/v1/responses", content=raw, headers={"content-type": "application/json"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_json"), raw[:20]
@@ -177,7 +177,7 @@ async def test_what_is_not_json_is_refused() -> None:
 
 
 async def test_too_much_is_refused() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         many = await desk.post({"input": [USER] * 10_000})
         assert (many.status_code, many.json()["error"]["param"]) == (400, "input")
         named = await desk.post({"input": [{"type": "item_reference", "id": "msg_1"}] * 10_000})
@@ -191,7 +191,7 @@ async def test_too_much_is_refused() -> None:
 
 
 async def test_an_address_is_refused_where_nobody_can_follow_it() -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         await _refused(
             desk,
             part(type="input_image", image_url="https://example.com/a.png"),
@@ -205,7 +205,7 @@ async def test_an_address_is_refused_where_nobody_can_follow_it() -> None:
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "limit=%C2%B2", "limit=" + "9" * 5000])
 async def test_a_page_has_its_limits(query: str) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         made = (await desk.post({"input": "hello"})).json()["id"]
         refused = await desk.http.get(f"/v1/responses/{made}/input_items?{query}")
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "limit")
@@ -213,7 +213,7 @@ async def test_a_page_has_its_limits(query: str) -> None:
 
 @pytest.mark.parametrize(("query", "param", "status"), [("order=up", "order", 400), ("after=x", "after", 404)])
 async def test_a_page_begins_somewhere_and_has_an_order(query: str, param: str, status: int) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         made = (await desk.post({"input": "hello"})).json()["id"]
         refused = await desk.http.get(f"/v1/responses/{made}/input_items?{query}")
         assert (refused.status_code, refused.json()["error"]["param"]) == (status, param)
@@ -232,7 +232,7 @@ async def test_a_page_begins_somewhere_and_has_an_order(query: str, param: str, 
     ],
 )
 async def test_every_error_has_the_shape_of_the_api(method: str, path: str, status: int) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         refused = await desk.http.request(method, path)
         assert refused.status_code == status
         assert set(refused.json()["error"]) == {"message", "type", "param", "code"}

@@ -10,7 +10,7 @@ from frontdesk_testing import GatedAgent
 from frontdesk_testing.internals import active_runs
 from tests.scenarios.desk import until
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 
 def _running(desk: ResponsesHost) -> str:
@@ -21,7 +21,7 @@ def _running(desk: ResponsesHost) -> str:
 @pytest.mark.parametrize("store", [True, False])
 async def test_a_whole_answer_is_cancelled(customer_of: Any, store: bool) -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         waiting = asyncio.create_task(AsyncCustomer(desk).create("one two", store=store))
         await agent.started.wait()
         other = customer_of(desk)
@@ -45,7 +45,7 @@ async def _cancelled_unkept(other: Any, response_id: str) -> Any:
 
 async def test_a_stream_is_cancelled_and_still_ends_as_streams_do(customer_of: Any) -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         stream: Any = await desk.client().responses.create(model="any", input="one two", stream=True)
         events: list[Any] = []
         async for event in stream:
@@ -62,7 +62,7 @@ async def test_a_stream_is_cancelled_and_still_ends_as_streams_do(customer_of: A
 
 async def test_a_running_response_is_deleted_with_its_run(customer_of: Any) -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         waiting = asyncio.create_task(AsyncCustomer(desk).create("one two"))
         await agent.started.wait()
         await customer_of(desk).delete(_running(desk))
@@ -72,7 +72,7 @@ async def test_a_running_response_is_deleted_with_its_run(customer_of: Any) -> N
 
 async def test_a_cancelled_response_can_not_be_told_from_nothing_by_others_but_its_question_stays() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         customer = AsyncCustomer(desk)
         waiting = asyncio.create_task(customer.create("one two"))
         await agent.started.wait()
@@ -87,7 +87,7 @@ async def test_a_cancelled_response_can_not_be_told_from_nothing_by_others_but_i
 
 async def test_a_client_that_hangs_up_cancels_its_run() -> None:
     agent = GatedAgent()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         stream: Any = await desk.client().responses.create(model="any", input="one two", stream=True)
         async for event in stream:
             if event.type == "response.output_text.delta":

@@ -8,7 +8,7 @@ from openai import BadRequestError
 
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 def _heard(target: Any) -> list[str]:
@@ -18,7 +18,7 @@ def _heard(target: Any) -> list[str]:
 
 async def test_a_chain_of_fifty_keeps_its_whole_history(customer_of: Any) -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         last: Any = None
         for turn in range(50):
@@ -37,7 +37,7 @@ async def test_a_chain_of_fifty_keeps_its_whole_history(customer_of: Any) -> Non
 
 async def test_the_whole_and_the_stream_continue_each_other(customer_of: Any) -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         first = (await customer.events("one"))[-1].response
         second = await customer.create("two", previous_response_id=first.id)
@@ -48,7 +48,7 @@ async def test_the_whole_and_the_stream_continue_each_other(customer_of: Any) ->
 
 async def test_a_branch_has_its_own_history_only() -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         root = await customer.create("root")
         left = await customer.create("left", previous_response_id=root.id)
@@ -64,7 +64,7 @@ async def test_a_branch_has_its_own_history_only() -> None:
 
 async def test_branches_at_the_same_time_do_not_disturb_each_other() -> None:
     target = answering(lambda messages: [" > ".join(one.text for one in messages if one.role == "user")])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         root = await customer.create("root")
 
@@ -82,7 +82,7 @@ async def test_branches_at_the_same_time_do_not_disturb_each_other() -> None:
 
 async def test_a_response_that_was_deleted_can_not_be_continued_but_what_followed_it_can() -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("one")
         second = await customer.create("two", previous_response_id=first.id)
@@ -96,7 +96,7 @@ async def test_a_response_that_was_deleted_can_not_be_continued_but_what_followe
 
 async def test_a_failed_turn_leaves_its_question_and_can_be_continued() -> None:
     target = answering(lambda messages: ["fine"] if "again" in messages[-1].text else [RuntimeError("the reason")])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         failed = (await customer.events("one"))[-1].response
         assert failed.status == "failed"

@@ -10,7 +10,7 @@ from openai import BadRequestError
 
 from tests.scenarios.responses.cast import Till, agent, answering, call, piece
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 def function(name: str) -> Any:
@@ -29,7 +29,7 @@ def output(call_id: str, said: Any = "a cat") -> Any:
 
 async def test_a_call_goes_out_and_its_output_comes_back(customer_of: Any) -> None:
     target = agent([call("look", place="garden")], ["there is a cat"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         (item,) = asked.output
@@ -45,7 +45,7 @@ async def test_a_streamed_call_comes_in_pieces(customer_of: Any) -> None:
     target = agent(
         ["let me see", piece("call_1", '{"pla', "look"), piece("call_1", 'ce": "garden"}')], ["there is ", "a cat"]
     )
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         events, asked = await customer.stream("what is there?", tools=[LOOK])
         assert [item.type for item in asked.output] == ["message", "function_call"]
@@ -59,7 +59,7 @@ async def test_a_streamed_call_comes_in_pieces(customer_of: Any) -> None:
 
 async def test_parallel_calls_are_answered_together() -> None:
     target = agent([call("look", "a", place="garden"), call("look", "b", place="roof")], ["two cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         assert [item.call_id for item in asked.output] == ["a", "b"]
@@ -74,7 +74,7 @@ async def test_parallel_calls_are_answered_together() -> None:
 
 async def test_parallel_calls_in_interleaved_pieces_stay_whole(customer_of: Any) -> None:
     pieces = [piece("a", '{"place": ', "look"), piece("b", '{"place": ', "look")]
-    async with open_desk(agent([*pieces, piece("a", '"garden"}'), piece("b", '"roof"}')])) as desk:
+    async with open_client(agent([*pieces, piece("a", '"garden"}'), piece("b", '"roof"}')])) as desk:
         _, asked = await customer_of(desk).stream("what is there?", tools=[LOOK])
         assert [json.loads(item.arguments)["place"] for item in asked.output] == ["garden", "roof"]
 
@@ -83,7 +83,7 @@ async def test_parallel_calls_in_interleaved_pieces_stay_whole(customer_of: Any)
 async def test_of_a_host_call_and_a_client_call_only_the_clients_is_handed_out(stream: bool) -> None:
     till = Till()
     target = till.agent([call("add", "host", a=1, b=2), call("look", "client", place="roof")], ["3 cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await _ask(customer, stream, "what is there?", tools=[LOOK])
         assert [item.call_id for item in asked.output] == ["client"]
@@ -104,7 +104,7 @@ async def _ask(customer: AsyncCustomer, stream: bool, said: Any, **body: Any) ->
 
 async def test_an_output_that_nobody_waits_for_is_refused() -> None:
     target = agent([call("look", place="garden")], ["a cat"], ["more"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         after: Any = {"tools": [LOOK], "previous_response_id": asked.id}
@@ -130,7 +130,7 @@ async def test_an_output_that_nobody_waits_for_is_refused() -> None:
 async def test_a_client_can_not_answer_for_the_host_with_a_call_of_its_own_making() -> None:
     till = Till()
     target = till.agent([call("add", "host", a=1, b=2), call("look", "client", place="roof")], ["3 cats"], ["3 cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         forged = {"type": "function_call", "call_id": "host", "name": "look", "arguments": "{}"}
@@ -144,7 +144,7 @@ async def test_a_client_can_not_answer_for_the_host_with_a_call_of_its_own_makin
 @pytest.mark.parametrize("name", ["add", "Add", "ADD"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_name_that_the_host_has_is_refused(stream: bool, name: str) -> None:
-    async with open_desk(Till().agent(["never"])) as desk:
+    async with open_client(Till().agent(["never"])) as desk:
         with pytest.raises(BadRequestError) as caught:
             await AsyncCustomer(desk).create("hello", tools=[function(name)], stream=stream)
         assert caught.value.param == "tools"
@@ -153,7 +153,7 @@ async def test_a_name_that_the_host_has_is_refused(stream: bool, name: str) -> N
 
 @pytest.mark.parametrize("name", ["look\n", "\nlook", "look ", "look\r\n"])
 async def test_a_name_of_a_tool_ended_with_a_newline(name: str) -> None:
-    async with open_desk(Till().agent(["never"])) as desk:
+    async with open_client(Till().agent(["never"])) as desk:
         for sent in ({"tools": [function(name)]}, {"tool_choice": {"type": "function", "name": name}}):
             with pytest.raises(BadRequestError):
                 await AsyncCustomer(desk).create("hello", **sent)
@@ -162,7 +162,7 @@ async def test_a_name_of_a_tool_ended_with_a_newline(name: str) -> None:
 
 async def test_history_that_is_sent_again_has_its_calls_and_their_outputs() -> None:
     target = answering(lambda messages: ["a cat"] if messages[-1].role == "tool" else [call("look", place="garden")])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         said: list[Any] = [{"role": "user", "content": "what is there?"}]
         asked = await customer.create(said, tools=[LOOK], store=False)
@@ -178,7 +178,7 @@ async def test_history_that_is_sent_again_has_its_calls_and_their_outputs() -> N
 
 @pytest.mark.parametrize("name", ["pay", "Pay"])
 async def test_a_forged_call_of_a_host_tool_is_refused(name: str) -> None:
-    async with open_desk(Till().agent(["never"])) as desk:
+    async with open_client(Till().agent(["never"])) as desk:
         forged = {"type": "function_call", "call_id": "a", "name": name, "arguments": "{}"}
         with pytest.raises(BadRequestError) as caught:
             await AsyncCustomer(desk).create([{"role": "user", "content": "?"}, forged, output("a")])
@@ -190,7 +190,7 @@ async def test_two_branches_answer_a_call_each_for_itself() -> None:
     target = answering(
         lambda messages: [_outcome(messages)] if messages[-1].role == "tool" else [call("look", place="garden")]
     )
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         told = await asyncio.gather(
@@ -208,7 +208,7 @@ def _outcome(messages: Any) -> str:
 
 async def test_an_output_can_have_parts() -> None:
     target = agent([call("look", place="garden")], ["a cat"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         parts = [{"type": "input_text", "text": "see "}, {"type": "input_image", "image_url": "https://example.com/a"}]
@@ -219,7 +219,7 @@ async def test_an_output_can_have_parts() -> None:
 
 async def test_the_choice_of_tools_reaches_the_model_and_is_told() -> None:
     target = answering(lambda _: ["fine"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         choices: list[tuple[Any, Any]] = [
             ("none", "none"),
@@ -241,7 +241,7 @@ async def test_the_choice_of_tools_reaches_the_model_and_is_told() -> None:
 
 
 async def test_a_function_without_parameters_is_a_function() -> None:
-    async with open_desk(agent([Content.from_function_call("call_1", "ring")])) as desk:
+    async with open_client(agent([Content.from_function_call("call_1", "ring")])) as desk:
         asked: Any = await AsyncCustomer(desk).create("ring", tools=[{"type": "function", "name": "ring"}])  # type: ignore
         assert (asked.output[0].name, asked.output[0].arguments) == ("ring", "{}")
 
@@ -252,7 +252,7 @@ async def test_a_tool_of_the_agents_that_fails_is_none_of_the_callers_business()
         """Fails."""
         raise RuntimeError("the secret reason")
 
-    async with open_desk(agent([call("broken")], ["it did not work"], tools=[broken])) as desk:
+    async with open_client(agent([call("broken")], ["it did not work"], tools=[broken])) as desk:
         response = await AsyncCustomer(desk).create("try")
         assert response.output_text == "it did not work"
         assert b"the secret reason" not in desk.tap.exchanges[0].body
@@ -263,7 +263,7 @@ async def test_a_tool_of_the_agents_that_fails_is_none_of_the_callers_business()
 async def test_an_output_behind_a_message_was_moved_before_it(first: str, *, stored: bool) -> None:
     target = agent([call("look", place="garden")], ["a cat"])
     said: list[Any] = [{"role": "user", "content": "hurry"}, output("call_1")]
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         given = said if first == "user" else said[::-1]
@@ -277,7 +277,7 @@ async def test_an_output_behind_a_message_was_moved_before_it(first: str, *, sto
 
 async def test_each_of_two_outputs_keeps_its_place_among_messages() -> None:
     target = agent([call("look", "a", place="garden"), call("look", "b", place="roof")], ["two cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("what is there?", tools=[LOOK])
         given = [output("b"), {"role": "user", "content": "and?"}, output("a")]

@@ -11,7 +11,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.errors import InvalidRequestError
 from frontdesk.models.request import ChannelRequest
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.test_socket import listener
 
 ONE, OTHER = "the-key-of-one-caller", "the-key-of-another-one"
@@ -40,7 +40,7 @@ async def _ask(desk: ResponsesHost, items: list[Any], key: str = ONE, **body: An
 @pytest.mark.parametrize("store", [True, False])
 async def test_a_compacted_conversation_goes_on(store: bool) -> None:
     target = listener()
-    async with open_desk(target, compactor=shortener) as desk:
+    async with open_client(target, compactor=shortener) as desk:
         said: list[Any] = [
             {"role": "user", "content": "one"},
             {"role": "assistant", "content": "heard one"},
@@ -59,7 +59,7 @@ async def test_a_compacted_conversation_goes_on(store: bool) -> None:
 
 async def test_a_stored_conversation_is_compacted_by_its_last_response() -> None:
     target = listener()
-    async with open_desk(target, compactor=shortener) as desk:
+    async with open_client(target, compactor=shortener) as desk:
         api = desk.client(ONE)
         first = await api.responses.create(model="Concierge", input="one")
         second = await api.responses.create(model="Concierge", input="two", previous_response_id=first.id)
@@ -74,7 +74,7 @@ async def test_a_stored_conversation_is_compacted_by_its_last_response() -> None
 
 
 async def test_a_compaction_is_compacted_again() -> None:
-    async with open_desk(listener(), compactor=shortener) as desk:
+    async with open_client(listener(), compactor=shortener) as desk:
         first = await _compact(desk, input="one")
         second = await _compact(desk, input=[*_items(first), {"role": "user", "content": "two"}])
         texts = [item["content"][0]["text"] for item in _items(second)[:-1]]
@@ -83,7 +83,7 @@ async def test_a_compaction_is_compacted_again() -> None:
 
 async def test_the_client_of_the_agent_makes_it_when_the_operator_names_nobody() -> None:
     target = answering(lambda messages: ["the summary" if "<record>" in messages[-1].text else "fine"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         said: list[Any] = [
             {"role": "user", "content": [{"type": "input_text", "text": "look"}, _picture()]},
             {"type": "function_call", "call_id": "c", "name": "see", "arguments": '{"where":"here"}'},
@@ -119,14 +119,14 @@ async def test_the_operator_names_who_makes_it(kind: str) -> None:
         "message": lambda messages: Message("assistant", ["a summary"]),
     }
     target = parrot()
-    async with open_desk(target, compactor=named[kind]) as desk:
+    async with open_client(target, compactor=named[kind]) as desk:
         await _ask(desk, _items(await _compact(desk, input="one")))
         assert target.client.said()[1] == ("assistant", "Summary of the conversation so far:\na summary")
 
 
 async def test_the_tokens_are_counted() -> None:
     usage = Content.from_usage({"input_token_count": 7, "output_token_count": 3, "total_token_count": 10})
-    async with open_desk(parrot(), compactor=agent(["short", usage])) as desk:
+    async with open_client(parrot(), compactor=agent(["short", usage])) as desk:
         compacted = await _compact(desk, input="one")
         assert (compacted.usage.input_tokens, compacted.usage.output_tokens) == (7, 3)
         assert compacted.usage.total_tokens == 10
@@ -136,7 +136,7 @@ async def test_with_nobody_to_make_it_the_error_says_so() -> None:
     async def echo(text: str) -> str:
         return text
 
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         with pytest.raises(InternalServerError) as caught:
             await _compact(desk, input="one")
         assert (caught.value.status_code, caught.value.code) == (501, "unsupported")
@@ -158,7 +158,7 @@ async def test_a_summary_that_fails_is_an_error_and_leaves_nothing(bad: Any) -> 
             raise bad
         return bad
 
-    async with open_desk(parrot(), compactor=compactor) as desk:
+    async with open_client(parrot(), compactor=compactor) as desk:
         with pytest.raises(InternalServerError) as caught:
             await _compact(desk, input="one")
         assert (caught.value.status_code, caught.value.code) == (500, "target_failed")
@@ -170,13 +170,13 @@ async def test_a_summary_that_is_refused_keeps_its_own_error() -> None:
     def compactor(messages: list[Message]) -> str:
         raise InvalidRequestError("Too short to be compacted.", param="input")
 
-    async with open_desk(parrot(), compactor=compactor) as desk:
+    async with open_client(parrot(), compactor=compactor) as desk:
         with pytest.raises(BadRequestError, match="Too short"):
             await _compact(desk, input="one")
 
 
 async def test_another_s_a_forged_and_a_deleted_one_are_bad_requests() -> None:
-    async with open_desk(parrot(), compactor=shortener, auth=AUTH) as desk:
+    async with open_client(parrot(), compactor=shortener, auth=AUTH) as desk:
         compacted = await _compact(desk, input="one")
         item = _items(compacted)[-1]
         seal = item["encrypted_content"]
@@ -210,12 +210,12 @@ async def _refused(desk: ResponsesHost, item: Any, key: str = ONE) -> None:
 
 
 async def test_a_summary_is_not_in_the_item() -> None:
-    async with open_desk(parrot(), compactor=lambda _: "the summary") as desk:
+    async with open_client(parrot(), compactor=lambda _: "the summary") as desk:
         assert "the summary" not in str(_items(await _compact(desk, input="one")))
 
 
 async def test_a_compaction_is_read_and_deleted_as_a_response_is_but_not_continued() -> None:
-    async with open_desk(parrot(), compactor=shortener, auth=AUTH) as desk:
+    async with open_client(parrot(), compactor=shortener, auth=AUTH) as desk:
         compacted = await _compact(desk, input="one")
         key = {"authorization": f"Bearer {ONE}"}
         read = await desk.http.get(f"/v1/responses/{compacted.id}", headers=key)
@@ -230,7 +230,7 @@ async def test_a_compaction_is_read_and_deleted_as_a_response_is_but_not_continu
 
 
 async def test_the_input_of_a_response_shows_the_compaction_and_not_the_summary() -> None:
-    async with open_desk(parrot(), compactor=lambda _: "the summary") as desk:
+    async with open_client(parrot(), compactor=lambda _: "the summary") as desk:
         item = _items(await _compact(desk, input="one"))[-1]
         response = await _ask(desk, [item])
         read = await desk.http.get(f"/v1/responses/{response.id}/input_items", params={"order": "asc"})
@@ -255,14 +255,14 @@ async def test_the_input_of_a_response_shows_the_compaction_and_not_the_summary(
     ],
 )
 async def test_whatever_is_wrong_is_named(body: Any, param: str) -> None:
-    async with open_desk(parrot(), compactor=shortener) as desk:
+    async with open_client(parrot(), compactor=shortener) as desk:
         answer: httpx.Response = await desk.http.post("/responses/compact", json=body)
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
         assert not desk.runs()
 
 
 async def test_instructions_are_refused_where_the_host_sets_them_itself() -> None:
-    async with open_desk(parrot(), compactor=shortener, instructions="refuse") as desk:
+    async with open_client(parrot(), compactor=shortener, instructions="refuse") as desk:
         with pytest.raises(BadRequestError) as caught:
             await _compact(desk, input="one", instructions="shout")
         assert caught.value.param == "instructions"
@@ -275,7 +275,7 @@ async def test_a_hook_sees_what_is_compacted() -> None:
         assert protocol_request.url.path == "/v1/responses/compact"
         return request
 
-    async with open_desk(parrot(), compactor=shortener, run_hook=hook) as desk:
+    async with open_client(parrot(), compactor=shortener, run_hook=hook) as desk:
         assert (await _compact(desk, input="open")).object == "response.compaction"
         with pytest.raises(BadRequestError, match="Not that"):
             await _compact(desk, input="secret")
@@ -289,7 +289,7 @@ async def test_tools_of_the_host_are_in_the_record_and_not_in_what_comes_back() 
         seen.append(messages)
         return "added"
 
-    async with open_desk(till.agent([call("add", "c", a=1, b=2)], ["three"]), compactor=compactor) as desk:
+    async with open_client(till.agent([call("add", "c", a=1, b=2)], ["three"]), compactor=compactor) as desk:
         response = await desk.client().responses.create(model="x", input="add")
         compacted = await _compact(desk, previous_response_id=response.id)
         assert [item["type"] for item in _items(compacted)] == ["message", "compaction"]

@@ -7,11 +7,11 @@ from openai import NotFoundError
 
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 async def test_a_question_gets_its_answer(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         response = await customer_of(desk).create("hello", metadata={"order": "7"})
         assert response.output_text == "you said hello"
         assert (response.status, response.model, response.metadata) == ("completed", "Concierge", {"order": "7"})
@@ -22,7 +22,7 @@ async def test_a_question_gets_its_answer(customer_of: Any) -> None:
 
 
 async def test_a_stream_tells_the_same(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         events = await customer_of(desk).events("hello", metadata={"order": "7"})
         assert [event.type for event in events] == [
             "response.created",
@@ -42,7 +42,7 @@ async def test_a_stream_tells_the_same(customer_of: Any) -> None:
 
 
 async def test_the_clients_own_stream_puts_the_response_together(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         events, final = await customer_of(desk).stream("hello")
         assert final.output_text == "you said hello"
         assert final.id == events[0].response.id
@@ -55,14 +55,14 @@ async def test_the_clients_own_stream_puts_the_response_together(customer_of: An
 
 @pytest.mark.parametrize("base", ["", "/v1"])
 async def test_both_paths_are_served(base: str) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         api = desk.client(base=base)
         response = await api.responses.create(model="any", input="hello")
         assert (await api.responses.retrieve(response.id)).output_text == "you said hello"
 
 
 async def test_a_response_is_found_again_until_it_is_deleted(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = customer_of(desk)
         made = await customer.create("hello")
         found = await customer.retrieve(made.id)
@@ -75,14 +75,14 @@ async def test_a_response_is_found_again_until_it_is_deleted(customer_of: Any) -
 
 
 async def test_a_response_that_has_ended_stays_as_it_is_when_it_is_cancelled(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = customer_of(desk)
         made = await customer.create("hello")
         assert (await customer.cancel(made.id)).model_dump() == made.model_dump()
 
 
 async def test_the_target_is_the_only_model(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = customer_of(desk)
         (model,) = await customer.models()
         assert (model.id, model.object) == ("Concierge", "model")
@@ -92,7 +92,7 @@ async def test_the_target_is_the_only_model(customer_of: Any) -> None:
 
 
 async def test_ids_can_not_be_guessed() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = AsyncCustomer(desk)
         ids = [(await customer.create("hello")).id for _ in range(3)]
         # The first twelve digits tell the time; eighty bits behind them tell nothing.
@@ -102,14 +102,14 @@ async def test_ids_can_not_be_guessed() -> None:
 
 
 async def test_a_stream_can_not_be_taken_up_again_yet() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         made = await AsyncCustomer(desk).create("hello")
         refused = await desk.http.get(f"/v1/responses/{made.id}", params={"stream": "true"})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "stream")
 
 
 async def test_an_agent_that_says_nothing_has_said_nothing() -> None:
-    async with open_desk(answering(lambda _: [])) as desk:
+    async with open_client(answering(lambda _: [])) as desk:
         customer = AsyncCustomer(desk)
         assert (await customer.create("hello")).output == []
         assert (await customer.events("hello"))[-1].response.output == []

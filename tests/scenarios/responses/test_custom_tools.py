@@ -10,7 +10,7 @@ from openai import BadRequestError
 from frontdesk.channels.conversations import ConversationsChannel
 from tests.scenarios.responses.cast import Till, agent, answering, call, piece
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import dial, extract_text
 
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "x"'}
@@ -32,7 +32,7 @@ def told(target: Any, kind: str) -> list[Content]:
 
 async def test_a_text_goes_out_and_its_result_comes_back(customer_of: Any) -> None:
     target = agent([call("patch", input="x")], ["patched"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = customer_of(desk)
         asked = await customer.create("patch it", tools=[PATCH], tool_choice={"type": "custom", "name": "patch"})
         (item,) = asked.output
@@ -48,7 +48,7 @@ async def test_a_text_goes_out_and_its_result_comes_back(customer_of: Any) -> No
 
 async def test_a_stream_tells_the_text_when_it_is_whole(customer_of: Any) -> None:
     target = agent(["now", piece("c", '{"inp', "patch"), piece("c", 'ut": "a\\nb"}')])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         events, asked = await customer_of(desk).stream("patch it", tools=[PATCH])
         assert [item.type for item in asked.output] == ["message", "custom_tool_call"]
         (delta,) = [event for event in events if event.type == "response.custom_tool_call_input.delta"]
@@ -59,7 +59,7 @@ async def test_a_stream_tells_the_text_when_it_is_whole(customer_of: Any) -> Non
 
 async def test_a_namespace_is_told_apart_from_its_tools() -> None:
     target = agent([call("crm__patch", "a", input="x"), call("crm__look", "b"), call("look", "c")], ["ok"], ["ok"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("go", tools=[SPACE, LOOK])
         assert [(item.type, item.namespace, item.name) for item in asked.output] == [
@@ -79,7 +79,7 @@ async def test_a_namespace_is_told_apart_from_its_tools() -> None:
 
 async def test_tools_that_come_as_items_are_offered() -> None:
     target = agent([call("crm__look", "a")], ["ok"])
-    async with open_desk(target, beside=[ConversationsChannel()]) as desk:
+    async with open_client(target, beside=[ConversationsChannel()]) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create([ADDED, HI], tool_choice="required")
         assert [(item.namespace, item.name) for item in asked.output] == [("crm", "look")]
@@ -94,7 +94,7 @@ async def test_tools_that_come_as_items_are_offered() -> None:
 async def test_a_connection_remembers_the_tools_that_came_as_items() -> None:
     target = agent([call("crm__patch", "a", input="x")], [call("more", "b")], ["ok"])
     more = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "more"}]}
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         first = await line.response([ADDED, HI], store=False)
         second = await line.response([output("a"), more], store=False, previous_response_id=first["id"])
         assert [item["name"] for item in second["output"]] == ["more"]
@@ -109,7 +109,7 @@ async def test_a_connection_remembers_no_more_tools_than_a_request_may_bring() -
         some = [{"type": "function", "name": f"f{start + number}"} for number in range(100)]
         return {"type": "additional_tools", "role": "developer", "tools": some}
 
-    async with open_desk(answering(lambda _: ["ok"])) as desk, dial(desk) as line:
+    async with open_client(answering(lambda _: ["ok"])) as desk, dial(desk) as line:
         first = await line.response([tools(0), HI], store=False)
         # The same once more are no more than they were.
         again = await line.response([tools(0), HI], store=False, previous_response_id=first["id"])
@@ -120,7 +120,7 @@ async def test_a_connection_remembers_no_more_tools_than_a_request_may_bring() -
 async def test_what_clients_send_unasked_is_left_out_and_not_shown() -> None:
     target = answering(lambda _: ["ok"])
     unasked: Any = [{"type": "web_search"}, {"type": "image_generation"}, {"type": "tool_search"}, LOOK]
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         answer = await AsyncCustomer(desk).create("go", tools=unasked)
         assert [tool.name for tool in answer.tools] == ["look"]
         assert [tool.name for tool in target.client.options[-1]["tools"]] == ["look"]
@@ -160,7 +160,7 @@ async def test_what_clients_send_unasked_is_left_out_and_not_shown() -> None:
 )
 async def test_what_is_wrong_with_a_tool_is_named(body: Any, param: str) -> None:
     till = Till()
-    async with open_desk(till.agent(["ok"])) as desk:
+    async with open_client(till.agent(["ok"])) as desk:
         answer = await desk.post({"input": "hello", **body})
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
         assert (till.ran, desk.untouched()) == ([], True)

@@ -9,7 +9,7 @@ from agent_framework import Content
 from frontdesk_testing import FailingAgent
 from tests.scenarios.responses.cast import Finish, Till, agent, answering, call
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 REASON = "the secret reason"
 
@@ -20,7 +20,7 @@ def _secret(desk: Any) -> bool:
 
 @pytest.mark.parametrize(("finish", "reason"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
 async def test_an_answer_that_was_cut_off_is_incomplete(customer_of: Any, finish: str, reason: str) -> None:
-    async with open_desk(answering(lambda _: ["once upon", Finish(finish)])) as desk:
+    async with open_client(answering(lambda _: ["once upon", Finish(finish)])) as desk:
         customer = customer_of(desk)
         whole = await customer.create("a story")
         events = await customer.events("a story")
@@ -32,7 +32,7 @@ async def test_an_answer_that_was_cut_off_is_incomplete(customer_of: Any, finish
 
 
 async def test_an_agent_that_fails_at_once(customer_of: Any) -> None:
-    async with open_desk(FailingAgent(RuntimeError(REASON))) as desk:
+    async with open_client(FailingAgent(RuntimeError(REASON))) as desk:
         customer = customer_of(desk)
         failed = await customer.create("hello")
         (run,) = desk.runs()
@@ -42,7 +42,7 @@ async def test_an_agent_that_fails_at_once(customer_of: Any) -> None:
 
 
 async def test_an_agent_that_fails_half_way(customer_of: Any) -> None:
-    async with open_desk(agent(["once ", "upon ", RuntimeError(REASON)])) as desk:
+    async with open_client(agent(["once ", "upon ", RuntimeError(REASON)])) as desk:
         events = await customer_of(desk).events("a story")
         last = events[-1]
         assert (last.type, last.response.status, last.response.error.code) == (
@@ -57,7 +57,7 @@ async def test_an_agent_that_fails_half_way(customer_of: Any) -> None:
 
 @pytest.mark.parametrize("before", [[], [call("look", place="garden")], [Content.from_text_reasoning(text="hm")]])
 async def test_whatever_was_open_is_closed_when_it_fails(before: list[Content]) -> None:
-    async with open_desk(agent([*before, RuntimeError(REASON)])) as desk:
+    async with open_client(agent([*before, RuntimeError(REASON)])) as desk:
         look: Any = {"type": "function", "name": "look", "parameters": {}}
         events = await AsyncCustomer(desk).events("?", tools=[look])
         assert events[-1].type == "response.failed"
@@ -65,7 +65,7 @@ async def test_whatever_was_open_is_closed_when_it_fails(before: list[Content]) 
 
 
 async def test_a_tool_loop_that_fails_in_its_second_round() -> None:
-    async with open_desk(Till().agent([call("add", a=1, b=2)], ["it is ", RuntimeError(REASON)])) as desk:
+    async with open_client(Till().agent([call("add", a=1, b=2)], ["it is ", RuntimeError(REASON)])) as desk:
         customer = AsyncCustomer(desk)
         assert (await customer.events("?"))[-1].type == "response.failed"
         assert not _secret(desk)
@@ -76,7 +76,7 @@ async def test_a_function_that_fails_half_way() -> None:
         yield text
         raise RuntimeError(REASON)
 
-    async with open_desk(spell) as desk:
+    async with open_client(spell) as desk:
         customer = AsyncCustomer(desk)
         events = await customer.events("hello")
         assert [event.type for event in events][-2:] == ["response.output_item.done", "response.failed"]
@@ -90,7 +90,7 @@ async def test_a_hook_that_fails_in_the_middle_of_a_stream() -> None:
             raise RuntimeError(REASON)
         return update
 
-    async with open_desk(agent(["one ", "two"]), stream_transform_hook=hook) as desk:
+    async with open_client(agent(["one ", "two"]), stream_transform_hook=hook) as desk:
         events = await AsyncCustomer(desk).events("?")
         assert events[-1].type == "response.failed"
         assert not _secret(desk)
@@ -99,7 +99,7 @@ async def test_a_hook_that_fails_in_the_middle_of_a_stream() -> None:
 async def test_a_refusal_is_told_as_one(customer_of: Any) -> None:
     no = {"core": {"model_output_kind": "refusal"}}
     words = [Content.from_text(word, additional_properties=no) for word in ("I will ", "not")]
-    async with open_desk(answering(lambda _: words)) as desk:
+    async with open_client(answering(lambda _: words)) as desk:
         customer = customer_of(desk)
         events, final = await customer.stream("do it")
         for response in (await customer.create("do it"), final):
@@ -111,7 +111,7 @@ async def test_a_refusal_is_told_as_one(customer_of: Any) -> None:
 
 async def test_an_error_that_the_agent_reports_itself_is_said() -> None:
     said = ["half of it ", Content.from_error(message="the other half is missing")]
-    async with open_desk(answering(lambda _: said)) as desk:
+    async with open_client(answering(lambda _: said)) as desk:
         customer = AsyncCustomer(desk)
         for response in (await customer.create("?"), (await customer.stream("?"))[1]):
             first, second = response.output[0].content

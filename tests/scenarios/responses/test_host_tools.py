@@ -8,7 +8,7 @@ from agent_framework import Content, tool
 
 from tests.scenarios.responses.cast import Till, agent, call
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 SCRIPT = [[call("add", a=1, b=2)], ["it is 3"]]
 
@@ -20,7 +20,7 @@ SCRIPT = [[call("add", a=1, b=2)], ["it is 3"]]
 )
 async def test_a_call_of_the_hosts_is_shown_as_set(setting: Any, shown: Any, stream: bool) -> None:
     till = Till()
-    async with open_desk(till.agent(*SCRIPT), host_tools=setting) as desk:
+    async with open_client(till.agent(*SCRIPT), host_tools=setting) as desk:
         customer = AsyncCustomer(desk)
         response: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
         assert (response.output_text, till.ran) == ("it is 3", [("add", 1, 2)])
@@ -36,7 +36,7 @@ async def test_a_call_of_the_hosts_is_shown_as_set(setting: Any, shown: Any, str
 
 
 async def test_the_events_of_a_call(customer_of: Any) -> None:
-    async with open_desk(Till().agent(*SCRIPT), host_tools="full") as desk:
+    async with open_client(Till().agent(*SCRIPT), host_tools="full") as desk:
         events = await customer_of(desk).events("?")
         assert [event.type for event in events[2:8]] == [
             "response.output_item.added",
@@ -49,7 +49,7 @@ async def test_the_events_of_a_call(customer_of: Any) -> None:
 
 
 async def test_text_around_a_hidden_call_is_two_messages() -> None:
-    async with open_desk(Till().agent(["let me see", call("add", a=1, b=2)], ["it is 3"])) as desk:
+    async with open_client(Till().agent(["let me see", call("add", a=1, b=2)], ["it is 3"])) as desk:
         customer = AsyncCustomer(desk)
         response: Any = (await customer.stream("?"))[1]
         assert [item.content[0].text for item in response.output] == ["let me see", "it is 3"]
@@ -63,7 +63,7 @@ async def test_a_call_that_fails_is_shown_without_its_reason(stream: bool) -> No
         raise RuntimeError("the secret reason")
 
     target = agent([call("broken")], ["sorry"], tools=[broken])
-    async with open_desk(target, host_tools="full") as desk:
+    async with open_client(target, host_tools="full") as desk:
         customer = AsyncCustomer(desk)
         response: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
         assert (response.output[0].status, response.output_text) == ("failed", "sorry")
@@ -76,7 +76,7 @@ async def test_a_call_that_waited_for_a_human_was_shown_before_it_was_made_and_n
     stream: bool, approve: bool
 ) -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)], ["fine"]), host_tools="full") as desk:
+    async with open_client(till.agent([call("pay", amount=5)], ["fine"]), host_tools="full") as desk:
         customer = AsyncCustomer(desk)
         asked: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
         (question,) = asked.output
@@ -99,7 +99,7 @@ async def test_a_call_that_waited_for_a_human_was_shown_before_it_was_made_and_n
 async def test_of_several_calls_that_waited_each_is_shown_when_it_was_made(stream: bool) -> None:
     till = Till()
     several = [call("pay", "one", amount=5), call("add", "two", a=1, b=2), call("refund", "three", amount=7)]
-    async with open_desk(till.agent(several, ["fine"]), host_tools="full") as desk:
+    async with open_client(till.agent(several, ["fine"]), host_tools="full") as desk:
         customer = AsyncCustomer(desk)
         last: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
         shown = list(last.output)
@@ -124,7 +124,7 @@ async def test_calls_at_the_models_service_are_shown_too() -> None:
         Content.from_search_tool_call("s", tool_name="web_search", arguments={"q": "x"}),
         "found it",
     ]
-    async with open_desk(agent(said), host_tools="full") as desk:
+    async with open_client(agent(said), host_tools="full") as desk:
         response: Any = await AsyncCustomer(desk).create("?")
         fetch, search, message = response.output
         assert (fetch.name, fetch.server_label, json.loads(fetch.arguments)) == ("fetch", "files", {"path": "a"})

@@ -8,7 +8,7 @@ from agent_framework import Message
 
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 PIXEL = "data:image/png;base64," + base64.b64encode(b"pixel").decode()
 PDF = base64.b64encode(b"%PDF").decode()
@@ -16,7 +16,7 @@ PDF = base64.b64encode(b"%PDF").decode()
 
 async def _heard(said: Any) -> list[Message]:
     agent = answering(lambda _: ["heard"])
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         assert (await AsyncCustomer(desk).create(said)).output_text == "heard"
     return agent.client.seen[-1]
 
@@ -109,7 +109,7 @@ async def test_a_refusal_is_heard_as_one() -> None:
 
 async def test_what_was_said_before_can_be_named_instead_of_repeated() -> None:
     agent = parrot()
-    async with open_desk(agent) as desk:
+    async with open_client(agent) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("hello")
         (asked,) = await customer.input_items(first.id)
@@ -123,7 +123,7 @@ async def test_what_was_said_before_can_be_named_instead_of_repeated() -> None:
 
 async def test_input_items_come_back_page_by_page_in_both_orders(customer_of: Any) -> None:
     said = [{"role": "user", "content": str(number)} for number in range(7)]
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = customer_of(desk)
         response = await customer.create(said)
         for order, numbers in (("asc", "0123456"), ("desc", "6543210")):
@@ -157,7 +157,7 @@ async def test_every_kind_of_item_is_listed_as_the_api_shows_it() -> None:
         {"role": "user", "content": "and?", "id": "mine"},
         {"role": "user", "content": "and?", "id": "mine"},
     ]
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = AsyncCustomer(desk)
         response = await customer.create(said)
         found = await customer.input_items(response.id, order="asc", limit=2)

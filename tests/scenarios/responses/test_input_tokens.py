@@ -9,7 +9,7 @@ from openai import BadRequestError, NotFoundError
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import answering, parrot
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 
 async def _count(desk: ResponsesHost, **body: Any) -> int:
@@ -19,7 +19,7 @@ async def _count(desk: ResponsesHost, **body: Any) -> int:
 
 
 async def test_the_client_is_told_an_estimate_and_nothing_runs() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         assert await _count(desk, input="a" * 400) == 104
         said = [{"role": "user", "content": "a" * 40}, {"role": "assistant", "content": "b" * 40}]
         assert await _count(desk, input=said) == 28
@@ -34,7 +34,7 @@ async def test_the_client_is_told_an_estimate_and_nothing_runs() -> None:
 
 
 async def test_what_is_continued_counts_too() -> None:
-    async with open_desk(parrot(), beside=[ConversationsChannel()]) as desk:
+    async with open_client(parrot(), beside=[ConversationsChannel()]) as desk:
         alone = await _count(desk, input="and now?")
         first = (await desk.post({"input": "a" * 400})).json()
         second = (await desk.post({"input": "b" * 400, "previous_response_id": first["id"]})).json()
@@ -47,7 +47,7 @@ async def test_what_is_continued_counts_too() -> None:
 
 
 async def test_a_chain_counts_back_to_what_was_deleted() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         made: list[str] = []
         for _ in range(3):
             previous = {"previous_response_id": made[-1]} if made else {}
@@ -58,7 +58,7 @@ async def test_a_chain_counts_back_to_what_was_deleted() -> None:
 
 
 async def test_nobody_has_more_read_for_a_number_than_a_body_may_hold() -> None:
-    async with open_desk(parrot(), beside=[ConversationsChannel()], max_body_bytes=2_000) as desk:
+    async with open_client(parrot(), beside=[ConversationsChannel()], max_body_bytes=2_000) as desk:
         conversation = (await desk.http.post("/v1/conversations", json={})).json()["id"]
         previous: dict[str, Any] = {}
         for _ in range(2):
@@ -77,14 +77,14 @@ async def test_nobody_has_more_read_for_a_number_than_a_body_may_hold() -> None:
 
 async def test_a_model_that_counts_is_believed() -> None:
     usage = Content.from_usage({"input_token_count": 700, "output_token_count": 50, "total_token_count": 750})
-    async with open_desk(answering(lambda _: ["fine", usage])) as desk:
+    async with open_client(answering(lambda _: ["fine", usage])) as desk:
         first = (await desk.post({"input": "hello"})).json()
         assert first["usage"]["total_tokens"] == 750
         assert await _count(desk, input="abcd", previous_response_id=first["id"]) == 755
 
 
 async def test_what_can_not_be_asked_can_not_be_counted() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         for body, param in (
             ({"input": "hello", "previous_response_id": "resp_of_nobody"}, "previous_response_id"),
             ({"input": [{"type": "nonsense"}]}, "input[0].type"),

@@ -5,7 +5,7 @@ from typing import Any
 from frontdesk import ApiKeyAuth
 from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import Till, call, parrot
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 PAY = call("pay", amount=5)
 
@@ -19,7 +19,7 @@ def _answer(question: Any) -> list[Any]:
 
 async def test_a_question_that_was_named_with_its_answer_was_not_found() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], ["paid"], ["welcome"])) as desk:
+    async with open_client(till.agent([PAY], ["paid"], ["welcome"])) as desk:
         said = {"role": "user", "content": "pay 5"}
         (question,) = (await desk.post({"input": [said]})).json()["output"]
         paid = (await desk.post({"input": [said, *_answer(question)]})).json()
@@ -34,7 +34,7 @@ async def test_a_question_that_was_named_with_its_answer_was_not_found() -> None
 async def test_of_two_answers_one_after_the_other_the_first_was_lost() -> None:
     till = Till()
     both = [call("pay", "one", amount=5), call("refund", "two", amount=7)]
-    async with open_desk(till.agent(both, ["done"])) as desk:
+    async with open_client(till.agent(both, ["done"])) as desk:
         said = {"role": "user", "content": "both"}
         first, second = (await desk.post({"input": [said]})).json()["output"]
         done = (await desk.post({"input": [said, *_answer(first), *_answer(second)]})).json()
@@ -44,7 +44,7 @@ async def test_of_two_answers_one_after_the_other_the_first_was_lost() -> None:
 
 async def test_an_answer_that_was_given_before_is_no_answer_to_the_next_question() -> None:
     till = Till()
-    async with open_desk(till.agent([PAY], [call("refund", "two", amount=5)], ["done"])) as desk:
+    async with open_client(till.agent([PAY], [call("refund", "two", amount=5)], ["done"])) as desk:
         said = {"role": "user", "content": "pay, and then take it back"}
         (first,) = (await desk.post({"input": [said]})).json()["output"]
         (second,) = (await desk.post({"input": [said, *_answer(first)]})).json()["output"]
@@ -54,7 +54,7 @@ async def test_an_answer_that_was_given_before_is_no_answer_to_the_next_question
 
 async def test_somebody_elses_question_does_not_exist() -> None:
     auth = ApiKeyAuth({"ada": "key-of-ada-1234567", "bob": "key-of-bob-1234567"})
-    async with open_desk(Till().agent([PAY], ["hello"], ["hello"]), auth=auth) as desk:
+    async with open_client(Till().agent([PAY], ["hello"], ["hello"]), auth=auth) as desk:
         ada, bob = ({"authorization": f"Bearer key-of-{name}-1234567"} for name in ("ada", "bob"))
         (question,) = (await desk.post({"input": "pay 5"}, headers=ada)).json()["output"]
         await desk.post({"input": "hello"}, headers=bob)
@@ -65,7 +65,7 @@ async def test_somebody_elses_question_does_not_exist() -> None:
 
 
 async def test_a_compaction_that_was_named_was_not_found() -> None:
-    async with open_desk(parrot(), compactor=lambda _: "the summary") as desk:
+    async with open_client(parrot(), compactor=lambda _: "the summary") as desk:
         made = await desk.http.post("/v1/responses/compact", json={"model": "any", "input": "one"})
         named = [{"type": "item_reference", "id": item["id"]} for item in made.json()["output"]]
         answer = await desk.post({"input": [*named, {"role": "user", "content": "go on"}]})

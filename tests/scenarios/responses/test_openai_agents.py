@@ -13,7 +13,7 @@ from agents import (
 from pydantic import BaseModel
 
 from tests.scenarios.responses.cast import Till, answering, call, parrot
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.guests import QUIET, looking, visiting_agent
 
 
@@ -37,7 +37,7 @@ class Eyes:
 
 async def test_an_agent_gets_its_answer() -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         result = await Runner.run(visiting_agent(desk), "hello", run_config=QUIET)
         assert result.final_output == "you said hello"
         assert target.client.options[-1]["instructions"] == "Be brief."
@@ -46,7 +46,7 @@ async def test_an_agent_gets_its_answer() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_tool_of_the_agents_is_called_and_answered(stream: bool) -> None:
     eyes = Eyes()
-    async with open_desk(looking()) as desk:
+    async with open_client(looking()) as desk:
         agent = visiting_agent(desk, tools=[eyes.tool()])
         if stream:
             running = Runner.run_streamed(agent, "what is there?", run_config=QUIET)
@@ -63,7 +63,7 @@ async def test_a_session_of_the_agents_brings_its_own_history(tmp_path: Path, st
     eyes = Eyes()
     target = looking()
     session = SQLiteSession("guest", tmp_path / "guest.db")
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         agent = visiting_agent(desk, tools=[eyes.tool()], model_settings=ModelSettings(store=False))
         for turn in range(3):
             if stream:
@@ -85,7 +85,7 @@ async def test_a_session_of_the_agents_brings_its_own_history(tmp_path: Path, st
 async def test_a_conversation_by_previous_response_sends_only_what_is_new() -> None:
     eyes = Eyes()
     target = looking()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         agent = visiting_agent(desk, tools=[eyes.tool()])
         first = await Runner.run(agent, "look", auto_previous_response_id=True, run_config=QUIET)
         second = await Runner.run(agent, "look again", previous_response_id=first.last_response_id, run_config=QUIET)
@@ -98,7 +98,7 @@ async def test_an_agent_can_ask_for_a_structure() -> None:
     class Room(BaseModel):
         number: int
 
-    async with open_desk(answering(lambda _: ['{"number": 12}'])) as desk:
+    async with open_client(answering(lambda _: ['{"number": 12}'])) as desk:
         result = await Runner.run(visiting_agent(desk, output_type=Room), "which room?", run_config=QUIET)
         assert result.final_output == Room(number=12)
 
@@ -106,7 +106,7 @@ async def test_an_agent_can_ask_for_a_structure() -> None:
 async def test_tools_of_the_host_run_beside_those_of_the_agents() -> None:
     till, eyes = Till(), Eyes()
     target = till.agent([call("add", "host", a=1, b=2), call("look", "client", place="roof")], ["3 cats"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         result = await Runner.run(
             visiting_agent(desk, tools=[eyes.tool()]), "how many?", auto_previous_response_id=True, run_config=QUIET
         )

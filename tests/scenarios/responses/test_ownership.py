@@ -11,7 +11,7 @@ from frontdesk_testing import GatedAgent
 from frontdesk_testing.internals import active_runs
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import answers, open_desk
+from tests.scenarios.responses.desk import answers, open_client
 
 ALICE, BOB = "the-key-of-alice", "the-key-of-bob-who-is-a-stranger"
 NOBODYS = "resp_01a1de0ebdda27dff63ab5ee2ae40287"
@@ -40,7 +40,7 @@ def _calls(response_id: str, item_id: str) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_anothers_response_looks_like_none_on_every_route(known: bool) -> None:
-    async with open_desk(parrot(), auth=_auth()) as desk:
+    async with open_client(parrot(), auth=_auth()) as desk:
         alice, bob = AsyncCustomer(desk, ALICE), AsyncCustomer(desk, BOB)
         made = await alice.create("hello")
         if known:
@@ -58,7 +58,7 @@ async def test_anothers_response_looks_like_none_on_every_route(known: bool) -> 
 
 async def test_a_running_response_of_anothers_can_not_be_seen_or_cancelled() -> None:
     agent = GatedAgent()
-    async with open_desk(agent, auth=_auth()) as desk:
+    async with open_client(agent, auth=_auth()) as desk:
         alice = AsyncCustomer(desk, ALICE)
         waiting = asyncio.create_task(alice.create("one two"))
         await agent.started.wait()
@@ -73,7 +73,7 @@ async def test_a_running_response_of_anothers_can_not_be_seen_or_cancelled() -> 
 
 async def test_anothers_question_can_not_be_answered() -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)], ["paid"]), auth=_auth()) as desk:
+    async with open_client(till.agent([call("pay", amount=5)], ["paid"]), auth=_auth()) as desk:
         alice = AsyncCustomer(desk, ALICE)
         asked = await alice.create("pay 5")
         question: Any = asked.output[0]
@@ -91,7 +91,7 @@ async def test_anothers_question_can_not_be_answered() -> None:
 
 async def test_two_people_have_two_conversations() -> None:
     target = parrot()
-    async with open_desk(target, auth=_auth()) as desk:
+    async with open_client(target, auth=_auth()) as desk:
         for key in (ALICE, BOB):
             customer = AsyncCustomer(desk, key)
             first = await customer.create(f"one by {key}")
@@ -100,7 +100,7 @@ async def test_two_people_have_two_conversations() -> None:
 
 
 async def test_without_a_key_nobody_comes_in(customer_of: Any) -> None:
-    async with open_desk(parrot(), auth=_auth()) as desk:
+    async with open_client(parrot(), auth=_auth()) as desk:
         customer = customer_of(desk, "some-other-long-key")
         for ask in (customer.create("hello"), customer.models(), customer.retrieve(NOBODYS)):
             with pytest.raises(AuthenticationError):

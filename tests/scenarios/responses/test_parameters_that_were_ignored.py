@@ -8,7 +8,7 @@ from agent_framework import Content
 from frontdesk_testing.internals import get_components
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}, "strict": True}
 
@@ -49,7 +49,7 @@ TAKEN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(("asked", "param"), REFUSED)
 async def test_what_means_something_and_is_not_served_was_ignored(asked: dict[str, Any], param: str) -> None:
-    async with open_desk(Till().agent()) as desk:
+    async with open_client(Till().agent()) as desk:
         refused = await desk.post({"input": "hello", **asked})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
         assert desk.untouched()
@@ -57,7 +57,7 @@ async def test_what_means_something_and_is_not_served_was_ignored(asked: dict[st
 
 @pytest.mark.parametrize("asked", TAKEN)
 async def test_what_the_api_has_was_refused(asked: dict[str, Any]) -> None:
-    async with open_desk(Till().agent(["fine"])) as desk:
+    async with open_client(Till().agent(["fine"])) as desk:
         taken = await desk.post({"input": "hello", **asked})
         assert (taken.status_code, taken.json()["status"]) == (200, "completed"), taken.text
 
@@ -66,7 +66,7 @@ async def test_a_caller_may_force_a_tool_of_the_hosts_only_where_that_is_set() -
     till = Till()
     target = till.agent([call("add", a=1, b=2)], ["3"], ["fine"])
     forced = {"input": "?", "tool_choice": {"type": "function", "name": "add"}}
-    async with open_desk(target, force_host_tools=True) as desk:
+    async with open_client(target, force_host_tools=True) as desk:
         assert (await desk.post(forced)).json()["output"][0]["content"][0]["text"] == "3"
         assert target.client.options[0]["tool_choice"] == {"mode": "required", "required_function_name": "add"}
         unknown = {"input": "?", "tool_choice": {"type": "function", "name": "subtract"}}
@@ -75,7 +75,7 @@ async def test_a_caller_may_force_a_tool_of_the_hosts_only_where_that_is_set() -
 
 async def test_a_tool_that_is_strict_reached_the_target_as_one_that_is_not() -> None:
     target = answering(lambda _: ["fine"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         shown = (await desk.post({"input": "hello", "tools": [LOOK]})).json()["tools"]
         (offered,) = target.client.options[0]["tools"]
         assert (shown[0]["strict"], offered.additional_properties["strict"]) == (True, True)
@@ -84,7 +84,7 @@ async def test_a_tool_that_is_strict_reached_the_target_as_one_that_is_not() -> 
 async def test_the_detail_of_a_picture_was_dropped() -> None:
     target = answering(lambda _: ["seen"])
     picture = {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         said = {"input": [{"role": "user", "content": [picture]}]}
         response = (await desk.post(said)).json()
         (heard,) = target.client.seen[0][-1].contents
@@ -97,7 +97,7 @@ async def test_the_detail_of_a_picture_was_dropped() -> None:
 
 
 async def test_a_compaction_without_a_model_was_made() -> None:
-    async with open_desk(parrot(), compactor=lambda _: "short") as desk:
+    async with open_client(parrot(), compactor=lambda _: "short") as desk:
         refused = await desk.http.post("/v1/responses/compact", json={"input": "one"})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
         made = await desk.http.post("/v1/responses/compact", json={"input": "one", "model": None})
@@ -113,7 +113,7 @@ async def test_the_text_of_a_thought_was_shown_as_its_summary(stream: bool) -> N
         Content.from_text_reasoning(id="t", text="this.", additional_properties=raw),
         "done",
     ]
-    async with open_desk(agent(said, ["fine"])) as desk:
+    async with open_client(agent(said, ["fine"])) as desk:
         customer = AsyncCustomer(desk)
         response: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
         thought = response.output[0]
@@ -131,7 +131,7 @@ async def test_the_text_of_a_thought_was_shown_as_its_summary(stream: bool) -> N
 
 async def test_the_events_of_the_text_of_a_thought() -> None:
     said = [Content.from_text_reasoning(text="So.", additional_properties={"openai": {"reasoning_text": "So."}}), "ok"]
-    async with open_desk(agent(said)) as desk:
+    async with open_client(agent(said)) as desk:
         events = await AsyncCustomer(desk).events("?")
         assert [event.type for event in events[2:8]] == [
             "response.output_item.added",
@@ -145,7 +145,7 @@ async def test_the_events_of_the_text_of_a_thought() -> None:
 
 async def test_what_was_to_be_included_in_a_response_that_is_fetched_was_left_out() -> None:
     said = [Content.from_text_reasoning(text="hm", protected_data="sealed"), "done"]
-    async with open_desk(agent(said)) as desk:
+    async with open_client(agent(said)) as desk:
         client = desk.client()
         made = await client.responses.create(model="any", input="?")
         assert not made.output[0].to_dict().get("encrypted_content")
@@ -157,7 +157,7 @@ async def test_what_was_to_be_included_in_a_response_that_is_fetched_was_left_ou
 
 
 async def test_an_answer_had_no_request_id() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         made = await desk.post({"input": "hello"})
         about = f"/v1/responses/{made.json()['id']}"
         answers = [

@@ -10,7 +10,7 @@ from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent
 from tests.scenarios.responses.cast import answering
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 EVERYTHING: dict[str, Any] = {
     "temperature": 0.5,
@@ -35,7 +35,7 @@ _AWAY = ("model", "store", "user", "metadata", "service_tier", "safety_identifie
 
 async def test_only_what_is_harmless_reaches_the_agent_by_default() -> None:
     target = answering(lambda _: ["fine"])
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         response = await AsyncCustomer(desk).create("hello", **EVERYTHING)
         options = target.client.options[-1]
         assert {name: options[name] for name in ("temperature", "top_p", "max_tokens")} == {
@@ -59,7 +59,7 @@ async def test_only_what_is_harmless_reaches_the_agent_by_default() -> None:
 async def test_what_the_operator_names_reaches_it_too() -> None:
     target = answering(lambda _: ["fine"])
     names = ["model", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "truncation"]
-    async with open_desk(target, forward=[*names, "top_logprobs"]) as desk:
+    async with open_client(target, forward=[*names, "top_logprobs"]) as desk:
         response = await AsyncCustomer(desk).create("hello", store=False, **EVERYTHING)
         options = target.client.options[-1]
         assert {name: options.get(name) for name in names} == {
@@ -81,7 +81,7 @@ async def test_what_the_operator_names_reaches_it_too() -> None:
 )
 async def test_instructions_are_added_or_ignored(setting: Any, heard: str, told: str | None) -> None:
     target = answering(lambda _: ["fine"], instructions="Be kind.")
-    async with open_desk(target, instructions=setting) as desk:
+    async with open_client(target, instructions=setting) as desk:
         customer = AsyncCustomer(desk)
         response = await customer.create("hello", instructions="Be brief.")
         assert target.client.options[-1]["instructions"] == heard
@@ -94,7 +94,7 @@ async def test_instructions_are_added_or_ignored(setting: Any, heard: str, told:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_instructions_are_refused(stream: bool) -> None:
-    async with open_desk(answering(lambda _: ["never"]), instructions="refuse") as desk:
+    async with open_client(answering(lambda _: ["never"]), instructions="refuse") as desk:
         with pytest.raises(BadRequestError) as caught:
             await AsyncCustomer(desk).create("hello", instructions="Be brief.", stream=stream)
         assert caught.value.param == "instructions"
@@ -109,7 +109,7 @@ async def test_unknown_keys_reach_the_hook_and_nothing_else() -> None:
         return request
 
     target = answering(lambda _: ["fine"])
-    async with open_desk(target, run_hook=hook) as desk:
+    async with open_client(target, run_hook=hook) as desk:
         extra = {"hosting": {"tier": "gold"}, "made_up": [1, 2]}
         response = await AsyncCustomer(desk).create("hello", extra_body=extra, temperature=0.5)
         assert seen[0].attributes == extra
@@ -119,7 +119,7 @@ async def test_unknown_keys_reach_the_hook_and_nothing_else() -> None:
 
 
 async def test_an_agent_without_options_answers_as_it_always_does_and_says_so() -> None:
-    async with open_desk(EchoAgent()) as desk:
+    async with open_client(EchoAgent()) as desk:
         customer = AsyncCustomer(desk)
         response = await customer.create("hello", temperature=0.5, reasoning={"effort": "low"}, instructions="Shout.")
         assert (response.output_text, response.temperature, response.reasoning) == ("hello", 1.0, None)

@@ -12,7 +12,7 @@ from tests.scenarios.cast import two_voices
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
 
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
@@ -25,7 +25,7 @@ def listener() -> Any:
 
 @pytest.mark.parametrize("path", ["/responses", "/v1/responses"])
 async def test_responses_come_one_after_another(path: str) -> None:
-    async with open_desk(parrot()) as desk, dial(desk, path) as line:
+    async with open_client(parrot()) as desk, dial(desk, path) as line:
         for said in ("one", "two", "three"):
             await line.create(said)
             events = await line.until(*LAST)
@@ -35,7 +35,7 @@ async def test_responses_come_one_after_another(path: str) -> None:
 
 
 async def test_what_is_stored_is_continued_from_anywhere() -> None:
-    async with open_desk(listener()) as desk, dial(desk) as line:
+    async with open_client(listener()) as desk, dial(desk) as line:
         customer = AsyncCustomer(desk)
         first = await customer.create("one")
         second = await line.response("two", previous_response_id=first.id)
@@ -46,7 +46,7 @@ async def test_what_is_stored_is_continued_from_anywhere() -> None:
 
 
 async def test_what_is_not_stored_is_continued_on_its_own_connection_and_only_there() -> None:
-    async with open_desk(listener()) as desk, dial(desk) as line, dial(desk) as other:
+    async with open_client(listener()) as desk, dial(desk) as line, dial(desk) as other:
         first = await line.response("one", store=False)
         second = await line.response("two", store=False, previous_response_id=first["id"])
         branch = await line.response("other", store=False, previous_response_id=first["id"])
@@ -62,7 +62,7 @@ async def test_what_is_not_stored_is_continued_on_its_own_connection_and_only_th
 
 
 async def test_what_begins_at_a_stored_response_goes_on_without_being_stored_and_is_stored_at_last() -> None:
-    async with open_desk(listener()) as desk, dial(desk) as line:
+    async with open_client(listener()) as desk, dial(desk) as line:
         first = await line.response("one")
         aside = await line.response("two", store=False, previous_response_id=first["id"])
         further = await line.response("three", store=False, previous_response_id=aside["id"])
@@ -79,13 +79,13 @@ async def test_what_begins_at_a_stored_response_goes_on_without_being_stored_and
 
 
 async def test_a_channel_that_keeps_no_conversations_remembers_none() -> None:
-    async with open_desk(listener(), session_mode="disabled") as desk, dial(desk) as line:
+    async with open_client(listener(), session_mode="disabled") as desk, dial(desk) as line:
         first = await line.response("one", store=False)
         assert extract_text(await line.response("two", store=False, previous_response_id=first["id"])) == "heard two"
 
 
 async def test_an_unknown_response_is_not_continued_and_the_connection_goes_on() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         error = await line.error("one", previous_response_id="resp_0123456789")
         assert (error["status"], error["code"]) == (400, "previous_response_not_found")
         assert extract_text(await line.response("two")) == "you said two"
@@ -96,7 +96,7 @@ async def test_a_failed_continuation_forgets_the_response_it_named(store: bool) 
     def answer(messages: list[Message]) -> Any:
         return [RuntimeError("no")] if messages[-1].text == "fail" else ["fine"]
 
-    async with open_desk(answering(answer)) as desk, dial(desk) as line:
+    async with open_client(answering(answer)) as desk, dial(desk) as line:
         for bad in ({"input": "fail"}, {"input": "x", "temperature": 99}, {"input": [{"type": "nothing"}]}):
             first = await line.response("one", store=False)
             assert (await line.response("two", store=False, previous_response_id=first["id"]))["status"] == "completed"
@@ -108,7 +108,7 @@ async def test_a_failed_continuation_forgets_the_response_it_named(store: bool) 
 
 
 async def test_a_failed_continuation_leaves_what_is_stored() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         first = await line.response("one")
         assert (await line.error("two", previous_response_id=first["id"], temperature=99))["param"] == "temperature"
         assert extract_text(await line.response("three", previous_response_id=first["id"])) == "you said three"
@@ -117,7 +117,7 @@ async def test_a_failed_continuation_leaves_what_is_stored() -> None:
 @pytest.mark.parametrize("store", [True, False])
 async def test_a_function_of_the_client_s_is_called_and_answered(store: bool) -> None:
     target = agent([call("weather", "call_9")], ["it is ", "sunny"], ["still sunny"])
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         asked = await line.response("weather?", tools=[WEATHER], store=store)
         (item,) = asked["output"]
         assert (item["type"], item["call_id"]) == ("function_call", "call_9")
@@ -132,7 +132,7 @@ async def test_a_function_of_the_client_s_is_called_and_answered(store: bool) ->
 
 async def test_an_output_answers_a_stored_call_in_a_turn_that_is_not_stored() -> None:
     target = agent([call("weather", "call_9")], ["sunny"], ["still"])
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         asked = await line.response("weather?", tools=[WEATHER])
         output = {"type": "function_call_output", "call_id": "call_9", "output": "sun"}
         aside = await line.response([output], store=False, previous_response_id=asked["id"])
@@ -143,7 +143,7 @@ async def test_an_output_answers_a_stored_call_in_a_turn_that_is_not_stored() ->
 
 async def test_only_a_call_that_waits_takes_an_output() -> None:
     target = answering(lambda messages: [call("weather", "call_9")])
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         for items, said in (
             ([{"type": "function_call_output", "call_id": "call_8", "output": "x"}], "call_8"),
             ([{"role": "user", "content": "never mind"}], "call_9"),
@@ -157,7 +157,7 @@ async def test_only_a_call_that_waits_takes_an_output() -> None:
 async def test_a_tool_waits_for_a_human() -> None:
     till = Till()
     target = till.agent([call("pay", "c", amount=5)], ["done"], ["thanks"])
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         asked = await line.response("pay 5")
         (question,) = asked["output"]
         assert (question["type"], till.ran) == ("mcp_approval_request", [])
@@ -171,7 +171,7 @@ async def test_a_tool_waits_for_a_human() -> None:
 
 async def test_a_tool_has_nowhere_to_wait_in_a_response_that_is_not_stored() -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", "c", amount=5)], ["hello"])) as desk, dial(desk) as line:
+    async with open_client(till.agent([call("pay", "c", amount=5)], ["hello"])) as desk, dial(desk) as line:
         last = await line.ask("pay 5", store=False)
         assert (last["type"], till.ran) == ("response.failed", [])
 
@@ -179,7 +179,7 @@ async def test_a_tool_has_nowhere_to_wait_in_a_response_that_is_not_stored() -> 
 async def test_tools_of_the_host_stay_in_what_a_connection_remembers() -> None:
     till = Till()
     target = till.agent([call("add", "c", a=1, b=2)], ["three"], ["yes"])
-    async with open_desk(target) as desk, dial(desk) as line:
+    async with open_client(target) as desk, dial(desk) as line:
         first = await line.response("add", store=False)
         await line.response("sure?", store=False, previous_response_id=first["id"])
         contents = [one for message in target.client.seen[-1] for one in message.contents]
@@ -191,7 +191,7 @@ async def test_tools_of_the_host_stay_in_what_a_connection_remembers() -> None:
 @pytest.mark.parametrize("store", [True, False])
 async def test_a_response_is_cancelled(named: bool, store: bool) -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk, dial(desk) as line:
+    async with open_client(gated) as desk, dial(desk) as line:
         await line.create("one two", store=store)
         begun = await line.until("response.output_text.delta")
         response_id = begun[0]["response"]["id"]
@@ -211,7 +211,7 @@ async def test_a_response_is_cancelled(named: bool, store: bool) -> None:
 @pytest.mark.parametrize("finish", [True, False])
 async def test_a_response_that_has_not_begun_is_cancelled(finish: bool) -> None:
     gated = GatedAgent()
-    async with open_desk(gated, finish_abandoned=finish) as desk, dial(desk) as line:
+    async with open_client(gated, finish_abandoned=finish) as desk, dial(desk) as line:
         await line.create("one two")
         await line.send({"type": "response.cancel"})
         events = await line.until(*LAST)
@@ -228,7 +228,7 @@ async def test_a_response_that_would_outlive_its_connection_is_cancelled(way: st
         return request.replace(background=way == "background")
 
     gated = GatedAgent()
-    async with open_desk(gated, finish_abandoned=way != "background", run_hook=hook) as desk, dial(desk) as line:
+    async with open_client(gated, finish_abandoned=way != "background", run_hook=hook) as desk, dial(desk) as line:
         await line.create("one two")
         await line.until("response.output_text.delta")
         await line.send({"type": "response.cancel"})
@@ -241,7 +241,7 @@ async def test_a_response_that_would_outlive_its_connection_is_cancelled(way: st
 async def test_a_cancelled_response_is_not_continued_but_the_one_before_it_is() -> None:
     gated = GatedAgent()
     gated.release.set()
-    async with open_desk(gated) as desk, dial(desk) as line:
+    async with open_client(gated) as desk, dial(desk) as line:
         first = await line.response("one", store=False)
         gated.release.clear()
         await line.create("two three", store=False, previous_response_id=first["id"])
@@ -255,7 +255,7 @@ async def test_a_cancelled_response_is_not_continued_but_the_one_before_it_is() 
 
 
 async def test_two_creates_at_once_run_one_after_the_other() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         for said in ("one", "two", "three"):
             await line.create(said)
         heard = [extract_text((await line.until(*LAST))[-1]["response"]) for _ in range(3)]
@@ -265,7 +265,7 @@ async def test_two_creates_at_once_run_one_after_the_other() -> None:
 
 async def test_lanes_run_side_by_side_and_say_which_they_are() -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk, dial(desk) as line:
+    async with open_client(gated) as desk, dial(desk) as line:
         await line.create("slow one", stream_id="a")
         slow = await line.until("response.output_text.delta")
         assert all(event["stream_id"] == "a" for event in slow)
@@ -296,7 +296,7 @@ async def test_hooks_see_what_they_see_over_http() -> None:
         seen.append((request.attributes, protocol_request.headers["x-mine"]))
         return request.replace(store=bool(request.attributes.get("keep")))
 
-    async with open_desk(parrot(), run_hook=hook) as desk, dial(desk, additional_headers={"x-mine": "yes"}) as line:
+    async with open_client(parrot(), run_hook=hook) as desk, dial(desk, additional_headers={"x-mine": "yes"}) as line:
         first = await line.response("one", keep=False, stream_id="a")
         assert first["store"] is False
         second = await line.response("two", keep=True, previous_response_id=first["id"])
@@ -307,7 +307,7 @@ async def test_hooks_see_what_they_see_over_http() -> None:
 @pytest.mark.parametrize("leaves", [True, False])
 async def test_a_hook_can_move_a_response_to_the_background(leaves: bool) -> None:
     gated = GatedAgent()
-    async with open_desk(gated, run_hook=lambda request, **_: request.replace(background=True)) as desk:
+    async with open_client(gated, run_hook=lambda request, **_: request.replace(background=True)) as desk:
         async with dial(desk) as line:
             await line.create("one two")
             begun = await line.until("response.output_text.delta")
@@ -322,7 +322,7 @@ async def test_a_hook_can_leave_the_result_of_a_response_to_be_fetched() -> None
     def hook(request: ChannelRequest, **_: Any) -> ChannelRequest:
         return request.replace(background=True, stream=False)
 
-    async with open_desk(parrot(), run_hook=hook) as desk, dial(desk) as line:
+    async with open_client(parrot(), run_hook=hook) as desk, dial(desk) as line:
         await line.create("one")
         created, queued = await line.until("response.queued")
         assert created["type"] == "response.created"
@@ -344,7 +344,7 @@ async def test_targets_that_hear_only_what_is_said_now() -> None:
         return f"you said {text}"
 
     for target in (echo, two_voices()):
-        async with open_desk(target) as desk, dial(desk) as line:
+        async with open_client(target) as desk, dial(desk) as line:
             first = await line.response("one", store=False)
             second = await line.response("two", store=False, previous_response_id=first["id"])
             assert "one" not in extract_text(second).lower()
@@ -354,7 +354,7 @@ async def test_a_function_of_messages_hears_them_all() -> None:
     async def count(messages: list[Message]) -> str:
         return " ".join(message.text for message in messages)
 
-    async with open_desk(count) as desk, dial(desk) as line:
+    async with open_client(count) as desk, dial(desk) as line:
         first = await line.response("one", store=False)
         second = await line.response("two", store=False, previous_response_id=first["id"])
         assert extract_text(second) == "one one two"
@@ -362,7 +362,7 @@ async def test_a_function_of_messages_hears_them_all() -> None:
 
 async def test_a_compaction_is_opened_on_a_socket() -> None:
     target = listener()
-    async with open_desk(target, compactor=lambda _: "the summary") as desk, dial(desk) as line:
+    async with open_client(target, compactor=lambda _: "the summary") as desk, dial(desk) as line:
         compacted = (await desk.http.post("/responses/compact", json={"model": "any", "input": "one"})).json()
         said = [*compacted["output"], {"role": "user", "content": "two"}]
         first = await line.response(said, store=False)
@@ -373,7 +373,7 @@ async def test_a_compaction_is_opened_on_a_socket() -> None:
 
 
 async def test_a_conversation_goes_on_over_a_socket() -> None:
-    async with open_desk(listener(), beside=[ConversationsChannel()]) as desk, dial(desk) as line:
+    async with open_client(listener(), beside=[ConversationsChannel()]) as desk, dial(desk) as line:
         conversation = await desk.client().conversations.create()
         for said, heard in (("one", "heard one"), ("two", "heard one, two")):
             assert extract_text(await line.response(said, conversation=conversation.id)) == heard

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from frontdesk_testing import GatedAgent
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
-from tests.scenarios.responses.desk import ANYONE, ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ANYONE, ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST
 from tests.scenarios.responses.test_openai_agents import Eyes
 from tests.scenarios.responses.test_socket import WEATHER, listener
@@ -33,7 +33,7 @@ async def _last(connection: Any, **body: Any) -> Any:
 
 
 async def test_the_asynchronous_client_of_the_openai_package() -> None:
-    async with open_desk(listener()) as desk, desk.client().responses.connect() as connection:
+    async with open_client(listener()) as desk, desk.client().responses.connect() as connection:
         first = await _last(connection, input="one", store=False)
         second = await _last(connection, input="two", store=False, previous_response_id=first.response.id)
         assert second.response.output_text == "heard one, two"
@@ -54,13 +54,13 @@ async def test_the_synchronous_client_of_the_openai_package() -> None:
                         break
         return heard
 
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         assert await asyncio.to_thread(talk, desk.sync_client()) == ["you said one", "you said two"]
 
 
 async def test_handlers_of_the_openai_package() -> None:
     said: list[str] = []
-    async with open_desk(parrot()) as desk, desk.client().responses.connect() as connection:
+    async with open_client(parrot()) as desk, desk.client().responses.connect() as connection:
         connection.on("response.output_text.delta", lambda event: said.append(event.delta))
 
         connection.on("response.completed", lambda _: connection.close())
@@ -72,7 +72,7 @@ async def test_handlers_of_the_openai_package() -> None:
 async def test_a_function_and_an_approval_with_the_openai_package() -> None:
     till = Till()
     target = agent([call("weather")], ["sunny"], [call("pay", "c", amount=5)], ["paid"], tools=till.tools())
-    async with open_desk(target) as desk, desk.client().responses.connect() as connection:
+    async with open_client(target) as desk, desk.client().responses.connect() as connection:
         asked = (await _last(connection, input="weather?", tools=[WEATHER])).response
         output: Any = [{"type": "function_call_output", "call_id": asked.output[0].call_id, "output": "sun"}]
         told = (await _last(connection, input=output, previous_response_id=asked.id)).response
@@ -85,7 +85,7 @@ async def test_a_function_and_an_approval_with_the_openai_package() -> None:
 
 async def test_the_openai_package_reads_lanes_apart() -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk, desk.client().responses.connect() as connection:
+    async with open_client(gated) as desk, desk.client().responses.connect() as connection:
         await connection.response.create(model="Concierge", input="one two", stream_id="a")
         async for event in connection:
             if event.type == "response.output_text.delta":
@@ -109,7 +109,7 @@ async def test_an_agent_of_openai_agents_calls_its_tool(stream: bool) -> None:
         return [call("look", f"call_{len(messages)}", place="garden")]
 
     eyes = Eyes()
-    async with open_desk(answering(answer)) as desk:
+    async with open_client(answering(answer)) as desk:
         guest, model = _agent(desk, tools=[eyes.tool()])
         if stream:
             running = Runner.run_streamed(guest, "what is there?", run_config=QUIET)
@@ -124,7 +124,7 @@ async def test_an_agent_of_openai_agents_calls_its_tool(stream: bool) -> None:
 
 
 async def test_an_agent_of_openai_agents_continues_what_is_not_stored() -> None:
-    async with open_desk(listener()) as desk:
+    async with open_client(listener()) as desk:
         guest, model = _agent(desk, model_settings=ModelSettings(store=False))
         first = await Runner.run(guest, "one", auto_previous_response_id=True, run_config=QUIET)
         second = await Runner.run(guest, "two", previous_response_id=first.last_response_id, run_config=QUIET)

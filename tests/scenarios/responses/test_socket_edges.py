@@ -18,7 +18,7 @@ from frontdesk.interfaces.auth import Principal
 from frontdesk_testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering, parrot
-from tests.scenarios.responses.desk import ResponsesHost, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
 
 KEY = "the-key-of-somebody"
@@ -37,7 +37,7 @@ def _key(key: str, name: str = "Authorization") -> dict[str, Any]:
 
 
 async def test_the_handshake_needs_the_credentials_that_http_needs(caplog: pytest.LogCaptureFixture) -> None:
-    async with open_desk(parrot(), auth=AUTH) as desk:
+    async with open_client(parrot(), auth=AUTH) as desk:
         for options in ({}, _key("not a key of anybody's")):
             status, body = await _refused(desk, **options)
             assert (status, body["error"]["type"]) == (401, "authentication_error")
@@ -50,7 +50,7 @@ async def test_the_handshake_needs_the_credentials_that_http_needs(caplog: pytes
 
 @pytest.mark.parametrize("name", ["Origin", "origin", "ORIGIN"])
 async def test_pages_of_other_origins_are_refused_however_the_header_is_written(name: str) -> None:
-    async with open_desk(parrot(), allowed_origins=("https://ours.example",)) as desk:
+    async with open_client(parrot(), allowed_origins=("https://ours.example",)) as desk:
         status, body = await _refused(desk, additional_headers={name: "https://evil.example"})
         assert (status, body["error"]["code"]) == (403, "origin_refused")
         for fine in ("https://ours.example", desk.url):
@@ -59,7 +59,7 @@ async def test_pages_of_other_origins_are_refused_however_the_header_is_written(
 
 
 async def test_a_name_that_points_here_is_not_local() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         port = desk.url.rpartition(":")[2]
         with pytest.raises(InvalidStatus) as caught:
             async with connect(
@@ -71,7 +71,7 @@ async def test_a_name_that_points_here_is_not_local() -> None:
 
 async def test_another_caller_can_not_continue_what_is_not_theirs() -> None:
     other = _key("the-key-of-another")
-    async with open_desk(parrot(), auth=AUTH) as desk, dial(desk, **_key(KEY)) as mine, dial(desk, **other) as theirs:
+    async with open_client(parrot(), auth=AUTH) as desk, dial(desk, **_key(KEY)) as mine, dial(desk, **other) as theirs:
         for store in (True, False):
             response = await mine.response("one", store=store)
             error = await theirs.error("two", previous_response_id=response["id"])
@@ -91,7 +91,7 @@ async def test_a_key_that_is_taken_away_ends_the_connection_at_its_next_response
             return Principal(id="somebody")
 
     keys = Keys()
-    async with open_desk(parrot(), auth=keys, tapped=False) as desk, dial(desk) as line:
+    async with open_client(parrot(), auth=keys, tapped=False) as desk, dial(desk) as line:
         assert extract_text(await line.response()) == "you said hello"
         keys.good = False
         error = await line.error()
@@ -109,7 +109,7 @@ async def test_a_key_that_becomes_another_s_ends_the_connection_too() -> None:
             return Principal(id=self.holder)
 
     keys = Keys()
-    async with open_desk(parrot(), auth=keys, tapped=False) as desk, dial(desk) as line:
+    async with open_client(parrot(), auth=keys, tapped=False) as desk, dial(desk) as line:
         first = await line.response(store=False)
         keys.holder = "another"
         assert (await line.error(previous_response_id=first["id"]))["status"] == 401
@@ -123,7 +123,7 @@ async def test_a_check_of_keys_that_breaks_lets_nobody_in() -> None:
         async def authenticate(self, headers: Any) -> Principal | None:
             raise RuntimeError("the secret reason")
 
-    async with open_desk(parrot(), auth=Keys()) as desk:
+    async with open_client(parrot(), auth=Keys()) as desk:
         status, body = await _refused(desk)
         assert (status, body["error"]["code"]) == (500, "internal_error")
         assert "secret" not in str(body)
@@ -131,7 +131,7 @@ async def test_a_check_of_keys_that_breaks_lets_nobody_in() -> None:
 
 async def test_all_connections_together_remember_only_so_much() -> None:
     limits = SocketLimits(max_kept_bytes=9_000)
-    async with open_desk(parrot(), sockets=limits) as desk, dial(desk) as first, dial(desk) as second:
+    async with open_client(parrot(), sockets=limits) as desk, dial(desk) as first, dial(desk) as second:
         mine = await first.response("one" * 1_000, store=False)
         theirs = await second.response("two" * 1_000, store=False)
         assert (await first.error("x", previous_response_id=mine["id"]))["code"] == "previous_response_not_found"
@@ -140,14 +140,14 @@ async def test_all_connections_together_remember_only_so_much() -> None:
 
 
 async def test_other_paths_have_no_socket() -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         for path in ("/v1/responses/compact", "/v1/models", "/nothing"):
             status, _ = await _refused(desk, path=path)
             assert status in (403, 404)
 
 
 async def test_too_many_connections_are_refused() -> None:
-    async with open_desk(parrot(), sockets=SocketLimits(max_open=1)) as desk:
+    async with open_client(parrot(), sockets=SocketLimits(max_open=1)) as desk:
         async with dial(desk) as line:
             status, body = await _refused(desk)
             assert (status, body["error"]["code"]) == (503, "unavailable")
@@ -159,7 +159,7 @@ async def test_too_many_connections_are_refused() -> None:
 
 async def test_too_many_connections_of_one_caller_are_refused_and_no_other_s() -> None:
     limits = SocketLimits(max_open_per_caller=1)
-    async with open_desk(parrot(), auth=AUTH, sockets=limits) as desk, dial(desk, **_key(KEY)):
+    async with open_client(parrot(), auth=AUTH, sockets=limits) as desk, dial(desk, **_key(KEY)):
         status, body = await _refused(desk, **_key(KEY))
         assert (status, body["error"]["code"]) == (429, "too_many_requests")
         async with dial(desk, **_key("the-key-of-another")) as line:
@@ -191,7 +191,7 @@ WRONG: list[tuple[Any, str | None, str]] = [
 async def test_whatever_is_wrong_is_named_and_the_connection_goes_on(
     message: Any, param: str | None, code: str
 ) -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         await line.send(message)
         event = await line.receive()
         assert (event["type"], event["status"]) == ("error", 400)
@@ -201,13 +201,13 @@ async def test_whatever_is_wrong_is_named_and_the_connection_goes_on(
 
 
 async def test_bytes_are_read_as_text_is() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         await line.send(json.dumps({"type": "response.create", "input": "hello"}).encode())
         assert extract_text((await line.until(*LAST))[-1]["response"]) == "you said hello"
 
 
 async def test_half_a_character_from_a_model_does_not_break_the_connection() -> None:
-    async with open_desk(answering(lambda _: ["half \ud83d"])) as desk, dial(desk) as line:
+    async with open_client(answering(lambda _: ["half \ud83d"])) as desk, dial(desk) as line:
         assert extract_text(await line.response(store=False)) == "half \ufffd"
         await line.send('{"type": "response.create", "input": "\\ud83d"}')
         assert (await line.until(*LAST))[-1]["type"] in LAST
@@ -222,7 +222,7 @@ async def _closed(line: Line) -> int:
 
 
 async def test_a_message_that_is_too_large_ends_the_connection() -> None:
-    async with open_desk(parrot(), sockets=SocketLimits(max_message_bytes=1000)) as desk, dial(desk) as line:
+    async with open_client(parrot(), sockets=SocketLimits(max_message_bytes=1000)) as desk, dial(desk) as line:
         error = await line.error("x" * 1000)
         assert (error["status"], error["code"]) == (413, "body_too_large")
         assert await _closed(line) == 1009
@@ -230,13 +230,13 @@ async def test_a_message_that_is_too_large_ends_the_connection() -> None:
 
 
 async def test_a_message_larger_than_the_server_takes_ends_the_connection() -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         await line.create("x" * (17 * 1024 * 1024))
         assert await _closed(line) == 1009
 
 
 async def test_messages_that_come_too_fast_are_refused_then_the_connection_ends() -> None:
-    async with open_desk(parrot(), sockets=SocketLimits(messages_per_minute=2)) as desk, dial(desk) as line:
+    async with open_client(parrot(), sockets=SocketLimits(messages_per_minute=2)) as desk, dial(desk) as line:
         for _ in range(2):
             await line.response()
         await line.create()
@@ -251,7 +251,7 @@ async def test_messages_that_come_too_fast_are_refused_then_the_connection_ends(
 
 async def test_only_so_many_messages_wait() -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk, dial(desk) as line:
+    async with open_client(gated) as desk, dial(desk) as line:
         await line.create("a b")
         await line.until("response.output_text.delta")
         for _ in range(MAX_WAITING + 1):
@@ -265,7 +265,7 @@ async def test_only_so_many_messages_wait() -> None:
 
 async def test_only_so_much_waits() -> None:
     gated = GatedAgent()
-    async with open_desk(gated, sockets=SocketLimits(max_message_bytes=10_000)) as desk, dial(desk) as line:
+    async with open_client(gated, sockets=SocketLimits(max_message_bytes=10_000)) as desk, dial(desk) as line:
         await line.create("a b")
         await line.until("response.output_text.delta")
         await line.create("c" * 6_000)
@@ -278,7 +278,7 @@ async def test_only_so_much_waits() -> None:
 
 async def test_only_so_many_lanes_are_at_work() -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk, dial(desk) as line:
+    async with open_client(gated) as desk, dial(desk) as line:
         for lane in range(MAX_LANES + 1):
             await line.create("a b", stream_id=f"lane-{lane}")
         event = (await line.until("error"))[-1]
@@ -289,7 +289,7 @@ async def test_only_so_many_lanes_are_at_work() -> None:
 
 
 async def test_a_connection_remembers_only_the_last_responses_and_not_too_much() -> None:
-    async with open_desk(parrot(), max_body_bytes=20_000) as desk, dial(desk) as line:
+    async with open_client(parrot(), max_body_bytes=20_000) as desk, dial(desk) as line:
         first = await line.response("one", store=False)
         for _ in range(20):
             last = await line.response("two", store=False)
@@ -302,7 +302,7 @@ async def test_a_connection_remembers_only_the_last_responses_and_not_too_much()
 @pytest.mark.parametrize("way", ["close", "cut"])
 async def test_a_connection_that_is_cut_cancels_its_run(way: str) -> None:
     gated = GatedAgent()
-    async with open_desk(gated) as desk:
+    async with open_client(gated) as desk:
         before = len(asyncio.all_tasks())
         async with dial(desk) as line:
             await line.create("one two")
@@ -319,7 +319,7 @@ async def test_a_connection_that_is_cut_cancels_its_run(way: str) -> None:
 
 async def test_a_run_goes_on_without_its_connection_if_the_operator_says_so() -> None:
     gated = GatedAgent()
-    async with open_desk(gated, finish_abandoned=True) as desk:
+    async with open_client(gated, finish_abandoned=True) as desk:
         async with dial(desk) as line:
             await line.create("one two")
             begun = await line.until("response.output_text.delta")
@@ -338,7 +338,7 @@ async def test_a_slow_reader_does_not_let_the_run_get_far_ahead() -> None:
             pieces += 1
             yield "x" * 100_000
 
-    async with open_desk(chatter, tapped=False) as desk:
+    async with open_client(chatter, tapped=False) as desk:
         async with dial(desk, max_queue=1, compression=None) as line:
             line.wire.transport.pause_reading()
             await line.create("go")
@@ -360,7 +360,7 @@ async def test_a_reader_that_stands_still_loses_its_run() -> None:
 
     limits = SocketLimits(send_seconds=0.05)
     slow = {"max_queue": 1, "compression": None}
-    async with open_desk(chatter, tapped=False, sockets=limits) as desk, dial(desk, **slow) as line:
+    async with open_client(chatter, tapped=False, sockets=limits) as desk, dial(desk, **slow) as line:
         line.wire.transport.pause_reading()
         await line.create("go")
         await until(lambda: desk.runs() and not desk.active)
@@ -379,7 +379,7 @@ async def _grew(count: Any) -> bool:
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     gated = GatedAgent()
-    async with open_desk(gated, sockets=SocketLimits(idle_seconds=0.05)) as desk, dial(desk) as line:
+    async with open_client(gated, sockets=SocketLimits(idle_seconds=0.05)) as desk, dial(desk) as line:
         await line.create("one two")
         await line.until("response.output_text.delta")
         with pytest.raises(TimeoutError):
@@ -392,7 +392,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
 
 async def test_the_server_s_end_closes_connections_and_cancels_their_runs() -> None:
     gated = GatedAgent()
-    async with open_desk(gated, tapped=False) as desk:
+    async with open_client(gated, tapped=False) as desk:
         async with dial(desk) as line, dial(desk) as idle:
             await line.create("one two")
             await line.until("response.output_text.delta")
@@ -412,7 +412,7 @@ class _Named(BaseHTTPMiddleware):
 
 async def test_a_channel_under_a_path_and_behind_middleware_has_its_socket_there() -> None:
     settings = {"middleware": [Middleware(_Named)]}
-    async with open_desk(parrot(), path="/desk", host_settings=settings, tapped=False) as desk:
+    async with open_client(parrot(), path="/desk", host_settings=settings, tapped=False) as desk:
         for path in ("/desk/responses", "/desk/v1/responses"):
             async with dial(desk, path) as line:
                 assert extract_text(await line.response()) == "you said hello"

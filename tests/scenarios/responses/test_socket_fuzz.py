@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from frontdesk.channels.responses import schema
 from tests.examples import examples
 from tests.scenarios.responses.cast import parrot
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import LAST, dial, extract_text
 from tests.scenarios.stores import choose
 
@@ -38,7 +38,7 @@ def test_every_message_has_an_answer(messages: list[Any]) -> None:
 
 
 async def _play(messages: list[Any]) -> None:
-    async with open_desk(parrot()) as desk, dial(desk) as line:
+    async with open_client(parrot()) as desk, dial(desk) as line:
         for message in messages:
             await line.send(message if isinstance(message, (str, bytes)) else json.dumps(message))
             ends = await line.until(*LAST, "response.queued")

@@ -13,7 +13,7 @@ from frontdesk.models.run import FINAL
 from tests.examples import examples
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial
 from tests.scenarios.stores import choose
 
@@ -42,7 +42,7 @@ def test_every_response_ends_once(tmp_path: Path, moves: list[tuple[Any, ...]], 
 
 
 async def _play(moves: list[tuple[Any, ...]], leaves: bool) -> None:
-    async with open_desk(answering(_failing)) as desk:
+    async with open_client(answering(_failing)) as desk:
         before = len(asyncio.all_tasks())
         async with dial(desk) as line:
             told: list[Any] = []

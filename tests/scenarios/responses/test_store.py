@@ -8,11 +8,11 @@ from openai import BadRequestError, NotFoundError
 from frontdesk.models.request import ChannelRequest
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 async def test_what_is_not_stored_can_not_be_found_or_continued(customer_of: Any) -> None:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = customer_of(desk)
         whole = await customer.create("hello", store=False)
         streamed = (await customer.events("hello", store=False))[-1].response
@@ -29,7 +29,7 @@ async def test_what_is_not_stored_can_not_be_found_or_continued(customer_of: Any
 
 async def test_a_turn_that_is_not_stored_reads_the_conversation_and_leaves_nothing_in_it() -> None:
     target = parrot()
-    async with open_desk(target) as desk:
+    async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("one")
         aside = await customer.create("two", previous_response_id=first.id, store=False)
@@ -40,7 +40,7 @@ async def test_a_turn_that_is_not_stored_reads_the_conversation_and_leaves_nothi
 
 
 async def test_an_operator_can_always_keep_it(customer_of: Any) -> None:
-    async with open_desk(parrot(), store_policy="always") as desk:
+    async with open_client(parrot(), store_policy="always") as desk:
         customer = customer_of(desk)
         response = await customer.create("hello", store=False)
         assert response.store is True
@@ -52,7 +52,7 @@ async def test_a_hook_can_decide_for_each_request() -> None:
     def hook(request: ChannelRequest, **_: Any) -> ChannelRequest:
         return request.replace(store=request.attributes.get("keep", False))
 
-    async with open_desk(parrot(), run_hook=hook, tapped=False) as desk:
+    async with open_client(parrot(), run_hook=hook, tapped=False) as desk:
         customer = AsyncCustomer(desk)
         kept = await customer.create("hello", extra_body={"keep": True})
         forgotten = await customer.create("hello")

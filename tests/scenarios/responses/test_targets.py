@@ -21,7 +21,7 @@ from frontdesk.models.request import ChannelRequest
 from tests.scenarios.cast import PlainAgent, echo, spell, voices
 from tests.scenarios.responses.cast import agent
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 
 def _text(request: ChannelRequest, **_: Any) -> ChannelRequest:
@@ -36,7 +36,7 @@ def _texts(response: Response) -> list[str]:
 
 
 async def test_a_workflow_answers_with_each_of_its_outputs(customer_of: Any) -> None:
-    async with open_desk(voices, run_hook=_text) as desk:
+    async with open_client(voices, run_hook=_text) as desk:
         customer = customer_of(desk)
         whole = await customer.create("Hello")
         assert (_texts(whole), whole.model) == (["HELLO 1", "hello"], "voices")
@@ -80,7 +80,7 @@ USAGE: Any = {"input_token_count": 2, "output_token_count": 1}
     ],
 )
 async def test_every_kind_of_output_is_said(output: Any, texts: list[str]) -> None:
-    async with open_desk(_relay(output), run_hook=_text) as desk:
+    async with open_client(_relay(output), run_hook=_text) as desk:
         customer = AsyncCustomer(desk)
         whole = await customer.create("hello")
         _, streamed = await customer.stream("hello")
@@ -101,7 +101,7 @@ async def test_agents_in_a_workflow_stream_their_words(customer_of: Any) -> None
             .build()
         )
 
-    async with open_desk(build) as desk:
+    async with open_client(build) as desk:
         customer = customer_of(desk)
         whole = await customer.create("hello")
         events, streamed = await customer.stream("hello")
@@ -113,14 +113,14 @@ async def test_agents_in_a_workflow_stream_their_words(customer_of: Any) -> None
 
 
 async def test_a_function_answers(customer_of: Any) -> None:
-    async with open_desk(echo) as desk:
+    async with open_client(echo) as desk:
         customer = customer_of(desk)
         assert (await customer.create("hello")).output_text == "you said hello"
         assert (await customer.stream("hello"))[1].output_text == "you said hello"
 
 
 async def test_a_generator_answers_in_its_own_pieces(customer_of: Any) -> None:
-    async with open_desk(spell) as desk:
+    async with open_client(spell) as desk:
         customer = customer_of(desk)
         assert (await customer.create("abc")).output_text == "abc"
         events = await customer.events("abc")
@@ -131,7 +131,7 @@ async def test_a_function_that_hears_everything_keeps_a_conversation() -> None:
     async def count(messages: list[Message]) -> str:
         return f"{len(messages)} messages"
 
-    async with open_desk(count) as desk:
+    async with open_client(count) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("one")
         assert (await customer.create("two", previous_response_id=first.id)).output_text == "3 messages"
@@ -141,7 +141,7 @@ async def test_a_function_that_says_two_things_says_two_things_in_a_stream_too()
     async def twice(text: str) -> Any:
         return AgentResponse(messages=[Message("assistant", [text]), Message("assistant", [text.upper()])])
 
-    async with open_desk(twice) as desk:
+    async with open_client(twice) as desk:
         customer = AsyncCustomer(desk)
         assert _texts(await customer.create("hello")) == ["hello", "HELLO"]
         assert _texts((await customer.stream("hello"))[1]) == ["hello", "HELLO"]
@@ -152,13 +152,13 @@ async def test_a_generator_can_say_more_than_words() -> None:
         yield Content.from_text_reasoning(text="hm")
         yield text
 
-    async with open_desk(think) as desk:
+    async with open_client(think) as desk:
         _, response = await AsyncCustomer(desk).stream("hello")
         assert [item.type for item in response.output] == ["reasoning", "message"]
 
 
 async def test_anything_that_runs_like_an_agent_is_one(customer_of: Any) -> None:
-    async with open_desk(PlainAgent()) as desk:
+    async with open_client(PlainAgent()) as desk:
         customer = customer_of(desk)
         first = await customer.create("one")
         assert first.output_text == "1 messages"
@@ -174,7 +174,7 @@ async def test_what_a_target_can_not_take_is_refused_by_name(target: Any) -> Non
         ("text", {"text": {"format": {"type": "json_object"}}}),
     ]
     hook: dict[str, Any] = {"run_hook": _text} if target is voices else {}
-    async with open_desk(target, **hook) as desk:
+    async with open_client(target, **hook) as desk:
         for param, body in asked:
             for stream in (False, True):
                 with pytest.raises(BadRequestError) as caught:

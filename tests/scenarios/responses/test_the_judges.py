@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.scenarios.responses.cast import answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.published import VARIABLE, found, published_schema
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.tap import judge_event, judge_response
@@ -21,7 +21,7 @@ def test_the_published_schema_was_found() -> None:
 
 
 async def _seen() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    async with open_desk(parrot()) as desk:
+    async with open_client(parrot()) as desk:
         customer = AsyncCustomer(desk)
         await customer.create("hello")
         await customer.events("hello")
@@ -70,13 +70,13 @@ async def test_a_sequence_with_a_fault_is_seen() -> None:
 
 async def test_a_host_that_says_something_wrong_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="unknown event"):
-        async with open_desk(parrot()) as desk:
+        async with open_client(parrot()) as desk:
             desk.tap.wrong.append("unknown event 'x'")
 
 
 async def test_no_form_of_a_schema_in_text_format_suits_both_judges() -> None:
     """The published schema takes null and nothing else, the package anything but null: the response says null."""
-    async with open_desk(answering(lambda _: ["{}"])) as desk:
+    async with open_client(answering(lambda _: ["{}"])) as desk:
         form: Any = {"type": "json_schema", "name": "Room", "schema": {"type": "object"}, "strict": True}
         await AsyncCustomer(desk).create("hello", text={"format": form})
         response = desk.tap.exchanges[0].response

@@ -10,7 +10,7 @@ from openai import APIStatusError, BadRequestError
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Inn, Till, counted, counter
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.desk import open_client
 
 YES = json.dumps({"accepted": True, "nights": 2})
 
@@ -33,7 +33,7 @@ def _asked(response: Any) -> list[Any]:
 
 async def test_a_request_goes_out_as_a_call_and_its_output_comes_back(customer_of: Any) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         customer = customer_of(desk)
         asked = await customer.create("anna")
         (item,) = _asked(asked)
@@ -53,7 +53,7 @@ async def test_a_request_goes_out_as_a_call_and_its_output_comes_back(customer_o
 
 async def test_a_streamed_request_comes_with_its_events(customer_of: Any) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         customer = customer_of(desk)
         events, asked = await customer.stream("anna")
         (item,) = _asked(asked)
@@ -65,7 +65,7 @@ async def test_a_streamed_request_comes_with_its_events(customer_of: Any) -> Non
 
 async def test_branches_of_a_pause_go_their_own_ways() -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
         (item,) = _asked(asked)
@@ -79,7 +79,7 @@ async def test_branches_of_a_pause_go_their_own_ways() -> None:
 
 
 async def test_runs_that_leave_no_message_behind_are_told_apart_by_their_checkpoints() -> None:
-    async with open_desk(counter, run_hook=counted) as desk:
+    async with open_client(counter, run_hook=counted) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("1")
         second = await customer.create("2", previous_response_id=first.id)
@@ -98,7 +98,7 @@ async def test_runs_that_leave_no_message_behind_are_told_apart_by_their_checkpo
 )
 async def test_an_output_of_another_type_is_refused_and_nothing_is_used_up(said: Any, message: str) -> None:
     inn = Inn()
-    async with open_desk(inn) as desk:
+    async with open_client(inn) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
         (item,) = _asked(asked)
@@ -110,7 +110,7 @@ async def test_an_output_of_another_type_is_refused_and_nothing_is_used_up(said:
 
 
 async def test_a_message_instead_of_the_answer_or_beside_it_is_refused() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
         (item,) = _asked(asked)
@@ -126,7 +126,7 @@ async def test_a_message_instead_of_the_answer_or_beside_it_is_refused() -> None
 
 
 async def test_some_requests_are_answered_and_the_others_are_shown_again() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("two guests")
         first, second = _asked(asked)
@@ -138,7 +138,7 @@ async def test_some_requests_are_answered_and_the_others_are_shown_again() -> No
 
 async def test_approvals_inside_a_workflow_are_asked_and_answered(customer_of: Any) -> None:
     till = Till([call("pay", "c1", amount=5), call("pay", "c2", amount=7)], ["done"])
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         customer = customer_of(desk)
         asked = await customer.create("pay twice")
         first, second = asked.output
@@ -151,7 +151,7 @@ async def test_approvals_inside_a_workflow_are_asked_and_answered(customer_of: A
 
 async def test_one_approval_runs_once_over_the_branches_of_a_pause() -> None:
     till = Till()
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay")
         (question,) = asked.output
@@ -162,7 +162,7 @@ async def test_one_approval_runs_once_over_the_branches_of_a_pause() -> None:
 
 
 async def test_nothing_waits_for_a_response_that_is_not_stored() -> None:
-    async with open_desk(Inn()) as desk:
+    async with open_client(Inn()) as desk:
         customer = AsyncCustomer(desk)
         failed = await customer.create("anna", store=False)
         assert (failed.status, failed.error.code) == ("failed", "invalid_prompt")
@@ -181,7 +181,7 @@ async def test_an_approval_beside_a_call_counts_once_in_all_branches() -> None:
     look = FunctionTool(name="look", description="Looks.", func=None, input_model={"type": "object"})
     script = [[call("pay", "c1", amount=5), call("look", "c2")], *(["done"] for _ in range(4))]
     till = Till(*script, more=[look])
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("look and pay")
         question, item = asked.output
@@ -203,7 +203,7 @@ async def test_an_approval_beside_a_call_counts_once_in_all_branches() -> None:
 async def test_an_approval_and_a_call_are_answered_together() -> None:
     look = FunctionTool(name="look", description="Looks.", func=None, input_model={"type": "object"})
     till = Till([call("pay", "c1", amount=5), call("look", "c2")], ["done"], more=[look])
-    async with open_desk(till) as desk:
+    async with open_client(till) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("look and pay")
         question, item = asked.output

@@ -12,7 +12,7 @@ from frontdesk.interfaces.chat import LiveTerms, PushTerms
 from frontdesk_testing import serving
 from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
-from frontdesk_testing.telegram.nouns import Chat, Message, User
+from frontdesk_testing.telegram.records import Chat, Message, User
 from tests.scenarios.stores import new_store
 
 SECRET = "the-secret-of-the-webhook"

@@ -8,7 +8,7 @@ from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.telegram import Upload
 from frontdesk_testing.telegram.bots import Callback
-from frontdesk_testing.telegram.nouns import Message, User
+from frontdesk_testing.telegram.records import Message, User
 from tests.cards import outcome_in
 from tests.scenarios.cast import call
 from tests.scenarios.messages.chat import IN_GROUPS

@@ -207,7 +207,7 @@ async def test_a_host_goes_on_with_a_named_session_that_is_broken(base: Base, ca
         assert first["text"] == "you said one"
         assert [one["text"] for one in again] == ["you said two", "you said three"]
     assert ("sessions", BROKEN) in set_aside(base)
-    assert "a record of sessions can't be read and was put aside" in caplog.text
+    assert "record cannot be decoded, set aside: table=sessions" in caplog.text
     ((session_id, messages),) = base.execute(
         "SELECT s.session_id, COUNT(*) FROM sessions s JOIN history h ON h.session_id = s.session_id GROUP BY 1"
     )

@@ -101,10 +101,12 @@ async def test_an_older_host_is_refused_by_a_store_that_lacks_what_it_uses(base:
         async with base.opened():
             pass
         assert base.version() == VERSION + 2
-    floor = VERSION + 1 if isinstance(last, Step) else VERSION + 2
+    min_reader = VERSION + 1 if isinstance(last, Step) else VERSION + 2
     before = base.shape(), base.tables()
     store = base.store()
-    with pytest.raises(NewerStoreError, match=f"schema version {floor}, and this version of Frontdesk knows {VERSION}"):
+    with pytest.raises(
+        NewerStoreError, match=f"schema version {min_reader}, and this version of Frontdesk knows {VERSION}"
+    ):
         await store.open()
     await store.close()
     assert (base.shape(), base.tables()) == before
@@ -144,7 +146,7 @@ async def test_a_schema_grew_under_a_living_host_and_neither_noticed(
         with newer(EXPAND):
             async with base.opened():
                 pass
-        (told,) = warnings(caplog, "while other hosts use it")
+        (told,) = warnings(caplog, "while other hosts are connected")
         assert f"from version {VERSION} to {VERSION + 1} " in told
         assert told.endswith(f": 2 of schema version {VERSION} (they go on)")
         # The new one here has a newer schema and not a newer version, and may have heard of it from itself.
@@ -165,7 +167,7 @@ async def test_a_schema_shrank_under_a_living_host_and_nobody_was_told(
         with newer(EXPAND, CONTRACTED):
             async with base.opened():
                 pass
-    (told,) = warnings(caplog, "while other hosts use it")
+    (told,) = warnings(caplog, "while other hosts are connected")
     assert told.endswith(f": 1 of schema version {VERSION} (they will refuse to work on)")
 
 
@@ -194,8 +196,8 @@ async def test_a_host_that_is_alone_warns_of_nobody(base: Base, caplog: pytest.L
         (["frontdesk/x"], 12, "1 of schema version 0 (they will refuse to work on)"),
     ],
 )
-def test_the_names_of_connections_tell_which_hosts_there_are(names: list[str], floor: int, told: str) -> None:
-    assert describe(names, floor) == told
+def test_the_names_of_connections_tell_which_hosts_there_are(names: list[str], min_reader: int, told: str) -> None:
+    assert describe(names, min_reader) == told
 
 
 async def test_a_host_whose_schema_is_no_longer_known_answers_503(postgres: str) -> None:
@@ -230,7 +232,7 @@ async def test_an_older_host_that_runs_stops_using_a_store_that_shrank(
             await old.sessions.get(OWNER, "ses_1")
         with pytest.raises(StoreUnavailableError):
             await old.tasks.cancel("t")
-    assert [one for one in caplog.records if one.levelno == logging.ERROR and "stops using" in one.getMessage()]
+    assert [one for one in caplog.records if one.levelno == logging.ERROR and "no longer usable" in one.getMessage()]
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ async def test_a_file_that_somebody_removed_does_not_stop_its_session(
         base.execute(f"DELETE FROM {lost}")
         (message,) = await store.sessions.history(OWNER, "ses_1")
         assert (message.text, message.contents[1].uri) == ("a", "data:image/png;base64,")
-        assert "is gone, and is empty" in caplog.text
+        assert "file missing, returning an empty one" in caplog.text
 
 
 async def test_the_same_picture_from_many_turns_at_once(base: Base) -> None:

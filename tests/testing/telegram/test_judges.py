@@ -7,7 +7,7 @@ import pytest
 import telegram as ptb
 
 from frontdesk_testing.telegram import FakeTelegram, MovableClock, Upload
-from frontdesk_testing.telegram.nouns import User
+from frontdesk_testing.telegram.records import User
 from tests.testing.telegram.starting import telegram_and_bot
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk_testing.telegram import FakeTelegram, MovableClock
-from frontdesk_testing.telegram.nouns import Message, User
+from frontdesk_testing.telegram.records import Message, User
 from tests.testing.telegram.starting import BotClient, telegram_and_bot
 
 NOT_MODIFIED = (

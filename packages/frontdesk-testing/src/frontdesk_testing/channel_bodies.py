@@ -24,10 +24,10 @@ class Bodies(ChannelWire):
     """Bad requests get an error in the channel's shape; nothing is run and nothing is stored."""
 
     async def test_a_message_is_answered(self) -> None:
-        async with self.desk(self.channel()) as desk:
-            answer = await self.post(desk.http, "hello there")
+        async with self.serve(self.channel()) as served:
+            answer = await self.post(served.http, "hello there")
             assert answer.status_code == 200
-            assert [messages[-1].text for messages in desk.agent.seen] == ["hello there"]
+            assert [messages[-1].text for messages in served.agent.seen] == ["hello there"]
             assert self.run_id(answer)
 
     async def test_the_channel_stays_under_its_path(self) -> None:
@@ -37,71 +37,71 @@ class Bodies(ChannelWire):
         assert self.path.startswith(channel.path)
 
     async def test_an_unknown_path_is_a_404(self) -> None:
-        async with self.desk(self.channel()) as desk:
-            answer = await desk.http.get(f"{self.path}/no/such/path/anywhere")
+        async with self.serve(self.channel()) as served:
+            answer = await served.http.get(f"{self.path}/no/such/path/anywhere")
             assert answer.status_code == 404
             assert self.error_text(answer)
 
     async def test_an_unknown_method_is_a_405(self) -> None:
-        async with self.desk(self.channel()) as desk:
-            answer = await desk.http.patch(self.path, json=self.message("hello"))
+        async with self.serve(self.channel()) as served:
+            answer = await served.http.patch(self.path, json=self.message("hello"))
             assert answer.status_code == 405
             assert self.error_text(answer)
-            assert desk.untouched()
+            assert served.untouched()
 
     async def test_a_broken_body_is_a_400(self) -> None:
-        async with self.desk(self.channel()) as desk:
+        async with self.serve(self.channel()) as served:
             for name, body in BROKEN.items():
-                answer = await desk.http.post(self.path, content=body, headers={"content-type": "application/json"})
+                answer = await served.http.post(self.path, content=body, headers={"content-type": "application/json"})
                 assert answer.status_code == 400, name
                 assert self.error_text(answer), name
-                assert desk.untouched(), name
+                assert served.untouched(), name
 
     async def test_another_content_type_is_a_415(self) -> None:
         # A page of another origin can send the first two without asking.
-        async with self.desk(self.channel()) as desk:
+        async with self.serve(self.channel()) as served:
             for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", "x"):
-                answer = await desk.http.post(self.path, content=self.body("hello"), headers={"content-type": kind})
+                answer = await served.http.post(self.path, content=self.body("hello"), headers={"content-type": kind})
                 assert answer.status_code == 415, kind
                 assert self.error_text(answer), kind
-                assert desk.untouched(), kind
+                assert served.untouched(), kind
 
     async def test_a_body_that_is_announced_too_large_is_refused_unread(self) -> None:
-        async with self.desk(self.channel(max_body_bytes=1000)) as desk:
+        async with self.serve(self.channel(max_body_bytes=1000)) as served:
             head = self._head("content-length: 1000000000000")
-            answer = await desk.send_raw(head, b"{")
+            answer = await served.send_raw(head, b"{")
             assert answer.status_code == 413
             assert self.error_text(answer)
-            assert desk.untouched()
+            assert served.untouched()
 
     async def test_a_body_that_grows_too_large_is_refused_before_its_end(self) -> None:
-        async with self.desk(self.channel(max_body_bytes=1000)) as desk:
+        async with self.serve(self.channel(max_body_bytes=1000)) as served:
             chunk = b"1f4\r\n" + b" " * 500 + b"\r\n"
-            answer = await desk.send_raw(self._head("transfer-encoding: chunked"), chunk * 3)
+            answer = await served.send_raw(self._head("transfer-encoding: chunked"), chunk * 3)
             assert answer.status_code == 413
             assert self.error_text(answer)
-            assert desk.untouched()
+            assert served.untouched()
 
     async def test_the_largest_body_is_taken(self) -> None:
         body = self.body("hello")
-        async with self.desk(self.channel(max_body_bytes=len(body))) as desk:
+        async with self.serve(self.channel(max_body_bytes=len(body))) as served:
             head = {"content-type": "application/json"}
-            assert (await desk.http.post(self.path, content=body, headers=head)).status_code == 200
-            assert (await desk.http.post(self.path, content=body + b" ", headers=head)).status_code == 413
-            assert len(desk.agent.seen) == 1
+            assert (await served.http.post(self.path, content=body, headers=head)).status_code == 200
+            assert (await served.http.post(self.path, content=body + b" ", headers=head)).status_code == 413
+            assert len(served.agent.seen) == 1
 
     async def test_half_a_body_is_a_408(self) -> None:
-        async with self.desk(self.channel(body_timeout=0.05)) as desk:
-            answer = await desk.send_raw(self._head("content-length: 100"), b'{"a": ')
+        async with self.serve(self.channel(body_timeout=0.05)) as served:
+            answer = await served.send_raw(self._head("content-length: 100"), b'{"a": ')
             assert answer.status_code == 408
             assert self.error_text(answer)
-            assert desk.untouched()
+            assert served.untouched()
 
     async def test_a_client_that_leaves_takes_its_run_along(self) -> None:
         agent = GatedAgent()
-        async with self.desk(self.channel(), agent) as desk:
+        async with self.serve(self.channel(), agent) as served:
             body = self.body("hello")
-            _, writer = await desk.connect()
+            _, writer = await served.connect()
             writer.write("\r\n".join([*self._head(f"content-length: {len(body)}"), "host: 127.0.0.1", "", ""]).encode())
             writer.write(body)
             await agent.started.wait()

@@ -67,15 +67,15 @@ class ChannelWire:
         return await http.post(self.path, json=self.message(text), headers=extra)
 
     @asynccontextmanager
-    async def desk(self, channel: Channel, target: Any = None, **settings: Any) -> AsyncGenerator["Desk"]:
+    async def serve(self, channel: Channel, target: Any = None, **settings: Any) -> AsyncGenerator["ServedChannel"]:
         """Serve a host with one channel."""
         ids, agent = FakeIds(), EchoAgent()
         host = AgentFrameworkHost(target or agent, channels=[channel], ids=ids, **settings)
         async with serving(host, path=self.path) as client:
-            yield Desk(client.http, client.base_url, ids, agent)
+            yield ServedChannel(client.http, client.base_url, ids, agent)
 
 
-class Desk:
+class ServedChannel:
     """A served host, and what was left behind in it."""
 
     def __init__(self, http: httpx.AsyncClient, base_url: str, ids: FakeIds, agent: EchoAgent) -> None:

@@ -26,7 +26,7 @@ from hypothesis.strategies import SearchStrategy
 
 from frontdesk.models.base import UNKNOWN, StoredRecord
 
-NounT = TypeVar("NounT", bound=StoredRecord)
+RecordT = TypeVar("RecordT", bound=StoredRecord)
 ValueT = TypeVar("ValueT")
 
 _SCALARS: dict[Any, SearchStrategy[Any]] = {
@@ -141,7 +141,7 @@ def framework_objects() -> SearchStrategy[Any]:
     )
 
 
-def nouns(kind: type[NounT], anything: SearchStrategy[Any] | None = None) -> SearchStrategy[NounT]:
+def records(kind: type[RecordT], anything: SearchStrategy[Any] | None = None) -> SearchStrategy[RecordT]:
     """Generate nouns of one type; `anything` fills the fields that take anything."""
     filling = values() if anything is None else anything
     # Fields that only a newer version knows are not generated, nor nouns of the same type in a noun.
@@ -179,7 +179,7 @@ def _field(annotation: Any, anything: SearchStrategy[Any]) -> SearchStrategy[Any
     if origin is Mapping:
         return _dicts(_field(arguments[0], anything), _field(arguments[1], anything))
     if isinstance(annotation, type) and issubclass(annotation, StoredRecord):
-        return nouns(annotation, anything)
+        return records(annotation, anything)
     raise TypeError(f"there is no strategy for a field of type {annotation}")
 
 

@@ -30,7 +30,7 @@ def document(
     types = (InvocationBody, InvocationOut, ErrorEnvelope, WaitingList)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error, waiting = schemas
-    components["InvocationBody"] = _build_one_of(components["InvocationBody"], target, extra_fields)
+    components["InvocationBody"] = _build_union(components["InvocationBody"], target, extra_fields)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
@@ -48,7 +48,7 @@ def document(
     return described
 
 
-def _build_one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
+def _build_union(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
     """Replace the body schema by one variant for each kind of body with its fields."""
     # A workflow that is run as an agent can be answered, but not sent back.
     taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}

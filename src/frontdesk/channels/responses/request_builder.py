@@ -119,7 +119,7 @@ class Intake:
             run: RunRecord | None = await self._context.runs.get(caller, run_id)
         except NotFoundError:
             raise NotFoundError(param="previous_response_id") from None
-        total, room = 0, self._config.max_body_bytes
+        total, remaining = 0, self._config.max_body_bytes
         for _ in range(_MAX_CHAIN):
             if run is None:
                 return total
@@ -128,8 +128,8 @@ class Intake:
                 return total + counted
             said = [message for answer in answers(run.result) for message in answer.messages]
             total += await off_loop(message_tokens, [*(run.input or ()), *said])
-            room -= await off_loop(compute_weight, run.details, room)
-            if room < 0:
+            remaining -= await off_loop(compute_weight, run.details, remaining)
+            if remaining < 0:
                 break
             run = None if run.previous_run_id is None else await self._earlier(caller, run.previous_run_id)
         message = "This chain is too long to be counted."
@@ -141,8 +141,8 @@ class Intake:
         return None
 
     async def _tokens_said(self, caller: Caller, conversation: str) -> int:
-        total, room, after = 0, self._config.max_body_bytes, None
-        while room >= 0:
+        total, remaining, after = 0, self._config.max_body_bytes, None
+        while remaining >= 0:
             items = await self._context.conversations.list_items(
                 caller, conversation, after=after, limit=_PAGE, max_bytes=MAX_PAGE_BYTES
             )
@@ -150,7 +150,7 @@ class Intake:
                 return total
             bodies = [item.body for item in items]
             total += await off_loop(_item_tokens, bodies)
-            room -= await off_loop(compute_weight, bodies, room)
+            remaining -= await off_loop(compute_weight, bodies, remaining)
             after = items[-1].item_id
         message = "This conversation is too long to be counted."
         raise InvalidRequestError(message, param="conversation", code="unsupported")

@@ -10,7 +10,7 @@ from frontdesk.channels.telegram.client import API_URL
 from frontdesk.chat.config import ChatConfig
 from frontdesk.secret import Secret
 
-MIN_SECRET_LENGTH, LONGEST_SECRET = 16, 256
+MIN_SECRET_LENGTH, MAX_SECRET_LENGTH = 16, 256
 MIN_TOKEN_LENGTH = 20
 _TOKEN = re.compile(r"[0-9]++:[A-Za-z0-9_-]++")
 _SECRET = re.compile(r"[A-Za-z0-9_-]++")
@@ -67,10 +67,10 @@ class TelegramConfig(ChatConfig):
         wrong: list[str] = []
         secret = None if self.secret_token is None else self.secret_token.reveal()
         if secret is not None and not (
-            MIN_SECRET_LENGTH <= len(secret) <= LONGEST_SECRET and _SECRET.fullmatch(secret)
+            MIN_SECRET_LENGTH <= len(secret) <= MAX_SECRET_LENGTH and _SECRET.fullmatch(secret)
         ):
             wrong.append(
-                f"secret_token must have {MIN_SECRET_LENGTH} to {LONGEST_SECRET} of the characters "
+                f"secret_token must have {MIN_SECRET_LENGTH} to {MAX_SECRET_LENGTH} of the characters "
                 "A-Z, a-z, 0-9, _ and -: whoever knows it can send updates"
             )
         if self.remove_webhook:

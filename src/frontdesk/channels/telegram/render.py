@@ -229,12 +229,12 @@ def _markup(message: OutboundMessage, stop: str) -> dict[str, Any] | None:
 def _rows(buttons: Iterable[Button]) -> list[list[dict[str, str]]]:
     """Arrange buttons in rows that fit on a small screen."""
     rows: list[list[dict[str, str]]] = []
-    room = 0
+    remaining = 0
     for button in buttons:
-        if not rows or len(button.text) > room or len(rows[-1]) >= _MAX_BUTTONS_PER_ROW:
+        if not rows or len(button.text) > remaining or len(rows[-1]) >= _MAX_BUTTONS_PER_ROW:
             rows.append([])
-            room = _ROW
-        room -= len(button.text)
+            remaining = _ROW
+        remaining -= len(button.text)
         action = {"url": _sound(button.url)} if button.url else {"callback_data": _sound(button.data)}
         rows[-1].append({"text": _sound(button.text), **action})
     return rows

@@ -83,8 +83,8 @@ def _places(head: Head, after: str) -> list[tuple[str, int]]:
     for chat in chats:
         last = min(chat.last, int(given)) if chat.id == first else chat.last
         # One more than a page reads tells where the next one begins.
-        room = MAX_READ + 1 - len(places)
-        places += [(chat.id, number) for number in range(last, chat.shared, -1)[:room]]
+        remaining = MAX_READ + 1 - len(places)
+        places += [(chat.id, number) for number in range(last, chat.shared, -1)[:remaining]]
     return places
 
 

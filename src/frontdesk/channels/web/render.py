@@ -116,11 +116,11 @@ def list_tools(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
         )
         for use in uses
     ]
-    room = _MAX_DETAIL_BYTES
+    remaining = _MAX_DETAIL_BYTES
     for place in range(len(tools) - 1, -1, -1):
         size = len(msgspec.json.encode((tools[place].arguments, tools[place].result)))
-        if size <= room:
-            room -= size
+        if size <= remaining:
+            remaining -= size
         else:
             tools[place] = msgspec.structs.replace(tools[place], arguments="", result="")
     return tuple(tools)
@@ -129,11 +129,11 @@ def list_tools(uses: Sequence[ToolUse]) -> tuple[Tool, ...]:
 def extract_sources(citations: Sequence[Citation]) -> tuple[Source, ...]:
     """Return the stored form of sources, up to the limit."""
     sources: list[Source] = []
-    room = _MAX_SOURCE_BYTES
+    remaining = _MAX_SOURCE_BYTES
     for citation in citations:
         source = Source(title=storable(citation.title), url=storable(citation.url))
-        room -= len(msgspec.json.encode(source))
-        if room < 0:
+        remaining -= len(msgspec.json.encode(source))
+        if remaining < 0:
             break
         sources.append(source)
     return tuple(sources)

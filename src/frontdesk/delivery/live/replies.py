@@ -62,7 +62,7 @@ class Typing:
         try:
             await call_platform("live answer", self._name, work, _TIMEOUT)
         except PushError as error:
-            log.info("typing could not be shown on %s: %s", self._name, error.code)
+            log.info("failed to show typing: channel=%s: %s", self._name, error.code)
 
 
 class LiveRun:

@@ -386,7 +386,7 @@ class LiveWriter:
             await self._lose(error.code)
             return _NEVER
         if error.permanent:
-            log.info("a live answer on %s is not updated any more: %s", self._work.channel.name, error.code)
+            log.info("live message no longer updated: channel=%s: %s", self._work.channel.name, error.code)
             return _NEVER
         self._changed.set()
         if error.retry_after is not None:
@@ -416,7 +416,7 @@ class LiveWriter:
         return is_held
 
     async def _lose(self, code: str) -> None:
-        log.warning("the live answer of run %s is lost: %s", self._work.blank.run_id, code)
+        log.warning("live message lost: run_id=%s: %s", self._work.blank.run_id, code)
         self._gave_up = True
         handles = () if self.known is None else self.known.handles
         try:

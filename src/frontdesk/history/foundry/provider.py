@@ -147,7 +147,7 @@ def open_storage(credential: Any, endpoint: str | None, root: str | Path | None)
     if not config.is_hosted:
         return Opened(MemoryStorage(), None, settings) if root is None else Opened(None, Path(root), settings)
     if root is not None:
-        host_log.info("%s: local_storage_root has no effect in Foundry", _NAME)
+        host_log.info("local_storage_root has no effect in Foundry: provider=%s", _NAME)
     place = endpoint or config.project_endpoint
     findings = _findings(credential, place)
     if findings:
@@ -321,10 +321,10 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider, FollowsResponses, Choos
                 await self._store.create(self._response(response_id, anchor, output), given, earlier, keys)
         except ResponseTakenError:
             # An earlier try of the same turn was written, and its answer was lost.
-            log.info("Foundry has the response %s already", response_id)
+            log.info("response already stored in Foundry: response_id=%s", response_id)
         except (HistoryStorageError, TimeoutError) as error:
             self.failed_writes += 1
-            log.warning("Foundry did not store the response %s: %s", response_id, _reason(error))
+            log.warning("failed to store the response in Foundry: response_id=%s: %s", response_id, _reason(error))
             _note_lost(state, response_id, anchor)
             return
         if state is not None:
@@ -352,7 +352,9 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider, FollowsResponses, Choos
                 return await self._store.history_ids(anchor, -1, keys)
         except (HistoryStorageError, TimeoutError) as error:
             log.warning(
-                "Foundry did not tell what came before %s, and the turn is written alone: %s", anchor, _reason(error)
+                "failed to read the previous responses from Foundry, writing the turn alone: response_id=%s: %s",
+                anchor,
+                _reason(error),
             )
             return ()
 

@@ -103,7 +103,7 @@ def _exact(item: Mapping[str, Any]) -> list[Content] | None:
     try:
         return [Content.from_dict(content) for content in cast("list[Mapping[str, Any]]", kept)]
     except (ContentError, AttributeError, KeyError, TypeError, ValueError) as error:
-        log.warning("an item of Foundry is read without what we kept in it: %s", type(error).__name__)
+        log.warning("Foundry item read without our metadata: %s", type(error).__name__)
         return None
 
 

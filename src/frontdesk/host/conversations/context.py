@@ -77,7 +77,7 @@ async def compact(
         # Of two at once under one key the first counts: the other summary was not shown to anyone.
         return await _earlier(parts.store, admitted) or record
     except CodecError as error:
-        log.error("the compaction %s can't be stored: %s", admitted.run_id, error)
+        log.error("compaction cannot be stored: compaction_id=%s: %s", admitted.run_id, error)
         raise NotStorableError("The summary can't be stored.") from error
     finally:
         release(record.details)
@@ -115,7 +115,7 @@ async def _summary(
     except RequestError:
         raise
     except Exception as error:
-        log.error("the compaction %s failed", admitted.run_id, exc_info=error)
+        log.error("compaction failed: compaction_id=%s", admitted.run_id, exc_info=error)
         raise TargetError("The summary could not be made.") from error
     text = made if isinstance(made, str) else str(getattr(made, "text", "") or "")
     if not text.strip():

@@ -94,13 +94,13 @@ class Proved:
 class Ceremony:
     """The steps of an OAuth link, from the request to the stored link."""
 
-    def __init__(self, desk: LinkerContext, provider: Provider, client: CodeClient, linker: str) -> None:
-        self._desk, self._provider, self._client, self._linker = desk, provider, client, linker
+    def __init__(self, host: LinkerContext, provider: Provider, client: CodeClient, linker: str) -> None:
+        self._host, self._provider, self._client, self._linker = host, provider, client, linker
         self._sealed: Seal | None = None
 
     async def _seal(self) -> Seal:
         if self._sealed is None:
-            self._sealed = Seal(await self._desk.secret("oauth"))
+            self._sealed = Seal(await self._host.secret("oauth"))
         return self._sealed
 
     async def begin(
@@ -109,11 +109,11 @@ class Ceremony:
         """Begin a ceremony. Return its grant and its signed id. Raise `TooManyRequestsError` beyond `most`."""
         seal = await self._seal()
         place = f"oauth-begun:{seal.derive('begun', repr(identity.key))}"
-        await take_attempt(self._desk, place, identity, most=most, seconds=expires_in)
-        expires_at = self._desk.now() + expires_in
+        await take_attempt(self._host, place, identity, most=most, seconds=expires_in)
+        expires_at = self._host.now() + expires_in
         data = {"step": START, RETURN: return_to}
-        grant = Grant(grant_id=self._desk.new_id("lnk"), identity=identity, expires_at=expires_at, data=data)
-        await self._desk.keep(grant)
+        grant = Grant(grant_id=self._host.new_id("lnk"), identity=identity, expires_at=expires_at, data=data)
+        await self._host.keep(grant)
         return grant, seal.close(START, grant.grant_id)
 
     async def begun(self, challenge: str) -> Grant:
@@ -124,13 +124,13 @@ class Ceremony:
         """Use up the link and return the redirect for the browser."""
         grant = await self._kept(START, challenge)
         seal = await self._seal()
-        state, mark = self._desk.new_id("sta"), self._desk.new_id("brw")
+        state, mark = self._host.new_id("sta"), self._host.new_id("brw")
         url = await self._client.sign_in_url(
             state=seal.close(STATE, state), nonce=seal.derive("nonce", state), verifier=seal.derive("pkce", state)
         )
         mark = seal.close("browser", mark)
         asked = grant.replace(grant_id=state, data={**grant.data, "step": STATE, "browser": digest(mark)})
-        if not await self._desk.exchange(grant.grant_id, asked):
+        if not await self._host.exchange(grant.grant_id, asked):
             raise _used()
         return Leaving(url=url, state=state, mark=mark, expires_at=grant.expires_at)
 
@@ -138,7 +138,7 @@ class Ceremony:
         """Verify the provider's answer and store the account. The state is used up in any case."""
         grant = await self._kept(STATE, answer.get("state", ""))
         same_browser(grant, cookie_name(grant.grant_id), cookies)
-        if not await self._desk.exchange(grant.grant_id):
+        if not await self._host.exchange(grant.grant_id):
             raise _used()
         await self._check_sender(answer)
         account = await self._account(answer, grant.grant_id)
@@ -152,8 +152,8 @@ class Ceremony:
             "label": account.label,
             "claims": dict(account.claims),
         }
-        proved = grant.replace(grant_id=self._desk.new_id("cfm"), data=data)
-        await self._desk.keep(proved)
+        proved = grant.replace(grant_id=self._host.new_id("cfm"), data=data)
+        await self._host.keep(proved)
         return (await self._seal()).close(CONFIRM, proved.grant_id), proved
 
     async def _check_sender(self, answer: Mapping[str, str]) -> None:
@@ -193,16 +193,16 @@ class Ceremony:
             subject=str(grant.data["subject"]),
             claims=claims,
         )
-        return await self._desk.join(proof)
+        return await self._host.join(proof)
 
     async def give_up(self, proved: Proved) -> None:
-        await self._desk.exchange(proved.grant.grant_id)
+        await self._host.exchange(proved.grant.grant_id)
 
     async def _kept(self, step: str, text: str) -> Grant:
         grant_id = (await self._seal()).open(step, text)
         if grant_id is None:
             raise StoppedError(400, "Not a link of ours", "This link is not complete, or it was not made here.")
-        grant = await self._desk.kept(grant_id)
+        grant = await self._host.kept(grant_id)
         if grant is None or grant.data.get("step") != step:
             raise _used()
         return grant

@@ -81,9 +81,9 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         secret = None if client_secret is None else Secret(client_secret)
         self._client = CodeClient(provider, client_id, secret, f"{self._base}/callback", http)
 
-    def use(self, desk: LinkerContext) -> None:
-        self._desk = desk
-        self._ceremony = Ceremony(desk, self._provider, self._client, self.name)
+    def use(self, host: LinkerContext) -> None:
+        self._host = host
+        self._ceremony = Ceremony(host, self._provider, self._client, self.name)
 
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
         return await self._begin(identity, "")
@@ -99,7 +99,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         return LinkChallenge(
             challenge_id=grant.grant_id,
             identity=identity,
-            instructions=self._desk.say(identity, "link.open", provider=self._provider.title, minutes=minutes),
+            instructions=self._host.say(identity, "link.open", provider=self._provider.title, minutes=minutes),
             url=f"{self._base}/start/{text}",
             expires_at=grant.expires_at,
         )
@@ -108,10 +108,10 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         raise LinkRefusedError("There is no code to enter here: ask for a link, and open it in your browser.")
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
-        return await self._desk.find_link(identity)
+        return await self._host.find_link(identity)
 
     async def unlink(self, identity: ChannelIdentity) -> None:
-        await self._desk.part(identity, here=identity)
+        await self._host.part(identity, here=identity)
 
     def get_subject(self, claims: Mapping[str, Any]) -> str | None:
         return get_subject(self._provider, claims)
@@ -132,7 +132,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
     async def _start(self, request: Request) -> Page:
         self._from_our_page(request)
         leaving = await self._ceremony.ask(request.path_params["text"])
-        cookie = self._cookie(cookie_name(leaving.state), leaving.mark, leaving.expires_at - self._desk.now())
+        cookie = self._cookie(cookie_name(leaving.state), leaving.mark, leaving.expires_at - self._host.now())
         page = leaving_page(self._provider.title, leaving.url)
         return Page(page.body, headers={"Set-Cookie": cookie})
 
@@ -207,7 +207,7 @@ def _route(path: str, **methods: Handler) -> Route:
 
 def _refusal(error: RequestError) -> Page:
     """Return the page of an error. The reason why a token was rejected is only logged."""
-    log.info("a link was refused: %s (%s)", error.code, error.message)
+    log.info("link refused: %s (%s)", error.code, error.message)
     if error.status == 401:
         return message_page("The sign-in did not work", "It could not be proved who you are. Ask for a new link.", 403)
     page = message_page("This did not work", error.message, error.status)

@@ -78,15 +78,15 @@ def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the claims that a link stores, up to the size limit."""
     claims = believed(claims)
     selected: dict[str, Any] = {}
-    room = MAX_CLAIMS_BYTES
+    remaining = MAX_CLAIMS_BYTES
     for name in names:
         if name not in claims:
             continue
         size = len(msgspec.json.encode({name: claims[name]}))
-        if size > room:
-            log.warning("the claim %s of an account is too large to be kept with its link", name)
+        if size > remaining:
+            log.warning("claim too large, not stored with the link: claim=%s", name)
             continue
-        room -= size
+        remaining -= size
         selected[name] = claims[name]
     return selected
 
@@ -140,7 +140,7 @@ class CodeClient:
             return answer.body
         error = str(answer.body.get("error"))
         # Only the name of an error is logged: anything else could contain a secret.
-        log.warning("the provider gave no token: %s", error if _ERROR.fullmatch(error) else "for no known reason")
+        log.warning("provider returned no token: %s", error if _ERROR.fullmatch(error) else "for no known reason")
         if error in ("invalid_grant", "bad_verification_code"):
             raise refused("the provider does not take its code")
         raise unavailable()

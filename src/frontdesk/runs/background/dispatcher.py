@@ -160,16 +160,16 @@ class BackgroundDispatcher:
         if not admitted.request.store:
             raise InvalidRequestError("A background run has to be stored.", param="store")
         key = session_id or await self._key(admitted)
-        room = not self._stopping and len(self.run_tasks) + self._coming < self._limits.max_background_runs
+        remaining = not self._stopping and len(self.run_tasks) + self._coming < self._limits.max_background_runs
         job = BackgroundRun(
             admitted=admitted,
             on_interrupt=admitted.request.on_interrupt or self._on_interrupt,
             session_id=session_id,
-            holder=self._holder if room else "",
-            fence=int(room),
+            holder=self._holder if remaining else "",
+            fence=int(remaining),
         )
         _require_storable(job)
-        self._coming += room
+        self._coming += remaining
         record = queued(job).replace(session_key=key)
         # The caller may leave in the middle of this, and a stored run must be worked on.
         task = spawn_clean(self._queue(job, record, event, seen_at))
@@ -272,17 +272,17 @@ class BackgroundDispatcher:
     async def _dispatch(self) -> None:
         while True:
             self._wake.clear()
-            room = self._limits.max_background_runs - len(self.run_tasks) - self._coming
-            if room > 0 and (self._may_wait or self._shared):
+            remaining = self._limits.max_background_runs - len(self.run_tasks) - self._coming
+            if remaining > 0 and (self._may_wait or self._shared):
                 self._may_wait, skip = False, self._worker.paused.names()
                 try:
-                    jobs = await self._store.background.claim(self._holder, limit=room, skip=skip)
+                    jobs = await self._store.background.claim(self._holder, limit=remaining, skip=skip)
                 except (StoreUnavailableError, StoreError, CodecError) as error:
-                    log.warning("no background run could be taken up: %s", error)
+                    log.warning("failed to claim background runs: %s", error)
                     self._may_wait, jobs = True, ()
                 for job in jobs:
                     self._begin(job)
-                self._may_wait |= len(jobs) == room or bool(skip)
+                self._may_wait |= len(jobs) == remaining or bool(skip)
             poll = _SHARED_POLL if self._shared or self._may_wait else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(poll):
@@ -405,7 +405,7 @@ class BackgroundDispatcher:
 
     def _lose(self, run_task: RunTask) -> None:
         if not run_task.interrupted:
-            log.warning("background run %s stops here: its lease could not be renewed", run_task.job.admitted.run_id)
+            log.warning("background run lease lost, stopping it: run_id=%s", run_task.job.admitted.run_id)
             self.stop(run_task, cancelled=False)
 
     async def _ended(self, within: float) -> None:
@@ -418,5 +418,5 @@ def _require_storable(job: BackgroundRun) -> None:
     try:
         build_form(job)
     except CodecError as error:
-        log.error("a request can't be kept for the background: %s", error)
+        log.error("background request cannot be stored: %s", error)
         raise NotStorableError(_NOT_KEPT) from error

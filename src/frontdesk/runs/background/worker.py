@@ -132,7 +132,7 @@ class RunWorker:
     async def _after(self, run_task: RunTask, error: BaseException) -> None:
         job = run_task.job
         if isinstance(error, LostRunError):
-            log.warning("background run %s was taken over", job.admitted.run_id)
+            log.warning("background run taken over: run_id=%s", job.admitted.run_id)
         elif isinstance(error, StoreUnavailableError) or run_task.interrupted:
             run_task.given_up = True
             await self.give_up(job)
@@ -143,7 +143,7 @@ class RunWorker:
         elif isinstance(error, RequestError):
             await self._end(job, "failed", RunFailure(code=error.code, message=error.message))
         else:
-            log.error("background run %s failed", job.admitted.run_id, exc_info=error)
+            log.error("background run failed: run_id=%s", job.admitted.run_id, exc_info=error)
             await self._end(job, "failed", _FAILED)
 
     async def _go(self, job: BackgroundRun, new: bool) -> None:
@@ -209,7 +209,7 @@ class RunWorker:
         await self._end(job, "cancelled", _CANCELLED)
 
     async def _fail(self, job: BackgroundRun, record: RunRecord) -> None:
-        log.warning("background run %s was interrupted, and ends by that", job.admitted.run_id)
+        log.warning("background run interrupted, marking it failed: run_id=%s", job.admitted.run_id)
         work = Job(self._store, job)
         work.unknown_fields, work.began_in = record.unknown_fields, record.session_id
         try:
@@ -244,7 +244,7 @@ class RunWorker:
 
     async def _leave(self, job: BackgroundRun) -> None:
         """Leave a run to a process that can read its data."""
-        log.warning("background run %s is left to a newer version, which can read what it needs", job.admitted.run_id)
+        log.warning("background run needs a newer version, skipping it: run_id=%s", job.admitted.run_id)
         self.paused.begin(job.key)
         await self.give_up(job)
 

@@ -86,7 +86,7 @@ class FairBoundedDict(BoundedDict[K, V]):
     Owners are counted only once it is full for the first time. Until then there is no additional cost.
     """
 
-    __slots__ = ("_get_owner", "_is_counting", "_levels", "_share_of", "_shares", "_top")
+    __slots__ = ("_compute_share", "_get_owner", "_is_counting", "_levels", "_shares", "_top")
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class FairBoundedDict(BoundedDict[K, V]):
         super().__init__(limit, on_drop)
         self._get_owner = get_owner
         self._is_counting = False
-        self._share_of: dict[K, _Share[K]] = {}
+        self._compute_share: dict[K, _Share[K]] = {}
         """The share to which each entry belongs, once owners are counted."""
         self._shares: dict[Hashable, _Share[K]] = {}
         self._levels: dict[int, dict[_Share[K], None]] = {}
@@ -125,32 +125,32 @@ class FairBoundedDict(BoundedDict[K, V]):
             if share is None or share.count != self._top or len(items) < self._limit:
                 items[key] = value
                 self._enter(key, owner)
-                self._make_room()
+                self._evict()
                 return
             # Most of what is put into a full shelf takes the place of an entry of the same owner, and no count changes.
             # As `_drop_oldest` does, without its calls.
-            keys, share_of, touched = share.keys, self._share_of, self._touched
+            keys, compute_share, touched = share.keys, self._compute_share, self._touched
             while True:
                 oldest = keys.popleft()
-                if share_of.get(oldest) is not share:
+                if compute_share.get(oldest) is not share:
                     continue
                 if oldest not in touched:
                     break
                 touched.discard(oldest)
                 keys.append(oldest)
-            del share_of[oldest]
+            del compute_share[oldest]
             dropped = items.pop(oldest)
             if self._on_drop is not None:
                 self._on_drop(oldest, dropped)
             items[key] = value
-            share_of[key] = share
+            compute_share[key] = share
             keys.append(key)
 
     def own(self, key: K) -> None:
         """Count an entry again, whose owner was unknown at insertion."""
         if self._is_counting and key in self._items:
             owner = self._get_owner(key, self._items[key])
-            if owner != self._share_of[key].owner:
+            if owner != self._compute_share[key].owner:
                 self._leave(key)
                 self._enter(key, owner)
 
@@ -165,9 +165,9 @@ class FairBoundedDict(BoundedDict[K, V]):
             if key in self._items:
                 self._enter(key, self._get_owner(key, self._items[key]))
         self._queue.clear()
-        self._make_room()
+        self._evict()
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         while len(self._items) > self._limit:
             level = self._levels[self._top]
             share = next(iter(level))
@@ -182,13 +182,13 @@ class FairBoundedDict(BoundedDict[K, V]):
         """Drop the oldest entry of a share, unless it was touched or changed owner. Its count stays."""
         keys = share.keys
         key = keys.popleft()
-        if self._share_of.get(key) is not share:
+        if self._compute_share.get(key) is not share:
             return False
         if key in self._touched:
             self._touched.discard(key)
             keys.append(key)
             return False
-        del self._share_of[key]
+        del self._compute_share[key]
         self._drop(key)
         return True
 
@@ -196,15 +196,15 @@ class FairBoundedDict(BoundedDict[K, V]):
         share = self._shares.get(owner)
         if share is None:
             share = self._shares[owner] = _Share(owner)
-        self._share_of[key] = share
+        self._compute_share[key] = share
         share.keys.append(key)
         self._count(share, 1)
         if len(share.keys) > 2 * share.count + 16:
             # Keys that were removed are still among them.
-            share.keys = deque(dict.fromkeys(kept for kept in share.keys if self._share_of.get(kept) is share))
+            share.keys = deque(dict.fromkeys(kept for kept in share.keys if self._compute_share.get(kept) is share))
 
     def _leave(self, key: K) -> None:
-        self._count(self._share_of.pop(key), -1)
+        self._count(self._compute_share.pop(key), -1)
 
     def _count(self, share: _Share[K], more: int) -> None:
         before, after = share.count, share.count + more

@@ -18,7 +18,7 @@ class _Entry(NamedTuple):
     columns: Mapping[str, Any]
     filters: Mapping[str, Collection[str]]
     """The values of each filter under which it is listed."""
-    noun: Any = None
+    record: Any = None
 
 
 class MemoryLedger:
@@ -56,7 +56,8 @@ class MemoryLedger:
             last, rising = tuple(after), kind in ASCENDING
             matching = [entry for entry in matching if (entry.place > last if rising else entry.place < last)]
         return [
-            LedgerRow(place=entry.place, columns=entry.columns, record=_tree(entry.noun)) for entry in matching[:limit]
+            LedgerRow(place=entry.place, columns=entry.columns, record=_tree(entry.record))
+            for entry in matching[:limit]
         ]
 
     def _sessions(self) -> Iterator[_Entry]:
@@ -152,15 +153,15 @@ def _audit_filters(line: AuditLine) -> Mapping[str, Collection[str]]:
     return {"id": (str(line.number),), "subject": (line.subject,), "person": (line.owner,), "by": (line.by,)}
 
 
-def _tree(noun: Any) -> Mapping[str, Any] | None:
-    if noun is None:
+def _tree(record: Any) -> Mapping[str, Any] | None:
+    if record is None:
         return None
     tree: dict[str, Any] = {}
-    for name in noun.__struct_fields__:
+    for name in record.__struct_fields__:
         if name == UNKNOWN:
             continue
         try:
-            tree[name] = to_json(getattr(noun, name))
+            tree[name] = to_json(getattr(record, name))
         except CodecError:
             continue
     return tree

@@ -73,7 +73,7 @@ class MemoryBackground:
         if current is None or current.fence != fence:
             raise LostRunError
 
-    def check_room(self, job: BackgroundRun, most_waiting: int, most_of_owner: int) -> None:
+    def check_capacity(self, job: BackgroundRun, most_waiting: int, most_of_owner: int) -> None:
         owner = job.admitted.owner
         if sum(other.admitted.owner == owner for other in self.jobs.values()) >= most_of_owner:
             raise TooManyRequestsError(TOO_MANY_OF_OWNER, retry_after=RETRY_AFTER)
@@ -298,7 +298,7 @@ class MemoryTransaction:
 
     def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
         self._checks.append((self._check_new, (record,)))
-        self._checks.append((self._store.background.check_room, (job, most_waiting, most_of_owner)))
+        self._checks.append((self._store.background.check_capacity, (job, most_waiting, most_of_owner)))
         self._writes.append((self._store.runs.save, (record,)))
         self._writes.append((self._store.background.add, (job,)))
 

@@ -269,7 +269,7 @@ class FileContents:
         contents = await self.read(wanted)
         for file_id in wanted:
             if file_id not in contents:
-                log.error("file %s is gone, and is empty in the record that uses it", file_id)
+                log.error("file missing, returning an empty one in the record: file_id=%s", file_id)
         return await run_sized(
             sum(map(len, contents.values())),
             lambda: [attach(data, contents) if has_files(data) else data for data in records],

@@ -95,8 +95,8 @@ class SqlInbox:
     async def _with_albums(self, item: InboxItem, holder: str, limit: int) -> InboxItem:
         """Claim the rest of the waiting albums, skipping any events in between."""
         albums = {member.album_id for member in item.members if member.waits_for_album}
-        room = limit - len(item.members)
-        if not albums or room <= 0:
+        remaining = limit - len(item.members)
+        if not albums or remaining <= 0:
             return item
         place = (key(item.channel), key(item.conversation_id), item.number)
         rows = await self._engine.read(
@@ -105,7 +105,9 @@ class SqlInbox:
             (*place, _sender(item), holder, _MAX_READ),
         )
         waiting = [(number, _readable(bytes(data))) for number, data in rows]
-        numbers = [number for number, message in waiting if message is not None and message.album_id in albums][:room]
+        numbers = [number for number, message in waiting if message is not None and message.album_id in albums][
+            :remaining
+        ]
         if not numbers:
             return item
         these = f"number IN ({_marks(numbers)}) AND done_at IS NULL AND {_SAME} AND {self._lease_sql.free}"

@@ -64,7 +64,7 @@ class Records:
             raise
         except BrokenRecordError as error:
             # The next write replaces it, and the record beside it is good.
-            log.error("a column of %s can't be read, and counts as empty: %s", place[0], error)
+            log.error("column cannot be decoded, treating it as empty: table=%s: %s", place[0], error)
             return None
 
     def leave(self, place: "Place", error: UnreadableRecordError) -> None:
@@ -77,9 +77,7 @@ class Records:
         if counted:
             return
         self.unreadable += 1
-        log.warning(
-            "a record of %s is left to a newer version, because this one can't read it: %s", table, error.reason
-        )
+        log.warning("record needs a newer version, skipping it: table=%s: %s", table, error.reason)
         if len(self._left) > _MAX_KNOWN:
             self._left.popitem(last=False)
 
@@ -132,7 +130,7 @@ class Records:
         )
         if (await self._engine.write([moved, Do(f"DELETE {broken}", identified_by), *also]))[0]:
             self.set_aside += 1
-            log.error("a record of %s can't be read and was put aside: %s", kind, error)
+            log.error("record cannot be decoded, set aside: table=%s: %s", kind, error)
 
 
 class LeftAlone:

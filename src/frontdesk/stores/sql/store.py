@@ -38,7 +38,13 @@ from frontdesk.stores.sql.channels import (
 from frontdesk.stores.sql.files import LEAST, FileUse, SqlFiles, has_large
 from frontdesk.stores.sql.identities import SqlIdentities
 from frontdesk.stores.sql.inbox import SqlInbox
-from frontdesk.stores.sql.migrations.schema import FLOOR_AND_FOUND, VERSION, NewerStoreError, backfills, check_floor
+from frontdesk.stores.sql.migrations.schema import (
+    MIN_READER_AND_VERSION,
+    VERSION,
+    NewerStoreError,
+    backfills,
+    check_min_reader,
+)
 from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
 from frontdesk.stores.sql.operations import SqlLedger, SqlTasks
 from frontdesk.stores.sql.outbox import SqlLiveAnswers, SqlOutbox, saved
@@ -425,17 +431,17 @@ class Upkeep:
 
     async def check(self, refuse: Callable[[], None]) -> bool:
         """Return True if this version may continue to use the store. Otherwise call `refuse`."""
-        ((floor, version),) = await self._engine.read(FLOOR_AND_FOUND)
+        ((min_reader, version),) = await self._engine.read(MIN_READER_AND_VERSION)
         try:
-            check_floor(floor)
+            check_min_reader(min_reader)
         except NewerStoreError as error:
-            log.error("this host stops using its state store: %s", error)
+            log.error("state store no longer usable by this host: %s", error)
             refuse()
             return False
         if version > max(VERSION, self._noticed):
             self._noticed = version
             log.warning(
-                "a newer host has taken the schema of the state store to version %d; this one knows %d and goes on",
+                "schema migrated by a newer host, continuing: schema_version=%d known_version=%d",
                 version,
                 VERSION,
             )
@@ -458,7 +464,7 @@ class Upkeep:
             # The rows and the position in one transaction, so that another process continues from here.
             await self._engine.write([moved, *(Do(sql, values) for sql, values in backfill.changes(rows))])
             position = last
-        log.info("backfill %s is complete at schema version %s", backfill.name, VERSION)
+        log.info("backfill complete: name=%s schema_version=%s", backfill.name, VERSION)
 
 
 class SqlStateStore(ReportsWriteFailures):

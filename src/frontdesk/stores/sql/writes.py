@@ -177,14 +177,14 @@ class WriteHealth:
         if self._fails or self._is_damaged:
             return
         self._fails = True
-        log.error("the state store can't be written: new turns are refused until a probe succeeds")
+        log.error("state store not writable, rejecting new turns until a probe succeeds")
         self._probing = spawn_clean(self._probe_until_good())
 
     def note_damage(self, reason: object) -> None:
         """Record that the database is damaged, until this process ends."""
         if not self._is_damaged:
             self._is_damaged = True
-            log.error("the state store is damaged, and new turns are refused: %s", reason)
+            log.error("state store damaged, rejecting new turns: %s", reason)
 
     async def stop(self) -> None:
         await cancel_and_wait(self._probing)
@@ -200,7 +200,7 @@ class WriteHealth:
             except FrontdeskError:
                 continue
             self._fails, self._bytes = False, 0
-            log.info("the state store can be written again")
+            log.info("state store writable again")
 
 
 def _count_bytes(ops: Sequence[Op]) -> int:

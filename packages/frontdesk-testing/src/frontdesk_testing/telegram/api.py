@@ -10,7 +10,7 @@ from frontdesk_testing.telegram.errors import ApiError
 from frontdesk_testing.telegram.files import Upload
 from frontdesk_testing.telegram.methods import account, chats, media, messages, receiving
 from frontdesk_testing.telegram.methods.call import Call, Method
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 from frontdesk_testing.telegram.schema.calls import check_call
 from frontdesk_testing.telegram.world import World
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from frontdesk_testing.telegram.nouns import Chat, Json, User
+from frontdesk_testing.telegram.records import Chat, Json, User
 from frontdesk_testing.telegram.updates import UpdateQueue
 
 CommandKey = tuple[str, int, int, str]

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from frontdesk_testing.telegram.errors import bad_request
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 
 MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
 MAX_PHOTO_BYTES = 10 * 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from frontdesk_testing.telegram.errors import too_many_requests
-from frontdesk_testing.telegram.nouns import Chat
+from frontdesk_testing.telegram.records import Chat
 
 Window = tuple[int, float]
 """A number of messages, and the seconds in which they may be sent."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from frontdesk_testing.telegram.bots import Bot
-from frontdesk_testing.telegram.nouns import Chat, ChatKind, Member, Message, Topic, User
 from frontdesk_testing.telegram.people import People
+from frontdesk_testing.telegram.records import Chat, ChatKind, Member, Message, Topic, User
 
 
 class Groups(People):

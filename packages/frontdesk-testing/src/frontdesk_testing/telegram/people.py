@@ -10,7 +10,7 @@ from frontdesk_testing.telegram.markup.entities import formatted
 from frontdesk_testing.telegram.markup.text import FormattedText
 from frontdesk_testing.telegram.methods.account import menu
 from frontdesk_testing.telegram.methods.call import caption_content, text_content
-from frontdesk_testing.telegram.nouns import Chat, Json, Message, User
+from frontdesk_testing.telegram.records import Chat, Json, Message, User
 from frontdesk_testing.telegram.transcript import ShownMessage, Transcript, transcript
 from frontdesk_testing.telegram.world import World
 

@@ -1,7 +1,7 @@
 """Decides what a bot sees of a group. Pure."""
 
 from frontdesk_testing.telegram.bots import Bot
-from frontdesk_testing.telegram.nouns import Json, Message
+from frontdesk_testing.telegram.records import Json, Message
 
 _SERVICE = (
     *("new_chat_members", "left_chat_member", "group_chat_created", "supergroup_chat_created", "new_chat_title"),

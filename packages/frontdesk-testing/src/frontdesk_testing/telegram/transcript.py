@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from frontdesk_testing.telegram.files import MEDIA_KINDS
 from frontdesk_testing.telegram.methods.rich import shown_text
-from frontdesk_testing.telegram.nouns import Chat, Json, Message
 from frontdesk_testing.telegram.privacy import is_service
+from frontdesk_testing.telegram.records import Chat, Json, Message
 
 _OTHER_KINDS = ("location", "contact", "poll", "venue", "dice")
 

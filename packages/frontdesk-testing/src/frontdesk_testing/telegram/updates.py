@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 
 from frontdesk_testing.telegram.clock import MovableClock
 from frontdesk_testing.telegram.errors import conflict
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 
 LIFETIME = 24 * 3600.0
 CLICK_LIFETIME = 150.0

@@ -12,7 +12,7 @@ import msgspec
 from frontdesk_testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk_testing.telegram.bots import Bot, Webhook
 from frontdesk_testing.telegram.clock import MovableClock
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 from frontdesk_testing.telegram.updates import Pending
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the name of a header

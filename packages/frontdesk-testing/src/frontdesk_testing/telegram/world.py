@@ -11,8 +11,8 @@ from frontdesk_testing.telegram.clock import MovableClock
 from frontdesk_testing.telegram.errors import ApiError
 from frontdesk_testing.telegram.files import Files
 from frontdesk_testing.telegram.flood import FloodControl, FloodLimits
-from frontdesk_testing.telegram.nouns import Chat, ChatKind, Json, Member, Message, Status, User
 from frontdesk_testing.telegram.privacy import sees
+from frontdesk_testing.telegram.records import Chat, ChatKind, Json, Member, Message, Status, User
 from frontdesk_testing.telegram.updates import UpdateQueue
 from frontdesk_testing.telegram.webhooks import Webhooks
 

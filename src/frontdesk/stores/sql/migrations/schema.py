@@ -333,9 +333,9 @@ VERSION = len(STEPS)
 _CREATED_TABLE = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")
 SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)"
 FOUND = "SELECT MAX(version) FROM frontdesk_schema"
-FLOOR = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
+MIN_READER = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
 """The lowest schema that a host has to know to work with a store; a store without the column has no answer."""
-FLOOR_AND_FOUND = "SELECT MAX(COALESCE(min_reader, version)), MAX(version) FROM frontdesk_schema"
+MIN_READER_AND_VERSION = "SELECT MAX(COALESCE(min_reader, version)), MAX(version) FROM frontdesk_schema"
 
 
 class NewerStoreError(StoreError):
@@ -361,10 +361,10 @@ def check_foreign_tables(existing: Collection[str]) -> None:
         )
 
 
-def check_floor(floor: int | None) -> None:
+def check_min_reader(min_reader: int | None) -> None:
     """Reject a store that needs a newer version than this one."""
-    if floor is not None and floor > VERSION:
-        raise NewerStoreError(floor)
+    if min_reader is not None and min_reader > VERSION:
+        raise NewerStoreError(min_reader)
 
 
 def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[str]]]:
@@ -389,7 +389,7 @@ def list_notes(number: int) -> list[str]:
     return noted
 
 
-def floor_after(version: int) -> int:
+def min_reader_after(version: int) -> int:
     """Return the lowest schema that a host must know after the steps that follow a version."""
     return max(
         (step.min_reader or number) if isinstance(step, Step) else number

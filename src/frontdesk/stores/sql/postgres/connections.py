@@ -23,15 +23,15 @@ from frontdesk.interfaces.store import ChangeKind, OnChange
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import CHANNEL
 from frontdesk.stores.sql.migrations.schema import (
-    FLOOR,
     FOUND,
+    MIN_READER,
     POSTGRES,
     SCHEMA_TABLE,
     VERSION,
-    check_floor,
     check_foreign_tables,
-    floor_after,
+    check_min_reader,
     list_notes,
+    min_reader_after,
     needed_by,
     steps_from,
 )
@@ -49,7 +49,7 @@ def application_name(version: int) -> str:
     return f"{APPLICATION}/{version}/{RandomIds().new('host')}"
 
 
-def describe(names: Iterable[str], floor: int) -> str:
+def describe(names: Iterable[str], min_reader: int) -> str:
     """Describe the hosts behind connection names, and whether they can continue. Return "" if there are none.
 
     `floor` is the lowest schema that a host must know from now on.
@@ -61,9 +61,11 @@ def describe(names: Iterable[str], floor: int) -> str:
         else:
             hosts.add(name)
     versions = Counter(_parse_version(name) for name in hosts)
-    parts = [f"{count} of schema version {version} ({_fate(version, floor)})" for version, count in versions.items()]
+    parts = [
+        f"{count} of schema version {version} ({_fate(version, min_reader)})" for version, count in versions.items()
+    ]
     if unnamed:
-        parts.append(f"{unnamed} connections of hosts older than schema version 11 ({_fate(10, floor)})")
+        parts.append(f"{unnamed} connections of hosts older than schema version 11 ({_fate(10, min_reader)})")
     return ", ".join(sorted(parts))
 
 
@@ -72,8 +74,8 @@ def _parse_version(name: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _fate(version: int, floor: int) -> str:
-    return "they go on" if version >= floor else "they will refuse to work on"
+def _fate(version: int, min_reader: int) -> str:
+    return "they go on" if version >= min_reader else "they will refuse to work on"
 
 
 MIGRATIONS = 0x66726F6E74
@@ -162,7 +164,7 @@ class Address:
             if connection.closed:
                 raise
             # It works as well without; only a stop in the middle of a write would last longer for others.
-            log.warning("can't make a connection known to other hosts: %s", error_line(error))
+            log.warning("failed to register the connection for other hosts: %s", error_line(error))
 
     async def prepare(self) -> None:
         """Migrate the schema. Raise `StoreError` on failure."""
@@ -180,7 +182,7 @@ async def _migrate(connection: "AsyncConnection[Any]") -> None:
         await connection.execute(SCHEMA_TABLE)
         current = await _number(connection, FOUND) or 0
         if current > VERSION:
-            check_floor(await _number(connection, FLOOR))
+            check_min_reader(await _number(connection, MIN_READER))
         if not current:
             tables = await connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
             check_foreign_tables([name for (name,) in await tables.fetchall()])
@@ -197,10 +199,10 @@ async def _migrate(connection: "AsyncConnection[Any]") -> None:
 async def _warn_of_others(connection: "AsyncConnection[Any]", current: int) -> None:
     """Log the other hosts of a store whose schema is about to change. They detect it themselves later."""
     rows = await (await connection.execute(f"{HOSTS} AND pid <> pg_backend_pid()".encode())).fetchall()
-    others = describe([name for (name,) in rows], floor_after(current))
+    others = describe([name for (name,) in rows], min_reader_after(current))
     if others:
         log.warning(
-            "the schema of the state store goes from version %d to %d while other hosts use it: %s",
+            "migrating the schema while other hosts are connected: from=%d to=%d: %s",
             current,
             VERSION,
             others,
@@ -250,7 +252,7 @@ class Listener:
             try:
                 await self._listen()
             except psycopg.Error as error:
-                log.warning("can't receive notifications of other processes at the moment: %s", error_line(error))
+                log.warning("failed to receive notifications of other processes, retrying: %s", error_line(error))
             await asyncio.sleep(_RETRY_INTERVAL_SECONDS)
 
     async def _listen(self) -> None:

@@ -267,7 +267,7 @@ class PostgresEngine:
             return await cursor.fetchall()
 
     def _unavailable(self, what: str, error: BaseException) -> StoreUnavailableError:
-        log.error("the state store can't be %s: %s", what, error_line(error))
+        log.error("state store cannot be %s: %s", what, error_line(error))
         return caused(StoreUnavailableError(), error)
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
@@ -328,7 +328,7 @@ class PostgresEngine:
                 return [self._unavailable("written", error) for _ in writes]
             except _WRONG as error:
                 if len(writes) == 1:
-                    log.error("the database refused a write: %s", error_line(error))
+                    log.error("database rejected a write: %s", error_line(error))
                     return [caused(StoreError("the database refused the write"), error)]
                 # One write of the batch is refused; alone, only that one fails.
                 return [(await self._write_all([write]))[0] for write in writes]

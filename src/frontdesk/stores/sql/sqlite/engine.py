@@ -18,13 +18,13 @@ from frontdesk.models.file import FileLimits
 from frontdesk.models.operations import Expiry
 from frontdesk.models.session import Lease
 from frontdesk.stores.sql.migrations.schema import (
-    FLOOR,
     FOUND,
+    MIN_READER,
     SCHEMA_TABLE,
     SQLITE,
     VERSION,
-    check_floor,
     check_foreign_tables,
+    check_min_reader,
     list_notes,
     needed_by,
     steps_from,
@@ -226,7 +226,7 @@ def find_damage(connection: sqlite3.Connection) -> str | None:
     except sqlite3.Error as error:
         if get_error_code(error) == sqlite3.SQLITE_CORRUPT:
             return str(error)
-        log.warning("the check of the database for damage was not completed: %s", error)
+        log.warning("integrity check not completed: %s", error)
     return None
 
 
@@ -334,7 +334,7 @@ class SqliteEngine:
             return self._commit(writes)
         except _WRONG as error:
             if _is_away(error):
-                log.error("the state store can't be written: %s", error)
+                log.error("state store not writable: %s", error)
                 # An error for each, because each gets the id of its own run.
                 return [caused(StoreUnavailableError(), error) for _ in writes]
             # One write of the batch is refused; alone, only that one fails.
@@ -345,9 +345,9 @@ class SqliteEngine:
             return self._commit([write])[0]
         except _WRONG as error:
             if _is_away(error):
-                log.error("the state store can't be written: %s", error)
+                log.error("state store not writable: %s", error)
                 return caused(StoreUnavailableError(), error)
-            log.error("the database refused a write: %s", error)
+            log.error("database rejected a write: %s", error)
             return caused(StoreError("the database refused the write"), error)
 
     def _commit(self, writes: Sequence[Write]) -> list[Any]:
@@ -469,7 +469,7 @@ class Reader:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            log.error("the state store can't be read: %s", error)
+            log.error("state store not readable: %s", error)
             return caused(StoreUnavailableError(), error)
         except _WRONG as error:
             return caused(StoreError("the database refused to answer"), error)
@@ -486,7 +486,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute(SCHEMA_TABLE)
     current = connection.execute(FOUND).fetchone()[0] or 0
     if current > VERSION:
-        check_floor(connection.execute(FLOOR).fetchone()[0])
+        check_min_reader(connection.execute(MIN_READER).fetchone()[0])
     if not current:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         check_foreign_tables([name for (name,) in tables])

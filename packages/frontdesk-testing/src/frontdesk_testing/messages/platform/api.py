@@ -11,7 +11,7 @@ import msgspec
 from frontdesk_testing.messages.platform.control import ACTIONS, QUESTIONS, Platform
 from frontdesk_testing.messages.platform.faults import STATUS, Fault
 from frontdesk_testing.messages.platform.http import Call, Reply
-from frontdesk_testing.messages.platform.nouns import RefusedError
+from frontdesk_testing.messages.platform.records import RefusedError
 from frontdesk_testing.messages.wire import (
     AnswerClick,
     Commands,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from frontdesk_testing.messages.platform.journal import Entry, Journal
-from frontdesk_testing.messages.platform.nouns import Place, PrivateText, RefusedError, Said
+from frontdesk_testing.messages.platform.records import Place, PrivateText, RefusedError, Said
 from frontdesk_testing.messages.platform.world import World
 from frontdesk_testing.messages.wire import (
     AnswerClick,

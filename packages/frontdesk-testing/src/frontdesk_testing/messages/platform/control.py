@@ -8,7 +8,7 @@ import msgspec
 from frontdesk_testing.messages.platform.bot import Bot
 from frontdesk_testing.messages.platform.faults import Fault, Faults
 from frontdesk_testing.messages.platform.journal import Journal
-from frontdesk_testing.messages.platform.nouns import RefusedError, Settings
+from frontdesk_testing.messages.platform.records import RefusedError, Settings
 from frontdesk_testing.messages.platform.webhooks import Webhooks
 from frontdesk_testing.messages.platform.world import World
 

@@ -14,7 +14,7 @@ from frontdesk.ids import RandomIds
 from frontdesk_testing.messages.platform.faults import FaultKind
 from frontdesk_testing.messages.platform.journal import Entry, read_journal
 from frontdesk_testing.messages.platform.main import TOKEN
-from frontdesk_testing.messages.platform.nouns import EventState, PrivateText, Said
+from frontdesk_testing.messages.platform.records import EventState, PrivateText, Said
 from frontdesk_testing.messages.wire import Chat, Event, Media
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class MessagePlatform:
         media: Sequence[Media] = (),
         album_id: str = "",
     ) -> Event:
-        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention.
+        """Write as a person, in their direct chat unless another is named; `@served` in the text is a mention.
 
         A thread of a group begins with the first message that names it, and so does an album.
         """

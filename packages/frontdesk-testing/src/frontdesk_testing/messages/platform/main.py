@@ -11,7 +11,7 @@ from frontdesk_testing.messages.platform.api import Api
 from frontdesk_testing.messages.platform.control import Platform
 from frontdesk_testing.messages.platform.http import Connection
 from frontdesk_testing.messages.platform.journal import Journal
-from frontdesk_testing.messages.platform.nouns import Settings
+from frontdesk_testing.messages.platform.records import Settings
 
 TOKEN = "a-token-of-the-fake-platform"  # noqa: S105 - it opens nothing but a fake
 

@@ -9,7 +9,7 @@ import msgspec
 
 from frontdesk_testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk_testing.messages.platform.bot import Bot
-from frontdesk_testing.messages.platform.nouns import EventState, RefusedError
+from frontdesk_testing.messages.platform.records import EventState, RefusedError
 from frontdesk_testing.messages.platform.world import World
 from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, signature
 from frontdesk_testing.messages.wire import AnswerClick, Challenge, Edit, Event, Replied, Send, Shown, Webhook

@@ -10,7 +10,7 @@ import msgspec
 
 from frontdesk.clock import SystemClock
 from frontdesk.ids import RandomIds
-from frontdesk_testing.messages.platform.nouns import EventState, Place, PrivateText, RefusedError, Said, Settings
+from frontdesk_testing.messages.platform.records import EventState, Place, PrivateText, RefusedError, Said, Settings
 from frontdesk_testing.messages.wire import Chat, Click, Event, Media, Mention, MessageIn, Receipt, ReplyTo, User
 
 _HANDLES = re.compile(r"@(\w+)")
@@ -21,7 +21,7 @@ class World:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.me = User(user_id="bot-1", name="The desk", bot=True)
+        self.me = User(user_id="bot-1", name="The served", bot=True)
         self.users: dict[str, User] = {self.me.user_id: self.me}
         self.places: dict[str, Place] = {}
         self.events: dict[str, EventState] = {}

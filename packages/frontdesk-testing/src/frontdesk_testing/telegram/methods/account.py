@@ -5,7 +5,7 @@ import re
 from frontdesk_testing.telegram.bots import Bot, CommandKey
 from frontdesk_testing.telegram.errors import bad_request
 from frontdesk_testing.telegram.methods.call import Call, Method, find_chat
-from frontdesk_testing.telegram.nouns import Chat, Json, User
+from frontdesk_testing.telegram.records import Chat, Json, User
 from frontdesk_testing.telegram.updates import CLICK_LIFETIME
 
 MAX_COMMANDS = 100

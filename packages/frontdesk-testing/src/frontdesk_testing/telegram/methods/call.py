@@ -9,7 +9,7 @@ from frontdesk_testing.telegram.errors import bad_request, forbidden
 from frontdesk_testing.telegram.files import Upload
 from frontdesk_testing.telegram.markup.entities import formatted
 from frontdesk_testing.telegram.markup.text import FormattedText, units
-from frontdesk_testing.telegram.nouns import Chat, Json, Message
+from frontdesk_testing.telegram.records import Chat, Json, Message
 from frontdesk_testing.telegram.world import World
 
 TEXT_LIMIT = 4096

@@ -2,7 +2,7 @@
 
 from frontdesk_testing.telegram.errors import bad_request
 from frontdesk_testing.telegram.methods.call import Call, Method
-from frontdesk_testing.telegram.nouns import Chat, Json, Member, Topic
+from frontdesk_testing.telegram.records import Chat, Json, Member, Topic
 
 _COLORS = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)
 _GIFTS = ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels")

@@ -21,7 +21,7 @@ from frontdesk_testing.telegram.methods.call import (
     find_thread,
     send,
 )
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 
 _ATTACHED = "attach://"
 _ALONE = ("audio", "document")

@@ -12,7 +12,7 @@ from frontdesk_testing.telegram.methods.call import (
     text_content,
 )
 from frontdesk_testing.telegram.methods.rich import rich_content, shown_text
-from frontdesk_testing.telegram.nouns import DRAFT_SECONDS, TYPING_SECONDS, Chat, Draft, Json, Message
+from frontdesk_testing.telegram.records import DRAFT_SECONDS, TYPING_SECONDS, Chat, Draft, Json, Message
 
 DELETABLE_SECONDS = 48 * 3600
 _ACTIONS = {

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from frontdesk_testing.telegram.bots import Webhook
 from frontdesk_testing.telegram.errors import bad_request, conflict
 from frontdesk_testing.telegram.methods.call import Call, Method
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 from frontdesk_testing.telegram.schema.load import bot_api
 
 MAX_POLL_SECONDS = 50

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from frontdesk_testing.telegram.errors import ApiError, bad_request
 from frontdesk_testing.telegram.methods.call import Call
-from frontdesk_testing.telegram.nouns import Json
+from frontdesk_testing.telegram.records import Json
 
-MOST_CHARACTERS, MOST_BLOCKS, DEEPEST, MOST_COLUMNS = 32_768, 500, 16, 20
+MAX_CHARACTERS, MAX_BLOCKS, DEEPEST, MAX_COLUMNS = 32_768, 500, 16, 20
 _FORMS = ("blocks", "html", "markdown")
 _COVERED = {"paragraph", "heading", "pre", "footer", "divider", "list", "blockquote", "table", "details"}
 _ONLY_IN_DRAFTS = "thinking"
@@ -40,9 +40,9 @@ def _check(blocks: list[Json], draft: bool) -> None:
     text = "\n".join(line for block in blocks for line in _lines(block))
     if not text.strip():
         raise bad_request("rich message must be non-empty")
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise bad_request("rich message is too long")
-    if len(every) > MOST_BLOCKS:
+    if len(every) > MAX_BLOCKS:
         raise bad_request("rich message has too many blocks")
     if max(depth for _, depth in every) > DEEPEST or _text_depth(blocks) > DEEPEST:
         raise bad_request("rich message is nested too deeply")
@@ -51,7 +51,7 @@ def _check(blocks: list[Json], draft: bool) -> None:
 def _check_table(rows: list[list[Json]]) -> None:
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         raise bad_request("rows of a table must have the same number of cells")
-    if len(rows[0]) > MOST_COLUMNS:
+    if len(rows[0]) > MAX_COLUMNS:
         raise bad_request("table has too many columns")
     for cell in (cell for row in rows for cell in row):
         if cell["align"] not in ("left", "center", "right") or cell["valign"] not in ("top", "middle", "bottom"):

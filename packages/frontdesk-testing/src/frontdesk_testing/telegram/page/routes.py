@@ -13,7 +13,6 @@ from starlette.routing import BaseRoute, Route
 
 from frontdesk_testing.telegram.errors import ApiError
 from frontdesk_testing.telegram.files import MEDIA_KINDS, Upload
-from frontdesk_testing.telegram.nouns import Chat, Json, Message, User
 from frontdesk_testing.telegram.page.bodies import (
     Act,
     Advance,
@@ -25,6 +24,7 @@ from frontdesk_testing.telegram.page.bodies import (
     Press,
     Say,
 )
+from frontdesk_testing.telegram.records import Chat, Json, Message, User
 from frontdesk_testing.telegram.server import FakeTelegram
 
 MAX_WAIT_SECONDS = 25.0

@@ -187,5 +187,5 @@ class Message:
         return body
 
 
-def _given(noun: object, *names: str) -> Json:
-    return {name: value for name in names if (value := getattr(noun, name))}
+def _given(record: object, *names: str) -> Json:
+    return {name: value for name in names if (value := getattr(record, name))}
