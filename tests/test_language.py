@@ -106,7 +106,7 @@ def test_names_use_plain_terms() -> None:
     found = [
         line
         for path in list_sources()
-        if "demo" not in path.parts  # a hotel, with rooms
+        if "demo" not in path.parts  # a hotel has rooms
         for line in find_names(str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8")))
     ]
     assert not found, "\n".join(found)

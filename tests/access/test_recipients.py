@@ -35,7 +35,7 @@ async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
         for command in ("deliver", "run"):
             done = await asyncio.to_thread(frontdesk, command, "hello", *words)
             assert (done.returncode, done.stdout) == (1, "")
-            assert "There is nobody with the id 'vis_nobody' on 'web'" in done.stderr
+            assert "There is no person with the id 'vis_nobody' on 'web'" in done.stderr
             assert "frontdesk people list --channel web" in done.stderr
         with pytest.raises(NotFoundError) as caught:
             await host.deliver(NOBODY, "hello")

@@ -33,7 +33,7 @@ class Recipients:
             return
         if not await channel.has_recipient(who):
             raise NotFoundError(
-                f"There is nobody with the id {who.native_id!r} on {who.channel!r}. "
+                f"There is no person with the id {who.native_id!r} on {who.channel!r}. "
                 f"`frontdesk people list --channel {who.channel}` shows who is known.",
                 code="unknown_recipient",
                 param="to",

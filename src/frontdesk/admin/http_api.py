@@ -1,6 +1,6 @@
 """The HTTP API of operators, lists, rows and actions as JSON, and the Unix socket on which a host serves it.
 
-The API authenticates nobody. The file mode of the socket allows only the user of the host to connect.
+The API does not authenticate callers. The file mode of the socket allows only the user of the host to connect.
 """
 
 import asyncio

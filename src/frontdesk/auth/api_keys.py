@@ -188,7 +188,7 @@ class ApiKeyAuth(ShowsSchemes):
             for key in listed_secrets(given, f"ApiKeyAuth: the keys of {label}"):
                 _add(self._principals, principal, _digest(label, key), labels)
         if not self._principals:
-            raise ValueError("ApiKeyAuth needs at least one key; with none nobody could come in")
+            raise ValueError("ApiKeyAuth needs at least one key; without one, every caller would be denied")
 
     @staticmethod
     def hash(key: Key) -> str:

@@ -252,7 +252,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
                 raise ValueError(f"HmacAuth: principal {owners[secret.reveal()]} and {label} have the same secret")
         people[name.encode()] = _Person(name, own, most)
     if not people:
-        raise ValueError("HmacAuth needs at least one principal; with none nobody could come in")
+        raise ValueError("HmacAuth needs at least one principal; without one, every caller would be denied")
     return people
 
 

@@ -279,7 +279,7 @@ def seconds(text: str) -> float:
 def root_path(text: str) -> str:
     """Parse the path prefix under which a proxy serves the host."""
     if not _ROOT_PATH.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is not a path such as /desk: it begins with a slash and ends without one")
+        raise ArgumentTypeError(f"{text!r} is not a path such as /agent: it begins with a slash and ends without one")
     return text
 
 

@@ -51,7 +51,7 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
                 yield _sqlite(place)
     except StateDirectoryInUseError as error:
         raise CommandError(
-            f"{error} While a host runs on SQLite, nobody else can use its state. Its own socket answers operators, "
+            f"{error} While a host runs on SQLite, no other process can use its state. Commands use the admin socket, "
             "unless it has admin_socket=False; on Postgres this works at any time."
         ) from None
     except (StateDirectoryError, StoreError, StoreUnavailableError) as error:

@@ -23,7 +23,7 @@
     │   ├── LostAnswerError            another run has taken over the answer to an approval, or it was cancelled
     │   ├── IdentityChangedError       the links or the key of an identity were changed by another meanwhile
     │   └── DeliveryExistsError        a delivery with this idempotency key was made before
-    ├── LeadershipLostError            another process may hold the leadership by now, so its body was cancelled
+    ├── LeadershipLostError            another process may hold the leadership already, so its body was cancelled
     ├── SealError                      what a channel has kept can't be opened with the keys of this host
     ├── TaskError                      a task can't be registered or scheduled so
     ├── PushError                      a platform did not take what was sent, and may if it is sent again

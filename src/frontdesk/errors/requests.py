@@ -225,7 +225,7 @@ class FileTooLargeError(RequestError):
 
 
 class FilesFullError(RequestError):
-    """There is no room for more files of this owner."""
+    """The file storage of this owner is full."""
 
     status = 413
     code = "files_full"
@@ -240,7 +240,7 @@ class FilesFullError(RequestError):
 
 
 class VisitorFilesFullError(FilesFullError):
-    """There is no room for more files of visitors without an account. Send the message without files."""
+    """The storage for files of visitors without an account is full. Send the message without files."""
 
     code = "visitor_files_full"
 

@@ -33,7 +33,7 @@ class ApprovalIdError(RequestError):
 
 
 class NobodyToAskError(RequestError):
-    """A tool needs an approval, and there is nobody who can be asked for it."""
+    """A tool needs an approval, and no approver can be asked."""
 
     status = 500
     code = "nobody_to_ask"

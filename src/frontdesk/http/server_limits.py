@@ -12,7 +12,7 @@ SPARE_FILES = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """Limits for every connection, whoever its caller is; they hold for WebSocket handshakes too."""
+    """Limits for every connection of every caller. They hold for WebSocket handshakes too."""
 
     max_url_bytes: int = 8 * 1024
     """The largest size of the path and query of a request; more is a `414`."""

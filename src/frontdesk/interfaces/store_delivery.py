@@ -145,14 +145,14 @@ class InboxWrites(Protocol):
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         """Cancel the turns of the same sender, or of anyone, that came before an event in its conversation.
 
-        Those that nobody has taken up yet are finished as `cancelled`. The others are marked, with the session that
+        Unclaimed ones are finished as `cancelled`. The others are marked, with the session that
         they belong to, and only their holder, or the next one, can finish them. In a group, events of earlier versions
         are left alone: their rows don't tell who sent them.
         """
         ...
 
     def cancel_event(self, item: InboxItem) -> None:
-        """Cancel one turn: finish it as `cancelled` if nobody has taken it up yet, or mark it for its holder to finish.
+        """Cancel one turn: finish it as `cancelled` if it is unclaimed, or mark it for its holder to finish.
 
         One that has changed since it was read fails the transaction with `LostEventError`.
         """

@@ -62,7 +62,7 @@ class CodeGrants:
     """Generates codes and derives grant ids as keyed hashes."""
 
     def __init__(self, host: LinkerContext, name: str, key: bytes | None) -> None:
-        """Hash with the operator's `key`, or with a secret that the desk stores under the linker's `name`."""
+        """Hash with the operator's `key`, or with a secret that the host stores under the linker's `name`."""
         self._host = host
         self._name = name
         self._key = key

@@ -5,14 +5,14 @@ from typing import Any
 
 
 def count_finding(name: str, value: Any) -> str | None:
-    """Return what is wrong with a count setting, or None."""
+    """Return the finding for an invalid count setting, or None."""
     if isinstance(value, bool) or not isinstance(value, int):
         return f"{name} must be a whole number, got {_shown(value)}"
     return f"{name} must be at least 1" if value < 1 else None
 
 
 def seconds_finding(name: str, value: Any) -> str | None:
-    """Return what is wrong with a duration, or None."""
+    """Return the finding for an invalid duration, or None."""
     if not is_finite_number(value):
         return f"{name} must be a finite number, got {_shown(value)}"
     return f"{name} must be positive" if value <= 0 else None

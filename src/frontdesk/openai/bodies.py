@@ -113,7 +113,7 @@ def counted(said: Sequence[AgentResponse[Any]]) -> Mapping[str, Any] | None:
 
 
 def piece(pieces: list[str], text: str, content: Content) -> str:
-    """Return what a content adds to the previous pieces. A snapshot repeats them."""
+    """Return the piece that a content adds to the previous pieces. A snapshot repeats them."""
     if content.merge_mode == "replace":
         said = "".join(pieces)
         if text.startswith(said):

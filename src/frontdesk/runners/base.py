@@ -206,7 +206,7 @@ class TaskRunner(ABC):
         if name in self.registered:
             raise TaskError(f"there is a task called {name!r} already")
         if most is not None and most < 1:
-            raise TaskError(f"the task {name!r} needs room for at least one at a time")
+            raise TaskError(f"the task {name!r} must run at least one at a time")
         self.registered[name] = Registered(
             task=task,
             retry=retry or RetryPolicy(),
@@ -328,7 +328,7 @@ class TaskRunner(ABC):
 
     @abstractmethod
     def remind(self, wake: Wake, at: float | None) -> bool:
-        """Wake a task that may already be known. Return False if there is no room for more."""
+        """Wake a task that may already be known. Return False if the limit is reached."""
 
     def is_known(self, wake: Wake, at: float | None) -> bool:
         """Return True if a task waits or runs here. A waiting task is moved to `at` if that is sooner."""

@@ -143,7 +143,7 @@ class ProcrastinateTaskRunner(TaskRunner):
                 await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
-        """Run a job's task, or keep it waiting for room. Beyond that limit, a sweep finds it."""
+        """Run a job's task, or keep it waiting for capacity. Beyond that limit, a sweep finds it."""
         if name not in self.registered:
             log.warning("unknown task, leaving it to another process: name=%s", name)
             return

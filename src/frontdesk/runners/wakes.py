@@ -110,7 +110,7 @@ class Failed(Exception):
 
 
 class _Entry:
-    """The state of an id: waiting for its time, waiting for room, or running. Times use the steady clock."""
+    """The state of an id: waiting for its time, waiting for capacity, or running. Times use the steady clock."""
 
     __slots__ = ("again", "at", "failures", "group", "ready", "task", "wake")
 
@@ -128,7 +128,7 @@ class Wakes:
     """The pending wake-ups of this process."""
 
     def __init__(self, call: Call, clock: Clock, *, most: int, freed: Callable[[], None]) -> None:
-        """Keep at most `most` ids. Call `freed` when there is room again after there was none."""
+        """Keep at most `most` ids. Call `freed` when capacity is available again."""
         self._call = call
         self._clock = clock
         self._most = most
@@ -293,7 +293,7 @@ class Wakes:
     async def drain(self, grace: float) -> list[Wake]:
         """Stop making calls, wait `grace` seconds for the running ones, then cancel them.
 
-        Return the wake-ups that were cancelled, and those that waited for room.
+        Return the wake-ups that were cancelled, and those that waited for capacity.
         """
         self.stopping = True
         self._set_timer()

@@ -59,7 +59,7 @@ class ConnectionGate:
         self._full = False
 
     def admits(self, count: int) -> bool:
-        """Return True if there is room for the newest of `count` connections. Log only changes."""
+        """Return True if the limit admits the newest of `count` connections. Log only changes."""
         if count > self.max_connections:
             if not self._full:
                 log.warning(

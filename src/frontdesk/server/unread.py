@@ -86,7 +86,7 @@ class UnreadPieces:
         """The numbers of bytes that were written at the end of each block which the client has not taken."""
 
     async def wait(self, written: int) -> None:
-        """Wait for room at the end of a block of `PIECES_PER_BLOCK`, with `written` total bytes."""
+        """Wait for free space at the end of a block of `PIECES_PER_BLOCK`, with `written` total bytes."""
         self._marks.append(written)
         pause = _INITIAL_DELAY_SECONDS
         while len(self._marks) >= _MAX_UNREAD_BLOCKS and not self._transport.is_closing():

@@ -93,7 +93,7 @@ class HistoryMemory:
                 release()
 
     def _admit_waiting(self) -> None:
-        """Admit waiters with room, in order. An owner at their own limit delays no other."""
+        """Admit waiters within the limit, in order. An owner at their own limit delays no other."""
         full: set[str] = set()
         for waiter in list(self._waiting):
             held = self._held.get(waiter.owner, 0)

@@ -61,7 +61,7 @@ else:
         return Unsafe(f"can be changed by {others} (mode {stat.S_IMODE(status.st_mode):04o})", advice)
 
     def is_readable_by_others(path: Path) -> bool:
-        """Tell whether users other than this one can read what is at a path, and reach it."""
+        """Return True if users other than this one can read what is at a path, and reach it."""
         try:
             mode, above = path.stat().st_mode, path.parent.stat().st_mode
         except OSError:
@@ -69,7 +69,7 @@ else:
         return bool(mode & (stat.S_IRGRP | stat.S_IROTH)) and bool(above & (stat.S_IXGRP | stat.S_IXOTH))
 
     def _is_own_group(group: int, user: int) -> bool:
-        """Tell whether a group is the private one of a user; many systems give one to each, with a fitting umask."""
+        """Return True if a group is the private one of a user; many systems give one to each, with a fitting umask."""
         try:
             name, entry = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
         except KeyError:

@@ -120,7 +120,7 @@ async def test_a_group_becomes_a_supergroup_with_another_id() -> None:
         first, second = await bot.updates()
         assert (first["message"]["chat"]["id"], first["message"]["migrate_to_chat_id"]) == (group.id, new.id)
         assert (second["message"]["chat"]["id"], second["message"]["migrate_from_chat_id"]) == (new.id, group.id)
-        with pytest.raises(ValueError, match="supergroup by now"):
+        with pytest.raises(ValueError, match="become a supergroup"):
             telegram.say(ann, "x", group)
         telegram.say(ann, "/here", new)
         assert (await bot.updates())[0]["message"]["chat"]["type"] == "supergroup"

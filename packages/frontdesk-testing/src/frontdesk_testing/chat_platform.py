@@ -86,7 +86,7 @@ class FakePlatform(Protocol):
         ...
 
     async def notice(self, event_id: str) -> str:
-        """Return what was shown to the person who pressed a button; empty if nothing was yet."""
+        """Return the notice shown to the person who pressed a button; empty if nothing was yet."""
         ...
 
     async def fail(self, failure: PushFailure, *, times: int = 1) -> None:

@@ -81,7 +81,7 @@ class Chat:
         return shown
 
     async def notice(self, event_id: str) -> str:
-        """Return what the person who pressed a button was shown, once there is something."""
+        """Return the notice shown to the person who pressed a button, once there is something."""
 
         async def there() -> bool:
             return bool(await self.platform.notice(event_id))

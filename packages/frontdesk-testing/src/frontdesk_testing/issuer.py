@@ -1,6 +1,6 @@
 """A stand-in for an identity provider, to try signing in on one machine: `python -m frontdesk_testing.issuer`.
 
-It is an OpenID Connect issuer on the loopback address with two people, each of whom signs in by a click: Ada, who is of
+It is an OpenID Connect issuer on the loopback address with two people who sign in by a click: Ada, who is of
 the staff, and Bob, who is not. It proves nothing about anybody, and sends people back to this machine alone.
 """
 
@@ -83,7 +83,7 @@ class Issuer:
         return JSONResponse({"keys": [self._key.as_dict(private=False)]})
 
     async def _authorize(self, request: Request) -> Response:
-        """Show who can sign in, or send back whoever was chosen."""
+        """Show the people who can sign in, or redirect with the chosen one."""
         asked = dict(request.query_params)
         place = asked.get("redirect_uri", "")
         if not is_loopback(urlsplit(place).hostname or ""):

@@ -265,7 +265,7 @@ class RunnerContract:
         async with started(following):
             await ended(following, "task", "succeeded")
 
-    async def test_no_more_run_at_once_than_there_is_room_for(self, make: Make) -> None:
+    async def test_concurrency_is_limited(self, make: Make) -> None:
         runner, notes = make(), Notes()
         notes.gate = asyncio.Event()
         runner.register("note", notes, most=3)

@@ -17,7 +17,7 @@ async def begin(store: HostStateStore, *grant_ids: str) -> None:
 
 
 async def use(store: HostStateStore, grant_id: str) -> bool:
-    """Use a grant; tell whether that was possible."""
+    """Use a grant. Return True if that was possible."""
     try:
         async with store.transaction() as transaction:
             transaction.use_grant(grant_id)

@@ -21,7 +21,7 @@ async def keep(store: HostStateStore, *links: LinkRecord) -> None:
 
 
 async def change(store: HostStateStore, record: IdentityRecord, known: IdentityRecord) -> bool:
-    """Give an identity another key, together with a run; tell whether that was possible."""
+    """Give an identity another key, together with a run. Return True if that was possible."""
     try:
         async with store.transaction() as transaction:
             transaction.save_run(run(f"run_{record.isolation_key}"))

@@ -21,7 +21,7 @@ async def save(store: HostStateStore, *answers: LiveMessageRecord, deliveries: S
 
 
 async def known(store: HostStateStore, answer: LiveMessageRecord) -> LiveMessageRecord | None:
-    """Return what the store has of a live answer."""
+    """Return the stored live message."""
     return await store.live.get(answer.run_id, answer.channel, answer.place)
 
 

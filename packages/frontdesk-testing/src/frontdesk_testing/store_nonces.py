@@ -9,7 +9,7 @@ from frontdesk_testing.store_samples import NOW, ODD_KEYS
 async def use(
     store: HostStateStore, nonce: str, scope: str = "hmac", *, now: float = NOW, expires_at: float = NOW + 600
 ) -> bool:
-    """Use a nonce; tell whether it was free."""
+    """Use a nonce. Return True if it was free."""
     return await store.nonces.use(scope, nonce, now=now, expires_at=expires_at)
 
 

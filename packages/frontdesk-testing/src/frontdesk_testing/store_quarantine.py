@@ -42,7 +42,7 @@ class LostEvents:
 
     @pytest.fixture
     def end_leases(self, store: HostStateStore) -> EndLeases:
-        """Return what lets the leases of all events end; a store whose leases have a time replaces it."""
+        """Return a function that ends the leases of all events. A store whose leases have a time replaces it."""
 
         async def end() -> None:
             if store.lease_seconds is not None:

@@ -327,7 +327,7 @@ def sealed(version: str = "val_1", *, expires_at: float | None = None) -> Sealed
 
 
 async def move_conversation(store: HostStateStore, old: str, new: str, channel: str = "chat") -> bool:
-    """Let a conversation go on under a new name; tell whether something was written."""
+    """Let a conversation go on under a new name. Return True if something was written."""
     aliases = store.conversation_aliases
     version = await aliases.version(channel)
     merge = merge_aliases(old, new, await aliases.find(channel, old), await aliases.find(channel, new))

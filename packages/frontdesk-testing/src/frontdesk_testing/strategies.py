@@ -1,6 +1,6 @@
 """Hypothesis strategies for the records of Frontdesk and the objects of the framework; needs `hypothesis`.
 
-@given(strategies.nouns(ChannelRequest))
+@given(strategies.records(ChannelRequest))
 def test_my_hook_keeps_the_channel(request: ChannelRequest) -> None: ...
 """
 
@@ -142,9 +142,9 @@ def framework_objects() -> SearchStrategy[Any]:
 
 
 def records(kind: type[RecordT], anything: SearchStrategy[Any] | None = None) -> SearchStrategy[RecordT]:
-    """Generate nouns of one type; `anything` fills the fields that take anything."""
+    """Generate records of one type. `anything` fills the fields that take anything."""
     filling = values() if anything is None else anything
-    # Fields that only a newer version knows are not generated, nor nouns of the same type in a noun.
+    # Fields that only a newer version knows are not generated, nor records of the same type in a record.
     fields = [
         field for field in msgspec.structs.fields(kind) if field.name != UNKNOWN and kind not in get_args(field.type)
     ]

@@ -168,7 +168,7 @@ class Memory:
         return None if run_id is None else self._kept.get(run_id)
 
     def keep(self, run_id: str, kept: Kept) -> None:
-        """Store a response. The oldest ones are dropped to make room."""
+        """Store a response. The oldest ones are dropped to free memory."""
         self._kept[run_id] = kept
         self._space.take(self, run_id, kept.size)
         while len(self._kept) > MAX_STORED or sum(kept.size for kept in self._kept.values()) > self._most_bytes:

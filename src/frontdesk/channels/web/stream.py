@@ -198,7 +198,7 @@ class FeedServer:
         self._open = Counter(limits, "Too many connections are open")
 
     async def _enter(self, call: HttpCall) -> None:
-        """Allow a visitor with a long-lived request. It is counted separately, so that other requests find room."""
+        """Admit a long-lived request of a visitor. The limit of other requests does not count it."""
         await self._allow(call.caller)
         self._open.begin(call.caller.identity.key)
         release, call.counter = call.detach(), self._open

@@ -47,7 +47,7 @@ ERRORS: Mapping[str, str] = {
     "changed. Ask again.",
     "error.approval_expired": "This answer comes too late.",
     "error.approval_id_invalid": "The agent asked for an approval under an id that can't be used.",
-    "error.nobody_to_ask": "A tool needs an approval, and there is nobody who can be asked for it.",
+    "error.nobody_to_ask": "A tool needs an approval, and no approver can be asked.",
     "error.approval_not_yours": "Others have to answer this question.",
     "error.approval_needs_more": "Your answer was noted. Others have to agree.",
     "error.approval_busy": "This approval is being answered by others at the moment.",
@@ -60,11 +60,11 @@ ERRORS: Mapping[str, str] = {
     "is the most that this host gives one; begin a new conversation, or leave out what is wide or large.",
     "error.file_too_large": "The file is larger than this host keeps.",
     "error.file_too_large_limit": "The file is larger than {limit}, which is the most that is kept here.",
-    "error.visitor_files_full": "There is no room for more files of visitors without an account. Send the message "
+    "error.visitor_files_full": "The storage for files of visitors without an account is full. Send the message "
     "without files.",
     "error.visitor_files_full_limit": "The files of visitors without an account would take more than {limit} together. "
     "Send the message without files, or link an account.",
-    "error.files_full": "There is no room for more files of this owner.",
+    "error.files_full": "The file storage of this owner is full.",
     "error.files_full_limit": "The files would take more than {limit} together; older ones are dropped in time.",
     "error.too_many_files": "I take {most} files at once.",
     "error.too_many_requests": "Too many requests at once.",

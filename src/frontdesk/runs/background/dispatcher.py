@@ -152,7 +152,7 @@ class BackgroundDispatcher:
         event: InboxItem | None = None,
         seen_at: float | None = None,
     ) -> RunRecord:
-        """Store the run and start it, or leave it to a process with room. `session_id` is that of a new session.
+        """Store the run and start it, or leave it to another process. `session_id` is that of a new session.
 
         The event that requested it ends in the same transaction. Its caller was seen at `seen_at`, unless it was the
         operator, and is notified in a chat that work continues.

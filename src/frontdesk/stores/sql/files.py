@@ -179,7 +179,7 @@ class FileQuota:
 
     @asynccontextmanager
     async def reserve(self, limits: FileLimits, owner: str, size: int, *, visitor: bool) -> AsyncGenerator[None]:
-        """Reserve room for a new file while it is written. Raise `FilesFullError` if there is none."""
+        """Reserve space for a new file while it is written. Raise `FilesFullError` if there is none."""
         most = min(limits.max_owner_bytes, limits.max_visitor_bytes) if visitor else limits.max_owner_bytes
         stored = int((await self._engine.read(SIZE, (owner,)))[0][0])
         if stored + self._writing[owner] + size > most:
@@ -366,7 +366,7 @@ class SqlFiles:
         return _Found(records, new)
 
     async def _fits(self, owner: str, new: Mapping[str, _New]) -> bool:
-        """Return True if an owner has room for files. Files that already exist take none."""
+        """Return True if an owner has space for files. Files that already exist take none."""
         rows = await self._engine.read(_KNOWN.format(marks=_marks(list(new))), (owner, *new))
         known = {file_id for (file_id,) in rows}
         more = sum(len(file.content) for file_id, file in new.items() if file_id not in known)

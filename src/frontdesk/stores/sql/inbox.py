@@ -327,7 +327,7 @@ def interrupted_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: 
 
 
 def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Finish the earlier turns that nobody has taken up yet, mark the others, and notify their holders."""
+    """Finish the earlier turns that are unclaimed, mark the others, and notify their holders."""
     earlier, values = _earlier(item, anyone)
     waiting = f"UPDATE inbox SET done_at = ?, error = ? {earlier} AND {_NEVER_TAKEN_UP}"
     yield Do(waiting, (now, CANCELLED.encode(), *values))
@@ -337,7 +337,7 @@ def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float
 
 
 def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Mark a turn as cancelled, finish it if nobody has taken it up yet, and notify its holder or its sender."""
+    """Mark a turn as cancelled, finish it if it is unclaimed, and notify its holder or its sender."""
     yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'", _place(item), _lost())
     yield Do(
         f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND {_NEVER_TAKEN_UP}",

@@ -93,7 +93,7 @@ class PlatformClient:
         return [(msgspec.json.decode(event, type=Numbered).number, bytes(event)) for event in answer.events]
 
     async def sent_as(self, key: str) -> Sent | None:
-        """Return what the platform has accepted under a key."""
+        """Return the messages accepted under a key."""
         try:
             return await self._get("sent", Sent, {"idempotency_key": key})
         except PushRefusedError as error:

@@ -40,7 +40,7 @@ def decode(body: bytes) -> Event:
 
 
 def parse_inbound(event: Event, bot: BotIdentity) -> Inbound | None:
-    """Return what an event says; `None` if it is of a kind that is none of ours."""
+    """Return the content of an event, or `None` if its type is unknown."""
     if event.receipt is not None:
         receipt, delivered = event.receipt, event.type == "delivered"
         return DeliveryReceipt(message_id=receipt.message_id, at=event.at, delivered=delivered, reason=receipt.reason)

@@ -30,7 +30,7 @@ class MovableClock:
         return self.now()
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait until an event is set, but not longer than some seconds of this clock; tell whether it was."""
+        """Wait until an event is set, but not longer than some seconds of this clock. Return True if it was."""
         until = self.now() + seconds
         while not event.is_set() and (left := until - self.now()) > 0:
             await _first(event, self._moved, left if self._running else None)

@@ -98,7 +98,7 @@ class People:
 
     def _check_present(self, user: User, chat: Chat) -> None:
         if chat.migrated_to is not None:
-            raise ValueError("this group is a supergroup by now")
+            raise ValueError("this group has become a supergroup")
         if chat.get_status(user.id) in ("left", "kicked"):
             raise ValueError(f"{user.first_name} is not in this chat")
         if chat.kind == "private" and any(chat.id in bot.blocked_by for bot in self.world.list_bots(chat)):

@@ -11,7 +11,7 @@ _SERVICE = (
 
 
 def sees(bot: Bot, message: Message) -> bool:
-    """Tell whether a bot gets a message as an update."""
+    """Return True if a bot gets a message as an update."""
     if message.sender is bot.user or (message.sender.is_bot and not is_service(message.content)):
         return False
     if message.chat.kind == "private":
@@ -23,7 +23,7 @@ def sees(bot: Bot, message: Message) -> bool:
 
 
 def is_service(content: Json) -> bool:
-    """Tell whether a message says what happened in the chat, instead of what somebody has written."""
+    """Return True if a message says what happened in the chat, instead of what somebody has written."""
     return any(name in content for name in _SERVICE)
 
 

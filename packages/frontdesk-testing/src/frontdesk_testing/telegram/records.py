@@ -61,12 +61,12 @@ class Member:
 
     @property
     def is_admin(self) -> bool:
-        """Tell whether the member may do what administrators may."""
+        """Return True if the member may do what administrators may."""
         return self.status in ("creator", "administrator")
 
     @property
     def is_present(self) -> bool:
-        """Tell whether the member is in the chat."""
+        """Return True if the member is in the chat."""
         return self.is_admin or self.status == "member"
 
 
@@ -134,7 +134,7 @@ class Chat:
         return "left" if member is None else member.status
 
     def is_admin(self, user_id: int) -> bool:
-        """Tell whether a user is an administrator."""
+        """Return True if a user is an administrator."""
         return user_id in self.members and self.members[user_id].is_admin
 
 

@@ -25,7 +25,7 @@ TOKEN = "700000001:a-token-of-the-fake-telegram"  # noqa: S105 - it opens nothin
 
 
 class FakeTelegram(Groups):
-    """A Bot API with one bot, people who act when they are told to, and faults; see `fake_telegram`."""
+    """A Bot API with one bot, people who act on request, and faults; see `fake_telegram`."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Transcript:
 
 
 def transcript(chat: Chat, now: float, thread_id: int | None = None) -> Transcript:
-    """Return what is shown of a chat, or of one of its topics."""
+    """Return the visible messages of a chat, or of one of its topics."""
     shown = [message for message in chat.messages.values() if not message.deleted]
     topic = [message for message in shown if thread_id is None or message.thread_id == thread_id]
     actions = [

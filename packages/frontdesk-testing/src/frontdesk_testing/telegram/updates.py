@@ -64,11 +64,11 @@ class UpdateQueue:
 
     @property
     def is_polled(self) -> bool:
-        """Tell whether a poll waits."""
+        """Return True if a poll waits."""
         return self._poll is not None
 
     def wants(self, kind: str) -> bool:
-        """Tell whether the bot gets updates of a kind."""
+        """Return True if the bot gets updates of a kind."""
         return kind in self.allowed if self.allowed else kind not in ON_REQUEST
 
     def allow(self, kinds: Iterable[str]) -> None:
@@ -147,7 +147,7 @@ class UpdateQueue:
             self.remove(update)
 
     async def poll(self, offset: int, limit: int, seconds: float) -> list[Json]:
-        """Confirm what is below the offset, and return what comes then, or nothing after so many seconds."""
+        """Confirm the updates below the offset. Return the next ones, or nothing after so many seconds."""
         self.end_poll(_OTHER_POLL)
         self._confirm(offset)
         until = self._clock.now() + seconds

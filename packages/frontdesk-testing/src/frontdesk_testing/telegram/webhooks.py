@@ -144,7 +144,7 @@ class Webhooks:
         return answer.retry_after
 
     async def _reply(self, bot: Bot, answer: _Answer) -> None:
-        """Act on a method in the body of an answer; nobody hears of its result."""
+        """Act on a method in the body of an answer. Its result is dropped."""
         if not answer.body or self.on_reply is None:
             return
         with suppress(msgspec.MsgspecError):

@@ -145,6 +145,6 @@ class World:
         self.change()
 
     def migrated(self, chat: Chat) -> ApiError:
-        """Return the error of a call to a group that is a supergroup by now."""
+        """Return the error of a call to a group that has become a supergroup."""
         description = "Bad Request: group chat was upgraded to a supergroup chat"
         return ApiError(400, description, migrate_to_chat_id=chat.migrated_to or 0)

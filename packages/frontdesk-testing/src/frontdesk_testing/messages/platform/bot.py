@@ -72,7 +72,7 @@ class Bot:
         return sent
 
     def sent_as(self, key: str) -> Sent:
-        """Return what was accepted under a key, for a sender who got no answer."""
+        """Return the messages accepted under a key, for a sender who got no answer."""
         if key not in self._keys:
             raise RefusedError(404, "message_not_found", "Nothing was sent with this key.")
         return self._keys[key]

@@ -138,11 +138,11 @@ class MessagePlatform:
         await self._post("release", Any, event_ids=[event.event_id for event in events])
 
     async def log(self, after: int = 0) -> list[Entry]:
-        """Return what was accepted, as the platform reports it."""
+        """Return the accepted messages, as the platform reports it."""
         return await self._get("log", list[Entry], after=after)
 
     def log_on_disk(self) -> list[Entry]:
-        """Return what was accepted, as it is on the disk."""
+        """Return the accepted messages from the disk."""
         return read_journal(self.log_path)
 
     async def chat(self, chat_id: str) -> list[Said]:

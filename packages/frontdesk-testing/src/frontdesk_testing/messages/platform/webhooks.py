@@ -98,7 +98,7 @@ class Webhooks:
             self.deliver(event)
 
     async def attempt(self, state: EventState) -> bool:
-        """Send an event once, whether or not it was acknowledged; tell whether it was this time."""
+        """Send an event once, whether or not it was acknowledged. Return True if it was acknowledged this time."""
         state.attempts += 1
         status, answer = await self._post(self._webhook, state.event)
         messages = _messages(answer) if state.event.expects_reply and status == 200 else ()

@@ -120,7 +120,7 @@ class World:
         return self._happened("edit", place, sender, thread_id=posted.thread_id, message=self._shown(posted, None))
 
     def click(self, user_id: str, chat_id: str, message_id: str, data: str) -> Event:
-        """Press a button as a user; whoever sees a message can press the buttons under it."""
+        """Press a button as a user. Every user who sees a message can press the buttons under it."""
         place, sender = self._present(user_id, chat_id)
         expects = self.settings.expects_cards
         click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data, expects_card=expects)

@@ -126,7 +126,7 @@ def with_found(given: FormattedText) -> FormattedText:
 
 
 def _beside(taken: Sequence[tuple[int, int]], found: Sequence[Entity]) -> list[Entity]:
-    """Return what was found outside of the ranges that are taken, and not within something found before."""
+    """Return the matches outside of the ranges that are taken, and not within something found before."""
     kept: list[Entity] = []
     last = place = 0
     for entity in found:

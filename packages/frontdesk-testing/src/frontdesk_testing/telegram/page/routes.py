@@ -41,7 +41,7 @@ _HEADERS = {
 
 
 class PeoplePage:
-    """Acts for whoever looks at the page."""
+    """Acts for the current viewer of the page."""
 
     def __init__(self, telegram: FakeTelegram) -> None:
         self._telegram = telegram
@@ -64,7 +64,7 @@ class PeoplePage:
         return [*shown, state, Route("/people/{action}", self.act, methods=["POST"])]
 
     async def state(self, request: Request) -> Response:
-        """Return what there is to see, once it has changed."""
+        """Return the visible state, once it has changed."""
         query = request.query_params
         try:
             after, chat_id, user_id = (int(query.get(name, "-1")) for name in ("after", "chat", "user"))
