@@ -297,3 +297,25 @@ async def test_a_live_message_is_found_whose_writer_died_before_it_was_counted()
     found = await mailbox(storage).find(SPOT.visitor, "live:run_1", chat=SPOT.chat)
     assert found == SPOT._replace(number=1)
     assert await mailbox(storage).find(SPOT.visitor, "live:run_2", chat=SPOT.chat) is None
+
+
+@pytest.mark.parametrize("others", [0, MAX_KEYS])
+async def test_an_answer_was_not_listed_whose_writer_died_before_it_was_counted(others: int) -> None:
+    """Another host found its live message and completed it. A page that was loaded then did not show the answer."""
+    storage, number = Storage(), others + 1
+    box = mailbox(storage)
+    for other in range(others):
+        await box.add(SPOT, message("before", f"key {other}"))
+    storage.writes_left = 1
+    with pytest.raises(ConnectionError):
+        await mailbox(storage).add(SPOT, message("half", "live:run_1", state="live"))
+    storage.writes_left = None
+    for _ in range(2):
+        assert await box.find(SPOT.visitor, "live:run_1", chat=SPOT.chat) == SPOT._replace(number=number)
+        assert (await box.head(SPOT.visitor)).live == ((MAIN, number),)
+    await box.edit(SPOT._replace(number=number), showing(LiveView(text="half and more", new_from=4)))
+    assert [one.text for one in await box.page(SPOT, None, 1)] == ["half and more"]
+    assert await box.add(SPOT, message("next", "next")) == number + 1
+    assert await box.find(SPOT.visitor, "live:run_1", chat=SPOT.chat) == SPOT._replace(number=number)
+    if others:
+        assert await box.find(SPOT.visitor, "key 0", chat=SPOT.chat) == SPOT._replace(number=1)

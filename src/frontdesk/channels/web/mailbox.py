@@ -245,7 +245,8 @@ class Mailbox:
     async def find(self, visitor: str, key: str, *, chat: str = "") -> MessageRef | None:
         """Return the reference of the message that was sent under a key.
 
-        In a `chat` it is found even if its writer died before the head was updated.
+        In a `chat` it is found even if its writer died before the head was updated. The head counts it then: pages do
+        not list a message that the head does not count.
         """
         head, short = await self.head(visitor), digest(key)[:_KEY]
         sent = await self._sent(visitor, head, short)
@@ -256,7 +257,24 @@ class Mailbox:
             return None
         place = MessageRef(visitor, chat, known.last + 1)
         uncounted = await self._read(place)
-        return place if uncounted is not None and uncounted[0].key == short else None
+        if uncounted is None or uncounted[0].key != short:
+            return None
+        if head.is_full_of_keys:
+            await self._keep_key(visitor, head.keys[0])
+        await self._count(place, uncounted[0])
+        return place
+
+    async def _count(self, place: MessageRef, stored: StoredMessage) -> None:
+        """Add a stored message to the head, unless another process has done so."""
+
+        def counted(head: Head) -> Head | None:
+            chat = head.chat(place.chat)
+            if chat is None or chat.last >= place.number:
+                return None
+            chat = msgspec.structs.replace(chat, last=place.number, at=stored.at)
+            return head.with_message(chat, stored.key, live=stored.state == "live")
+
+        await self.change(place.visitor, counted)
 
     async def _sent(self, visitor: str, head: Head, key: str) -> SentKey | None:
         """Return the message that was sent under a key at any time."""
