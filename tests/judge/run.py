@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -39,6 +39,8 @@ ON_POSTGRES: tuple[Fault, ...] = (
     *(databases.cut_commit, databases.cut_commit, databases.cut_commit),
     *(databases.hold_commit, databases.stall, databases.cut_all, databases.restart),
 )
+ALONE: tuple[Fault, ...] = (clocks.jump,)
+"""The faults beside which there is no other one."""
 LAYOUTS = ("sqlite", "postgres16", "postgres", "procrastinate", "move")
 """All but the first have two hosts and a worker; the last one moves between the first and them."""
 CHATS = ("chat", "plain", "live")
@@ -215,12 +217,20 @@ async def _faults(court: Court, rng: Random, plan: Plan, going: Callable[[], boo
         while going() and known:
             await asyncio.sleep(_PAUSE)
             under_way = {name: task for name, task in under_way.items() if not task.done()}
-            free = [one for one in known if one.__name__ not in under_way]
-            if court.operations - last < plan.gap or len(under_way) >= MAX_FAULTS or not free:
+            free = [one for one in known if may_begin(one, under_way)]
+            if court.operations - last < plan.gap or not free:
                 continue
             fault, last = rng.choice(free), court.operations
             court.faults[fault.__name__] += 1
             under_way[fault.__name__] = group.create_task(fault(court, rng))
+
+
+def may_begin(fault: Fault, under_way: Collection[str]) -> bool:
+    """Return True if a fault may begin beside others."""
+    if fault in ALONE:
+        return not under_way
+    is_kept_out = any(one.__name__ in under_way for one in ALONE)
+    return not is_kept_out and fault.__name__ not in under_way and len(under_way) < MAX_FAULTS
 
 
 async def _right(court: Court) -> None:

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.judge.wire import Answer, CutError, Exchange, ask
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60.0
+MAX_DUE_SECONDS = 1800
+"""For how long a delivery waits at most; the shortest jump of a clock is twice as long."""
 _LOOK = 0.01
 
 
@@ -309,6 +312,11 @@ class Site:
         events = self.query("SELECT COUNT(*) FROM inbox WHERE done_at IS NULL")
         deliveries = self.query("SELECT COUNT(*) FROM deliveries WHERE status IN ('pending', 'sending')")
         return events[0][0] + deliveries[0][0]
+
+    def misdated(self) -> int:
+        """Count the deliveries that are due at another time than about now, because a clock was wrong."""
+        due = f"due_at - {time.time()!r} NOT BETWEEN -{MAX_DUE_SECONDS} AND {MAX_DUE_SECONDS}"
+        return self.query(f"SELECT COUNT(*) FROM deliveries WHERE ended_at IS NULL AND {due}")[0][0]  # noqa: S608
 
     def query(self, query: str) -> list[tuple[Any, ...]]:
         """Read the database as it is, past the hosts."""

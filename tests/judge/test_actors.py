@@ -10,8 +10,11 @@ import pytest
 from tests.judge import court as courts
 from tests.judge.actors.approvals import Approvals
 from tests.judge.court import MAX_OPEN_SECONDS, SETTLE_PAUSE, Court
+from tests.judge.faults.clocks import jump
+from tests.judge.faults.processes import kill
 from tests.judge.ledger import Approval, Ledger
 from tests.judge.page import Page
+from tests.judge.run import may_begin
 from tests.judge.site import site
 from tests.judge.wire import Answer, CutError
 
@@ -115,3 +118,13 @@ async def test_a_page_is_loaded_when_its_host_has_its_database_again() -> None:
                     await page.load(host)
                     is_loaded = True
         assert (await page.say(host, "w", "m1")).ok
+
+
+def test_a_clock_jumped_while_a_process_was_started() -> None:
+    """The process believed the wrong clock, and a delivery of a moment ago was too old by it."""
+    assert may_begin(jump, ())
+    assert not may_begin(jump, ("kill",))
+    assert not may_begin(kill, ("jump",))
+    assert may_begin(kill, ("stall", "stop"))
+    assert not may_begin(kill, ("kill", "stop"))
+    assert not may_begin(kill, ("stall", "stop", "crash"))

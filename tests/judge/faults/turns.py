@@ -122,4 +122,4 @@ async def settle(court: Court) -> None:
 
     await court.until_quiet(missing, LOOKS * _PAUSE)
     for key, person, question in court.cut_off:
-        court.ledger.cut_tools.append((key, await is_told(person, question)))
+        court.ledger.cut_tools.append((f"chat:{person.user_id}: {key}", await is_told(person, question)))
