@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, postgres_server, require_postgres
 from tests.judge.actors.approvals import Approvals
@@ -212,17 +212,18 @@ async def _phase(court: Court, actors: Sequence[Actor], rng: Random, plan: Plan,
 async def _faults(court: Court, rng: Random, plan: Plan, going: Callable[[], bool]) -> None:
     own = ON_SQLITE if court.site.kind == "sqlite" else ON_POSTGRES
     known = [one for one in (*EVERYWHERE, *own) if not plan.faults or one.__name__ in plan.faults]
-    last, under_way = court.operations, dict[str, asyncio.Task[None]]()
+    last, under_way, fault = court.operations, dict[str, asyncio.Task[None]](), cast("Fault | None", None)
     async with asyncio.TaskGroup() as group:
         while going() and known:
             await asyncio.sleep(_PAUSE)
             under_way = {name: task for name, task in under_way.items() if not task.done()}
-            free = [one for one in known if may_begin(one, under_way)]
-            if court.operations - last < plan.gap or not free:
+            # Nothing else begins before it: one that may only happen alone waits for the others to end.
+            fault = fault or rng.choice(known)
+            if court.operations - last < plan.gap or not may_begin(fault, under_way):
                 continue
-            fault, last = rng.choice(free), court.operations
             court.faults[fault.__name__] += 1
             under_way[fault.__name__] = group.create_task(fault(court, rng))
+            fault, last = None, court.operations
 
 
 def may_begin(fault: Fault, under_way: Collection[str]) -> bool:

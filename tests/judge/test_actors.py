@@ -1,13 +1,16 @@
 """What the judge's clients do when hosts reject them, and for how long it waits for answers."""
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.judge import court as courts
+from tests.judge import run
 from tests.judge.actors.approvals import Approvals
 from tests.judge.court import MAX_OPEN_SECONDS, SETTLE_PAUSE, Court
 from tests.judge.faults.clocks import jump
@@ -128,3 +131,32 @@ def test_a_clock_jumped_while_a_process_was_started() -> None:
     assert may_begin(kill, ("stall", "stop"))
     assert not may_begin(kill, ("kill", "stop"))
     assert not may_begin(kill, ("stall", "stop", "crash"))
+
+
+async def test_a_clock_never_jumped_because_other_faults_were_always_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+    under_way: set[str] = set()
+
+    async def jump(court: Court, rng: Random) -> None:
+        assert not under_way
+        began.append("jump")
+
+    async def stall(court: Court, rng: Random) -> None:
+        began.append("stall")
+        under_way.add("stall")
+        await asyncio.sleep(0.2)
+        under_way.discard("stall")
+
+    async def kill(court: Court, rng: Random) -> None:
+        began.append("kill")
+        under_way.add("kill")
+        await asyncio.sleep(0.2)
+        under_way.discard("kill")
+
+    monkeypatch.setattr(run, "EVERYWHERE", (stall, kill, jump))
+    monkeypatch.setattr(run, "ON_SQLITE", ())
+    monkeypatch.setattr(run, "ALONE", (jump,))
+    monkeypatch.setattr(run, "_PAUSE", 0.0)
+    court: Any = SimpleNamespace(site=SimpleNamespace(kind="sqlite"), operations=0, faults=Counter())
+    await run._faults(court, Random(1), run.Plan(gap=0), lambda: len(began) < 12)
+    assert set(began) == {"jump", "stall", "kill"}
