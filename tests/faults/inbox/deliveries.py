@@ -162,7 +162,7 @@ async def run(platform: MessagePlatform, desks: Desks, plan: Plan, dice: Random)
         feeding = [asyncio.ensure_future(feeder.feed(person, number)) for number, person in enumerate(people)]
         try:
             for kill in range(plan.kills):
-                due = kill * plan.deliveries // plan.kills
+                due = kill * plan.count * plan.destinations // plan.kills
                 await until(lambda: feeder.fed >= due or _failed(feeding), within=600)  # noqa: B023
                 await crew.kill_one()
             await asyncio.gather(*feeding)
