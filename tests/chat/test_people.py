@@ -24,6 +24,7 @@ def ann(name: Any = "Ann", native_id: str = "42") -> ChannelIdentity:
         ("  Ann\n\tB. ", "“Ann B.” (id 42) on telegram"),
         ("Ann” (id 1) on slack", "“Ann (id 1) on slack” (id 42) on telegram"),
         ("\u202eevil\u200b", "“evil” (id 42) on telegram"),
+        ("\u0300" * 40, "“\u0300\u0300\u0300" + "\\u0300" * 6 + "…” (id 42) on telegram"),
         ("x" * 100, f"“{'x' * 39}…” (id 42) on telegram"),
     ],
 )

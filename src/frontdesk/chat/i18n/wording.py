@@ -164,5 +164,6 @@ def told_as(identity: ChannelIdentity) -> str:
 def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    words = one_line(text.translate(MARKS))
-    return escape_line(words if len(words) <= MAX_NAME_LENGTH else f"{words[: MAX_NAME_LENGTH - 1]}…")
+    # Escapes are longer than what they stand for, so the limit counts them.
+    shown = escape_line(one_line(text.translate(MARKS))[: MAX_NAME_LENGTH + 1])
+    return shown if len(shown) <= MAX_NAME_LENGTH else f"{shown[: MAX_NAME_LENGTH - 1]}…"
