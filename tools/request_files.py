@@ -27,6 +27,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.chat.connection import webhook_url
+from frontdesk.interfaces.chat import LiveMode
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, GatedAgent, serving
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
@@ -160,7 +161,7 @@ class Bot:
 
 
 @asynccontextmanager
-async def _bot(target: Any, fake: FakeTelegram, live: str, **settings: Any) -> AsyncIterator[Bot]:
+async def _bot(target: Any, fake: FakeTelegram, live: LiveMode, **settings: Any) -> AsyncIterator[Bot]:
     async with fake_telegram(fake):
         channel = TelegramChannel(
             bot_token=fake.token, api_url=fake.url, transport="webhook", secret_token=_SECRET, live=live

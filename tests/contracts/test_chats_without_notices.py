@@ -17,7 +17,7 @@ def _without_notices() -> ModuleType:
     text = Path(str(copied.__file__)).read_text("utf-8")
     begin = text.index("    async def answer_click")
     end = text.index("    async def publish")
-    text = (text[:begin] + text[end:]).replace("AnswersClicks, ", "")
+    text = (text[:begin] + text[end:]).replace("chat.AnswersClicks, ", "")
     module = ModuleType("postbox_without_notices")
     sys.modules[module.__name__] = module
     exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102

@@ -11,8 +11,8 @@ def test_the_page_shows_the_channel_that_is_tested() -> None:
     assert first.text == CHANNEL.read_text("utf-8")
 
 
-def test_the_channel_has_two_hundred_lines_at_most() -> None:
-    assert len(CHANNEL.read_text("utf-8").splitlines()) <= 200
+def test_the_channel_has_a_hundred_and_fifty_lines_at_most() -> None:
+    assert len(CHANNEL.read_text("utf-8").splitlines()) <= 150
 
 
 def test_the_page_about_protocols_shows_the_channel_that_is_tested() -> None:

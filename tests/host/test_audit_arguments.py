@@ -102,7 +102,7 @@ def test_audit_284_an_argument_that_has_no_default_is_refused_at_once() -> None:
     with pytest.raises(ChannelConfigurationError, match="bot_token must be a text or Secret, got int"):
         TelegramChannel(bot_token=5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="nope"):
-        TelegramChannel(bot_token=TOKEN, nope=1)
+        TelegramChannel(bot_token=TOKEN, nope=1)  # pyright: ignore[reportCallIssue]
 
 
 async def test_audit_284_what_can_be_awaited_is_still_taken() -> None:

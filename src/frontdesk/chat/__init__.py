@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from frontdesk.chat.channel import ChatChannel
     from frontdesk.chat.commands import Menu
-    from frontdesk.chat.config import ChatConfig, Transport
+    from frontdesk.chat.config import ChatConfig, ChatSettings, Transport
     from frontdesk.chat.inbound import without_mentions
     from frontdesk.chat.live_mixin import FindsMessages, LiveAnswers, TypingNotices
     from frontdesk.chat.media import MediaLimits
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Sender,
         Whisper,
     )
+    from frontdesk.chat.webhook import decode_event, verify_hmac, verify_time
+    from frontdesk.interfaces.argument_types import takes_settings
     from frontdesk.markdown.dialect import Dialect, Entities, Mrkdwn, Plain
     from frontdesk.outbound.platform import FormFile, PlatformHttp, PlatformResponse, encode_form, push_error_from
     from frontdesk.secret import Secret
@@ -55,14 +57,16 @@ _MODULES = {
     ),
     "frontdesk.chat.channel": "ChatChannel",
     "frontdesk.chat.commands": "Menu",
-    "frontdesk.chat.config": "ChatConfig Transport",
+    "frontdesk.chat.config": "ChatConfig ChatSettings Transport",
     "frontdesk.chat.inbound": "without_mentions",
+    "frontdesk.chat.webhook": "decode_event verify_hmac verify_time",
     "frontdesk.chat.live_mixin": "FindsMessages LiveAnswers TypingNotices",
     "frontdesk.chat.media": "MediaLimits",
     "frontdesk.chat.messages": (
         "BotIdentity Button Card Click Command ConversationMove DeliveryReceipt Destination Inbound InboundFile "
         "InboundMessage MembershipChange OutboundFile OutboundMessage Quote Sender Whisper"
     ),
+    "frontdesk.interfaces.argument_types": "takes_settings",
     "frontdesk.markdown.dialect": "Dialect Entities Mrkdwn Plain",
     "frontdesk.outbound.platform": "FormFile PlatformHttp PlatformResponse encode_form push_error_from",
     "frontdesk.secret": "Secret",
@@ -78,6 +82,7 @@ __all__ = [
     "Card",
     "ChatChannel",
     "ChatConfig",
+    "ChatSettings",
     "Click",
     "Command",
     "ConversationMove",
@@ -116,8 +121,12 @@ __all__ = [
     "TypingNotices",
     "UsesGateway",
     "Whisper",
+    "decode_event",
     "encode_form",
     "push_error_from",
+    "takes_settings",
+    "verify_hmac",
+    "verify_time",
     "without_mentions",
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import msgspec
 
@@ -23,7 +23,7 @@ from frontdesk.chat.abilities import (
     chat_ability,
 )
 from frontdesk.chat.commands import locale_of_person
-from frontdesk.chat.config import ChatConfig
+from frontdesk.chat.config import ChatConfig, ChatSettings
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.live_message import read_handle
@@ -32,11 +32,10 @@ from frontdesk.chat.questions import asked_in
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import Replies, confirmation, is_choice_click, wording_for
 from frontdesk.chat.session_commands import usual_commands
-from frontdesk.chat.webhook import ChatWebhook, refuse
+from frontdesk.chat.webhook import ChatWebhook, decode_event, refuse
 from frontdesk.concurrency.offload import run_rendering
 from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import (
-    InvalidRequestError,
     PushError,
     PushNotEditableError,
     PushRefusedError,
@@ -47,6 +46,7 @@ from frontdesk.errors import (
 )
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.interfaces.abilities import Abilities, channel_ability
+from frontdesk.interfaces.argument_types import takes_settings
 from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution, ChannelPush
 from frontdesk.interfaces.chat import AsksApprovers, PushesParts, PushPart
 from frontdesk.interfaces.context import (
@@ -165,16 +165,16 @@ class ChatChannel(
 
     abilities: ClassVar[tuple[Abilities, ...]] = (channel_ability, chat_ability)
 
-    def __init__(self, config: ChatConfig, *, name: str, path: str) -> None:
-        self.name, self.path, self.chat_config = name, path, config
-        self.allowlist, self.require_link = config.allowlist, config.require_link
-        self.confidentiality_tier, self.link_commands = config.confidentiality_tier, config.link_commands
-        self.conversation_scope, self.accept_in_group = config.conversation_scope, config.accept_in_group
-        self.cancel_by, self.on_busy, self.gather_seconds = config.cancel_by, config.on_busy, config.gather_seconds
-        self.album_seconds = config.album_seconds
-        self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
-        self.run_hook, self.response_hook = config.run_hook, config.response_hook
-        self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
+    @takes_settings(ChatConfig)
+    def __init__(
+        self, config: ChatConfig | None = None, *, name: str, path: str, **settings: Unpack[ChatSettings]
+    ) -> None:
+        """Create a channel with a config of its own, or with the common settings as keyword arguments."""
+        config = config or ChatConfig(**settings)
+        terms = config.push_terms or self.push_terms
+        self.apply_settings(config)
+        self.name, self.path, self.chat_config, self.push_terms = name, path, config, terms
+        self.live_terms, self.commands = config.live_terms, tuple(config.commands)
         self.needs_seal_key, self.fetches_events = config.private_replies, config.transport == "polling"
         self.connected = asyncio.Event()
         """Set once the platform has said who we are; before that, events are refused and sent again."""
@@ -232,10 +232,7 @@ class ChatChannel(
 
     def payload(self, event: bytes) -> Any:
         """Return an event as JSON for hooks and commands, without large or secret parts."""
-        try:
-            return msgspec.json.decode(event)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+        return decode_event(event, object)
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:
         await refuse(call, error)

@@ -1,16 +1,20 @@
 """Settings that all chat channels share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from frontdesk.chat.media import MediaLimits
-from frontdesk.interfaces.access import Allowlist, Inherit
 from frontdesk.interfaces.channel import ChannelCommand
-from frontdesk.interfaces.chat import LiveMode, LiveTerms
-from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.models.operations import EventLimits
-from frontdesk.models.request import AcceptInGroup, CancelBy, ConversationScope, OnBusy
+from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk.interfaces.policies import (
+    AccessPolicy,
+    AccessSettings,
+    ChatPolicy,
+    ChatPolicySettings,
+    HookPolicy,
+    HookSettings,
+)
 
 Transport = Literal["webhook", "polling", "connection"]
 OnEdit = Literal["ignore", "answer"]
@@ -20,8 +24,31 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+class ChatSettings(AccessSettings, HookSettings, ChatPolicySettings, total=False):
+    """The keyword arguments of every chat channel."""
+
+    transport: Transport
+    public_url: str | None
+    on_edit: OnEdit
+    max_body_bytes: int
+    body_timeout: float
+    poll_seconds: float
+    reply_seconds: float
+    private_replies: bool
+    token_seconds: float
+    receipt_seconds: float
+    register_native_commands: bool
+    greet_groups: bool
+    media: MediaLimits
+    live_terms: LiveTerms
+    commands: Sequence[ChannelCommand]
+    push_terms: PushTerms | None
+
+
 @dataclass(frozen=True, kw_only=True)
-class ChatConfig:
+class ChatConfig(AccessPolicy, HookPolicy, ChatPolicy):
+    """The values of `ChatSettings`. A subclass adds the settings of a platform."""
+
     positive: ClassVar[tuple[str, ...]] = (
         "max_body_bytes",
         "body_timeout",
@@ -57,24 +84,12 @@ class ChatConfig:
     media: MediaLimits = field(default_factory=MediaLimits)
     """The limits of files: their number and their size."""
 
-    allowlist: Allowlist | Inherit | None = "inherit"
-    require_link: bool = False
-    confidentiality_tier: str | None = None
-    link_commands: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
-    conversation_scope: ConversationScope = "per_user_per_conversation"
-    accept_in_group: AcceptInGroup = "mention_only"
-    cancel_by: CancelBy = "sender"
-    on_busy: OnBusy = "queue"
-    gather_seconds: float = 0.0
     album_seconds: float = 1.0
-    event_limits: EventLimits | None = None
-    live: LiveMode = "auto"
     live_terms: LiveTerms = field(default_factory=LiveTerms)
     commands: Sequence[ChannelCommand] = ()
     """Commands beside the usual ones; one of the same name takes the place of a usual one."""
-    run_hook: RunHook | None = None
-    response_hook: ResponseHook | None = None
-    stream_transform_hook: StreamTransformHook | None = None
+    push_terms: PushTerms | None = None
+    """The pace of sending. `None` is that of the channel's class."""
 
     def findings(self) -> list[str]:
         """Return the configuration errors, one line each. Settings common to all channels are checked by the host."""

@@ -1,9 +1,11 @@
 """Receives events of a platform into the inbox: from a webhook, a poll or a connection."""
 
+import hashlib
+import hmac
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -31,6 +33,7 @@ from frontdesk.http.limits import DEFAULT_LIMITS
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.secret import Secret
 
 if TYPE_CHECKING:
     from frontdesk.chat.channel import ChatChannel
@@ -39,6 +42,34 @@ _NOTHING = b"{}"
 _RETRY_AFTER = 1.0
 _FORM = b"application/x-www-form-urlencoded"
 _MAX_FIELDS = 20
+
+
+T = TypeVar("T")
+_MAX_TIME_LENGTH = 12
+
+
+def decode_event(event: bytes, kind: type[T]) -> T:
+    """Return an event decoded from JSON. Raise `InvalidRequestError` if it does not match the type."""
+    try:
+        return msgspec.json.decode(event, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+
+
+def verify_hmac(secret: Secret, signed: bytes, signature: bytes) -> None:
+    """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits."""
+    expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(expected.encode(), signature):
+        raise UnauthenticatedError("The signature of the event is wrong.")
+
+
+def verify_time(time: bytes, now: float, *, max_age_seconds: float = 300) -> None:
+    """Raise `UnauthenticatedError` unless an event was signed less than `max_age_seconds` before or after now.
+
+    `time` is in whole seconds.
+    """
+    if not time.isdigit() or len(time) > _MAX_TIME_LENGTH or abs(now - int(time)) > max_age_seconds:
+        raise UnauthenticatedError("The event was signed at another time.")
 
 
 class ChatWebhook:

@@ -1,11 +1,10 @@
 """The base class of HTTP channels: settings, access, limits and endpoints."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property, wraps
-from typing import ClassVar, Concatenate, ParamSpec, TypedDict, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeVar
 
 from starlette.routing import BaseRoute, Route
 
@@ -17,24 +16,19 @@ from frontdesk.http.bodies import MAX_VALUES
 from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.http.limits import DEFAULT_LIMITS, HttpLimits, Limiter, limit_findings
 from frontdesk.http.sse import StreamTimes
-from frontdesk.interfaces.access import Allowlist, Inherit
-from frontdesk.interfaces.argument_types import checks_types
+from frontdesk.interfaces.argument_types import takes_settings as takes_settings
 from frontdesk.interfaces.auth import Auth
 from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.interfaces.policies import AccessPolicy, AccessSettings
 
-P = ParamSpec("P")
-S = TypeVar("S")
 T = TypeVar("T")
 
 
-class HttpSettings(TypedDict, total=False):
+class HttpSettings(AccessSettings, total=False):
     """The keyword arguments of every HTTP channel."""
 
     auth: Auth | None
-    allowlist: Allowlist | Inherit | None
-    require_link: bool
-    confidentiality_tier: str | None
     run_hook: RunHook | None
     max_body_bytes: int
     max_body_values: int
@@ -53,13 +47,10 @@ class StreamingSettings(HttpSettings, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpConfig:
+class HttpConfig(AccessPolicy):
     """The values of `HttpSettings`. A subclass adds the settings of a channel and changes defaults."""
 
     auth: Auth | None = None
-    allowlist: Allowlist | Inherit | None = "inherit"
-    require_link: bool = False
-    confidentiality_tier: str | None = None
     run_hook: RunHook | None = None
     max_body_bytes: int = 32 * 1024 * 1024
     max_body_values: int = MAX_VALUES
@@ -97,33 +88,6 @@ class StreamingConfig(HttpConfig):
         return self.streams.findings()
 
 
-def takes_settings(
-    config: type[HttpConfig],
-) -> Callable[[Callable[Concatenate[S, P], None]], Callable[Concatenate[S, P], None]]:
-    """Check the arguments of a constructor whose `**settings` are the fields of `config`."""
-
-    def decorate(make: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
-        check = checks_types(config)(make)
-        named = [one for one in inspect.signature(make).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(config)
-        ]
-        known = inspect.Signature([*named, *more])
-
-        @wraps(make)
-        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
-            for name in kwargs:
-                if name not in known.parameters:
-                    raise TypeError(f"{make.__qualname__}() got an unexpected keyword argument {name!r}")
-            check(self, *args, **kwargs)
-
-        checked.__dict__["__signature__"] = known
-        return checked
-
-    return decorate
-
-
 class HttpChannel(Channel):
     """Base class of HTTP channels. A subclass implements `routes` and `answer_error`."""
 
@@ -132,12 +96,8 @@ class HttpChannel(Channel):
 
     def __init__(self, config: HttpConfig, *, name: str, path: str) -> None:
         self.name, self.path, self.http_config = name, path, config
+        self.apply_settings(config)
         self.auth = as_auth(config.auth)
-        self.allowlist, self.require_link = config.allowlist, config.require_link
-        self.confidentiality_tier = config.confidentiality_tier
-        self.run_hook = config.run_hook
-        if isinstance(config, StreamingConfig):
-            self.response_hook, self.stream_transform_hook = config.response_hook, config.stream_transform_hook
 
     @abstractmethod
     def routes(self) -> Sequence[BaseRoute]:

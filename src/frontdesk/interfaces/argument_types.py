@@ -37,11 +37,50 @@ def checks_types(
             for name in wrong:
                 kwargs[name] = defaults[name]
             make(self, *args, **kwargs)
-            setattr(self, FINDINGS, list(wrong.values()))
+            # A base class may have checked settings too.
+            setattr(self, FINDINGS, [*wrong.values(), *getattr(self, FINDINGS, ())])
 
         return checked
 
     return decorate
+
+
+def takes_settings(
+    config: type,
+) -> Callable[[Callable[Concatenate[S, P], None]], Callable[Concatenate[S, P], None]]:
+    """Check the arguments of a constructor whose `**settings` are the fields of `config`.
+
+    The signature shows every setting with its default. An unknown one is a `TypeError` that names the constructor.
+    """
+
+    def decorate(make: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
+        check = checks_types(config)(make)
+        parameters = inspect.signature(make).parameters.values()
+        named = {one.name: one for one in parameters if one.kind is not one.VAR_KEYWORD}
+        more = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=_default(field))
+            for field in dataclasses.fields(config)
+            if field.name not in named
+        ]
+        known = inspect.Signature([*named.values(), *more])
+
+        @wraps(make)
+        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
+            for name in kwargs:
+                if name not in known.parameters:
+                    raise TypeError(f"{make.__qualname__}() got an unexpected keyword argument {name!r}")
+            check(self, *args, **kwargs)
+
+        checked.__dict__["__signature__"] = known
+        return checked
+
+    return decorate
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return inspect.Parameter.empty if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def type_finding(name: str, value: Any, kind: Any) -> str | None:
@@ -74,10 +113,8 @@ def _known(make: Callable[..., None], settings: type | None) -> tuple[Mapping[st
     if settings is not None:
         kinds = {**_hints(settings), **kinds}
         for field in dataclasses.fields(settings):
-            if field.default is not dataclasses.MISSING:
-                defaults.setdefault(field.name, field.default)
-            elif field.default_factory is not dataclasses.MISSING:
-                defaults.setdefault(field.name, field.default_factory())
+            if (default := _default(field)) is not inspect.Parameter.empty:
+                defaults.setdefault(field.name, default)
     return kinds, defaults
 
 

@@ -100,9 +100,9 @@ class ChannelContribution(FrozenStruct, frozen=True, kw_only=True):
     middleware: Sequence[Middleware] = ()
     commands: Sequence[ChannelCommand] = ()
     on_startup: Sequence[LifespanCallback] = ()
-    """Opens clients of the platform; called in workers too, which receive nothing."""
+    """Opens clients of the platform, also in workers."""
     on_serving: Sequence[LifespanCallback] = ()
-    """Begins to listen, for example to poll; after start-up, and only where the host is served."""
+    """Starts to receive events, only where the host is served."""
     on_shutdown: Sequence[LifespanCallback] = ()
 
 
@@ -171,7 +171,7 @@ class ChannelContext(DeprecatedCalls, ABC):
 
     @abstractmethod
     def commands(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
-        """Return the commands of this channel: all, or those offered in a scope, localized if a locale is given."""
+        """Return the commands of this channel. A scope selects those offered in it, and a locale translates them."""
 
     @abstractmethod
     def find_command(self, name: str) -> ChannelCommand | None:
@@ -199,72 +199,72 @@ class Channel(ABC):
 
     name: str
     path: str
-    auth: OneAuth | None = None
+    # `interfaces/policies.py` documents the settings that operators choose.
+    allowlist: Allowlist | Inherit | None = "inherit"
+    require_link: bool = False
+    confidentiality_tier: str | None = None
     run_hook: RunHook | None = None
     response_hook: ResponseHook | None = None
     stream_transform_hook: StreamTransformHook | None = None
-    session_mode: SessionMode = "auto"
+    link_commands: Mapping[str, str | None] = {}
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
     cancel_by: CancelBy = "sender"
-    """The turns that a person can cancel where a group shares its session: their own, or those of anyone."""
     on_busy: OnBusy = "queue"
-    """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0
-    """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
     album_seconds: float = 0.0
-    """For how many seconds after a message of an album the others are waited for, to be answered in one turn; 0 on a
-    channel that does not know albums. See `InboxItem.album_id`."""
     event_limits: EventLimits | None = None
-    """The limits of what people may send, for channels that accept events; `None` is `EventLimits()`."""
     live: LiveMode = "auto"
-    """Whether answers to events are shown while they are written, on a channel that can: see `StreamsReplies`."""
-    allowlist: Allowlist | Inherit | None = "inherit"
-    """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
-    require_link: bool = False
-    """Whether an identity must be linked besides."""
-    emits_verified_claims: bool = False
-    """Whether its `verify` proves claims itself; an `auth` that does so need not be told of."""
-    confidentiality_tier: str | None = None
-    """The confidentiality of what is said here, in the operator's own words, for the host's `link_policy`."""
-    link_commands: Mapping[str, str | None] = {}
-    """Other names for the host's `link`, `connect`, `unlink` and `whoami`; `None` hides one."""
+    auth: OneAuth | None = None
+    """Verifies the credentials of HTTP callers."""
+    session_mode: SessionMode = "auto"
+    """Whether a request needs a session."""
     callers_of: str | None = None
-    """The name of another channel whose identities and inherited allowlist this one uses."""
+    """The channel whose identities and inherited allowlist this one uses."""
+    emits_verified_claims: bool = False
+    """Whether its `verify` proves claims, without an `auth`."""
     push_terms: PushTerms = PushTerms()
+    """The pace of sending."""
     push_is_idempotent: bool = False
-    """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
+    """Whether the platform drops a part with a known idempotency key."""
     push_edits: bool = False
-    """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
+    """Whether `push_part` can change and remove messages. See `PushPart.action` and `replaces`."""
     edits_may_be_late: bool = True
-    """Whether the platform may apply an edit after a later one, as of a process that was killed meanwhile.
+    """Whether the platform may apply edits in another order.
 
-    Then the end of a live answer that another process took over is edited twice: see `LiveTerms.timeout`.
+    If so, the end of a live answer that another process took over is edited twice. See `LiveTerms.timeout`.
     """
     needs_seal_key: bool = False
-    """Whether it keeps tokens of its platform with events; the host is refused without a `seal_key` then."""
+    """Whether it stores tokens of its platform, which requires a `seal_key`."""
     fetches_events: bool = False
-    """Whether it asks its platform for events, which come only while a process of the host runs."""
+    """Whether it polls its platform, which requires a running process."""
     run_prefix: ClassVar[str] = "run"
-    """The prefix of the ids of its runs."""
+    """The prefix of its run ids."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
+    """Who names sessions: its callers or the host."""
     announces_sessions: ClassVar[bool] = True
-    """Whether the id of a new session is sent before its first turn ends; it is stored first then."""
+    """Whether callers receive the id of a new session before its first turn ends."""
     shares_path: ClassVar[bool] = False
-    """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
+    """Whether channels of other kinds can have the same path."""
     client_path: ClassVar[str] = ""
-    """The end of the base URL that its clients are given, below its path; `serve` and `check` print it."""
+    """The end of the base URL for clients, below `path`."""
     requires_auth_when_public: ClassVar[bool] = True
-    """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
+    """Whether it needs `auth` on a public address."""
     links_by_text: ClassVar[bool] = False
-    """Whether the commands of linking are taken from the text of a request, on a channel that is no chat."""
+    """Whether texts of requests can be link commands."""
     shares_inbox_per_person: ClassVar[bool] = False
-    """Whether all identities of a person on it are shown the same messages, so that an answer goes to one of them."""
+    """Whether all identities of a person see the same messages, so that one of them receives an answer."""
     identifies_anonymous_callers: ClassVar[bool] = False
-    """Whether callers without credentials have identities of their own, such as by a cookie, and can be linked."""
+    """Whether callers without credentials have linkable identities, for example by a cookie."""
 
     abilities: ClassVar[tuple[Abilities, ...]] = (channel_ability,)
     """The abilities whose methods are checked when the host is built."""
+
+    def apply_settings(self, config: object) -> None:
+        """Set the attributes of the channel to the fields of a config that have the same names."""
+        for name in Channel.__annotations__:
+            if hasattr(config, name):
+                setattr(self, name, getattr(config, name))
 
     @abstractmethod
     def contribute(self, context: ChannelContext) -> ChannelContribution:

@@ -67,9 +67,9 @@ class ApprovalsContext(Protocol):
         ...
 
     async def waiting(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
-        """List the caller's own open approvals and those of others that the caller may decide, oldest first.
+        """List the caller's own open approvals and those of others that the caller may decide.
 
-        `after` is the cursor of the previous page.
+        The oldest is first. `after` is the cursor of the previous page.
         """
         ...
 
@@ -143,9 +143,10 @@ class LinksContext(Protocol):
         ...
 
     def principal_channel(self, channel: str) -> str:
-        """Return the channel that owns the principals of a channel: itself, or one that shares its auth.
+        """Return the channel that owns the principals of a channel.
 
-        The result may change while the host runs, when an operator joins principals.
+        That is the channel itself, or one that shares its auth. The result may change while the host runs, when an
+        operator joins principals.
         """
         ...
 
@@ -183,10 +184,10 @@ class SessionsContext(Protocol):
     async def transcript(
         self, caller: Caller, *, key: str | None = None, before: int | None = None, limit: int = 50
     ) -> TranscriptPage:
-        """Return the last turns of the caller's direct chat on all channels, or of the session under a key.
+        """Return the last turns of the caller's direct chat on all channels.
 
-        `before` is the cursor of the previous page. `limit` is a number of turns, at most 100. A caller without a
-        session gets an empty page.
+        With a key, return those of the session under it. `before` is the cursor of the previous page. `limit` is a
+        number of turns, at most 100. A caller without a session gets an empty page.
         """
         ...
 
@@ -257,11 +258,11 @@ class EventsContext(Protocol):
         reason: str | None = None,
         at: float | None = None,
     ) -> bool:
-        """Store the platform's later status of an accepted part, named by its receipt or its idempotency key.
+        """Store the platform's later status of an accepted part.
 
-        A failure makes it a dead letter. False means that the channel has no such delivery or is still sending it:
-        let the platform report again. `at` is the platform's time. The report with the latest time counts, in
-        whichever order they arrive.
+        The part is named by its receipt or its idempotency key. A failure makes it a dead letter. False means that the
+        channel has no such delivery or is still sending it: let the platform report again. `at` is the platform's time.
+        The report with the latest time counts, in whichever order they arrive.
         """
         ...
 
@@ -370,7 +371,7 @@ class ConversationsContext(Protocol):
         descending: bool = False,
         max_bytes: int | None = None,
     ) -> Sequence[ConversationItem]:
-        """List a page of items, with fewer than `limit` if they exceed `max_bytes` together."""
+        """List a page of items. It has fewer than `limit` if they exceed `max_bytes` together."""
         ...
 
     async def get_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem: ...

@@ -12,12 +12,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.errors import FileTooLargeError, PushError, PushLimitedError, PushRefusedError, PushUnknownError
 from frontdesk.outbound.http_connection import BrokenResponseError, ConnectionPool, HttpConnection
 from frontdesk.outbound.network import resolve
 from frontdesk.outbound.platform_hosts import Origin, PlatformHosts, Resolve
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
+UNREADABLE = "unreadable_response"
+"""The code of a response that is too large, compressed or malformed."""
 _HEADERS = {
     "User-Agent": "frontdesk",
     "Accept": "*/*",
@@ -54,12 +56,23 @@ class PlatformResponse:
     def ok(self) -> bool:
         return 200 <= self.status <= 299
 
+    def checked(self, errors: Mapping[int, type[PushError]] | None = None) -> Self:
+        """Return the response if it is `ok`. Otherwise raise the `PushError` for its status.
+
+        `errors` has the errors of statuses with a meaning of their own on the platform. Others are those of
+        `push_error_from`.
+        """
+        if self.ok:
+            return self
+        kind = (errors or {}).get(self.status)
+        raise push_error_from(self) if kind is None else kind(f"The platform answered {self.status}.")
+
     def json(self, kind: type[T]) -> T:
         """Decode the body. Raise `PushUnknownError` if it is invalid, because the request was accepted."""
         try:
             return msgspec.json.decode(self.body, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise PushUnknownError("The platform's response can't be read.", code="unreadable_response") from None
+            raise PushUnknownError("The platform's response can't be read.", code=UNREADABLE) from None
 
 
 class PlatformHttp:
@@ -130,6 +143,15 @@ class PlatformHttp:
             raise PushUnknownError(f"The platform gave no response: {what}.")
         raise PushError(f"The platform can't be reached: {what}.", code="unreachable")
 
+    async def download(self, url: str, *, max_bytes: int) -> bytes:
+        """Return the bytes of a file. Raise `FileTooLargeError` if there are more than `max_bytes`."""
+        try:
+            return (await self.request("GET", url, max_bytes=max_bytes)).checked().body
+        except PushUnknownError as error:
+            if error.code == UNREADABLE:
+                raise FileTooLargeError(max_bytes) from None
+            raise
+
     def _own_headers(self) -> dict[str, str]:
         return {**_HEADERS, **{name: revealed(value) for name, value in self._headers.items()}}
 
@@ -148,7 +170,7 @@ class PlatformHttp:
             )
             pool.put(connection)
         if response.body is None and 200 <= response.status <= 299:
-            raise PushUnknownError("The platform's response is too large, or compressed.", code="unreadable_response")
+            raise PushUnknownError("The platform's response is too large, or compressed.", code=UNREADABLE)
         return PlatformResponse(response.status, response.headers, response.body or b"")
 
     async def _connect(self, pool: ConnectionPool, origin: Origin, seconds: float) -> HttpConnection:

@@ -17,7 +17,8 @@ SECRET = "a-secret-of-the-webhook"
 
 
 def made(**settings: Any) -> TelegramChannel:
-    return TelegramChannel(**{"bot_token": TOKEN, "secret_token": SECRET, **settings})
+    tokens: dict[str, Any] = {"bot_token": TOKEN, "secret_token": SECRET}
+    return TelegramChannel(**{**tokens, **settings})
 
 
 @pytest.mark.parametrize(

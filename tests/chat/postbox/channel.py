@@ -1,44 +1,13 @@
 """A channel for Postbox, a chat platform that sends signed events to a webhook and takes calls over HTTP."""
 
-import hashlib
-import hmac
-from typing import Any, TypeVar
+from typing import Any, Unpack
 
 import msgspec
 
-from frontdesk import (
-    FileTooLargeError,
-    InvalidRequestError,
-    PushNotEditableError,
-    PushNotModifiedError,
-    UnauthenticatedError,
-)
-from frontdesk.chat import (
-    AnswersClicks,
-    BotIdentity,
-    ChatConfig,
-    Click,
-    Destination,
-    FetchesFiles,
-    Headers,
-    InboundFile,
-    InboundMessage,
-    LiveAnswers,
-    Menu,
-    Mrkdwn,
-    OutboundMessage,
-    PlatformHttp,
-    PlatformResponse,
-    PublishesMenus,
-    Secret,
-    Sender,
-    TypingNotices,
-    push_error_from,
-)
+from frontdesk import PushNotEditableError, PushNotModifiedError, chat
 
-T = TypeVar("T")
 SIGNATURE, TIME = b"postbox-signature", b"postbox-time"
-WINDOW = 300
+ERRORS = {304: PushNotModifiedError, 410: PushNotEditableError}
 
 
 class User(msgspec.Struct):
@@ -73,14 +42,14 @@ class Event(msgspec.Struct):
 
 
 class Made(msgspec.Struct):
-    id: str
+    id: str = ""
     name: str = ""
 
 
-class PostboxChannel(LiveAnswers, TypingNotices, AnswersClicks, FetchesFiles, PublishesMenus):
+class PostboxChannel(chat.LiveAnswers, chat.TypingNotices, chat.AnswersClicks, chat.FetchesFiles, chat.PublishesMenus):
     """Answers people on Postbox."""
 
-    dialect = Mrkdwn()
+    dialect = chat.Mrkdwn()
     text_limit = 1_000
     text_unit = "utf16"
     signature_headers = (SIGNATURE, TIME)
@@ -96,104 +65,83 @@ class PostboxChannel(LiveAnswers, TypingNotices, AnswersClicks, FetchesFiles, Pu
         name: str = "postbox",
         path: str = "/postbox",
         allow_private: bool = False,
-        **settings: Any,
+        **settings: Unpack[chat.ChatSettings],
     ) -> None:
-        super().__init__(ChatConfig(**settings), name=name, path=path)
-        self._secret = Secret(secret)
-        headers = {"authorization": Secret(f"Bearer {token}"), "content-type": "application/json"}
-        self._http = PlatformHttp(url, headers=headers, allow_private=allow_private)
+        super().__init__(name=name, path=path, **settings)
+        self._secret = chat.Secret(secret)
+        headers = {"authorization": chat.Secret(f"Bearer {token}"), "content-type": "application/json"}
+        self._http = chat.PlatformHttp(url, headers=headers, allow_private=allow_private)
 
-    async def connect(self) -> BotIdentity:
-        me = await self._call("me", {}, Made)
-        return BotIdentity(id=me.id, name=me.name)
+    async def connect(self) -> chat.BotIdentity:
+        me = await self._call("me", {})
+        return chat.BotIdentity(id=me.id, name=me.name)
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        time, given = headers.get(TIME, b""), headers.get(SIGNATURE, b"")
-        expected = hmac.new(self._secret.reveal().encode(), time + b"." + body, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(expected.encode(), given):
-            raise UnauthenticatedError("The signature of the event is wrong.")
-        if not time.isdigit() or len(time) > 12 or abs(now - int(time)) > WINDOW:
-            raise UnauthenticatedError("The event was signed at another time.")
+    def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
+        time = headers.get(TIME, b"")
+        chat.verify_hmac(self._secret, time + b"." + body, headers.get(SIGNATURE, b""))
+        chat.verify_time(time, now)
 
-    def read(self, event: bytes, bot: BotIdentity) -> InboundMessage | None:
-        try:
-            said = msgspec.json.decode(event, type=Event)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+    def read(self, event: bytes, bot: chat.BotIdentity) -> chat.InboundMessage | None:
+        said = chat.decode_event(event, Event)
         if said.kind not in ("message", "edit", "click"):
             return None
-        user = said.user
-        files = (
-            InboundFile(file_id=file.id, media_type=file.type, name=file.name, size=file.size) for file in said.files
-        )
-        return InboundMessage(
+        user, kind = said.user, "group" if said.group else "direct"
+        files = (chat.InboundFile(file_id=f.id, media_type=f.type, name=f.name, size=f.size) for f in said.files)
+        click = chat.Click(data=said.data, callback_id=said.click, message_id=said.message)
+        return chat.InboundMessage(
             event_id=said.id,
             at=said.at,
-            sender=Sender(id=user.id, name=user.name, locale=user.language, is_bot=user.bot),
-            place=Destination(chat_id=said.chat, thread_id=said.thread, kind="group" if said.group else "direct"),
+            sender=chat.Sender(id=user.id, name=user.name, locale=user.language, is_bot=user.bot),
+            place=chat.Destination(chat_id=said.chat, thread_id=said.thread, kind=kind),
             message_id=said.message,
             text=said.text.replace(f"@{bot.name}", "").strip() if said.to_bot else said.text,
             mentioned=said.to_bot,
-            click=Click(data=said.data, callback_id=said.click, message_id=said.message) if said.click else None,
+            click=click if said.click else None,
             media=tuple(files),
             album=said.album,
             edited=said.kind == "edit",
         )
 
-    async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str:
+    async def send(self, message: chat.OutboundMessage, destination: chat.Destination, key: str) -> str:
         body = {**_shown(message), **_place(destination), "reply_to": message.reply_to, "key": key}
-        return (await self._call("send", body, Made)).id
+        return (await self._call("send", body)).id
 
-    async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
-        await self._call("edit", {**_shown(message), "id": message_id}, Any)
+    async def edit(self, message_id: str, message: chat.OutboundMessage, destination: chat.Destination) -> None:
+        await self._call("edit", {**_shown(message), "id": message_id})
 
-    async def delete(self, message_id: str, destination: Destination) -> None:
-        await self._call("delete", {"id": message_id}, Any)
+    async def delete(self, message_id: str, destination: chat.Destination) -> None:
+        await self._call("delete", {"id": message_id})
 
-    async def direct(self, user_id: str) -> Destination:
-        return Destination(chat_id=(await self._call("open", {"user": user_id}, Made)).id)
+    async def direct(self, user_id: str) -> chat.Destination:
+        return chat.Destination(chat_id=(await self._call("open", {"user": user_id})).id)
 
-    async def typing(self, destination: Destination, *, on: bool) -> None:
+    async def typing(self, destination: chat.Destination, *, on: bool) -> None:
         if on:
-            await self._call("typing", _place(destination), Any)
+            await self._call("typing", _place(destination))
 
     async def answer_click(self, callback_id: str, text: str) -> None:
-        await self._call("answer", {"click": callback_id, "text": text}, Any)
+        await self._call("answer", {"click": callback_id, "text": text})
 
-    async def publish(self, menu: Menu) -> None:
+    async def publish(self, menu: chat.Menu) -> None:
         if menu.scope is None and menu.locale is None:
-            commands = {command.name: command.description for command in menu.commands}
-            await self._call("commands", commands, Any)
+            await self._call("commands", {command.name: command.description for command in menu.commands})
 
-    async def fetch(self, file: InboundFile, max_bytes: int) -> bytes:
-        response = await self._http.request("GET", f"files/{file.file_id}", max_bytes=max_bytes + 1)
-        if len(response.body) > max_bytes:
-            raise FileTooLargeError(max_bytes)
-        return _accepted(response).body
+    async def fetch(self, file: chat.InboundFile, max_bytes: int) -> bytes:
+        return await self._http.download(f"files/{file.file_id}", max_bytes=max_bytes)
 
     async def close(self) -> None:
         await self._http.close()
 
-    async def _call(self, method: str, body: Any, kind: type[T] | Any) -> T:
+    async def _call(self, method: str, body: Any) -> Made:
         response = await self._http.request("POST", method, content=msgspec.json.encode(body))
-        return _accepted(response).json(kind)
+        return response.checked(ERRORS).json(Made)
 
 
-def _accepted(response: PlatformResponse) -> PlatformResponse:
-    if response.ok:
-        return response
-    if response.status == 304:
-        raise PushNotModifiedError("The message has this text already.")
-    if response.status == 410:
-        raise PushNotEditableError("The message is gone.")
-    raise push_error_from(response)
-
-
-def _place(destination: Destination) -> dict[str, str]:
+def _place(destination: chat.Destination) -> dict[str, str]:
     return {"chat": destination.chat_id, "thread": destination.thread_id}
 
 
-def _shown(message: OutboundMessage) -> dict[str, Any]:
+def _shown(message: chat.OutboundMessage) -> dict[str, Any]:
     files = [{"type": file.media_type, "name": file.name, "data": file.data} for file in message.media]
     buttons = [{"text": button.text, "data": button.data} for button in message.buttons]
     return {"text": message.text, "files": files, "buttons": buttons}

@@ -145,7 +145,7 @@ async def test_another_process_does_not_tell_it_again() -> None:
         (EventLimits(max_waiting_for_unlinked=0), "event_limits: max_waiting_for_unlinked must be at least 1"),
         (EventLimits(max_callers=0), "event_limits: max_callers must be at least 1"),
         (EventLimits(per_caller=RateLimit(0)), "event_limits: per_caller: requests must be at least 1"),
-        (7, "event_limits: 7 is not EventLimits(...)"),
+        (7, "event_limits must be EventLimits or None, got int"),
     ],
 )
 def test_limits_that_can_not_hold_are_found(limits: Any, finding: str) -> None:

@@ -70,7 +70,7 @@ def test_it_can_do_what_a_message_channel_can() -> None:
         ({"secret": "short"}, "secret must have 16 characters"),
         ({"token": ""}, "token must not be empty"),
         ({"platform_url": "ftp://x"}, "platform_url"),
-        ({"intake": "pigeon"}, "intake must be"),
+        ({"intake": "pigeon"}, "transport must be"),
         ({"intake": "polling", "public_url": "http://x"}, "public_url has no effect"),
         ({"on_edit": "later"}, "on_edit must be"),
         ({"text_limit": 0}, "text_limit must be positive"),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -21,7 +21,7 @@ from frontdesk.channels.telegram.client import (
     ChatMigratedError,
     refuses_content,
 )
-from frontdesk.channels.telegram.config import TelegramConfig
+from frontdesk.channels.telegram.config import TelegramConfig, TelegramSettings
 from frontdesk.channels.telegram.parse import CALLBACK, read_update
 from frontdesk.channels.telegram.render import (
     TOAST_LIMIT,
@@ -65,7 +65,7 @@ from frontdesk.errors import (
     UnauthenticatedError,
 )
 from frontdesk.http.endpoint import HttpCall
-from frontdesk.interfaces.argument_types import checks_types
+from frontdesk.interfaces.argument_types import takes_settings
 from frontdesk.interfaces.channel import ChannelCommand, ChannelCommandContext, ChannelContext, ChannelContribution
 from frontdesk.interfaces.chat import ChecksRecipients, LivePlace, LiveView, PushTerms, TimesPushes
 from frontdesk.markdown import Dialect, Entities, Unit, to_blocks
@@ -143,7 +143,7 @@ class TelegramChannel(
     # The platform takes an answer for 150 seconds, and may have kept the click for a while.
     acknowledge_clicks_after: float | None = 30.0
 
-    @checks_types(TelegramConfig)
+    @takes_settings(TelegramConfig)
     def __init__(
         self,
         *,
@@ -151,8 +151,7 @@ class TelegramChannel(
         secret_token: str | Secret = "",
         name: str = "telegram",
         path: str = "/telegram",
-        push_terms: PushTerms | None = None,
-        **settings: Any,
+        **settings: Unpack[TelegramSettings],
     ) -> None:
         """Create a channel for a bot. Other settings are those of `TelegramConfig`.
 
@@ -166,8 +165,6 @@ class TelegramChannel(
         self._webhook_secret = config.webhook_secret()
         self._bot_name = ""
         self._takes_blocks = True
-        if push_terms is not None:
-            self.push_terms = push_terms
         self.client = BotClient(
             config.bot_token or Secret("none"),
             # One that is no URL is told of by `findings`.

@@ -7,7 +7,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from frontdesk.channels.telegram.client import API_URL
-from frontdesk.chat.config import ChatConfig
+from frontdesk.chat.config import ChatConfig, ChatSettings
 from frontdesk.secret import Secret
 
 MIN_SECRET_LENGTH, MAX_SECRET_LENGTH = 16, 256
@@ -17,6 +17,20 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]++")
 _PORTS = (None, 443, 80, 88, 8443)
 _PURPOSE = b"frontdesk telegram webhook secret"
 _MAX_POLL_SECONDS = 50.0
+
+
+class TelegramSettings(ChatSettings, total=False):
+    """The keyword arguments of `TelegramChannel` besides its tokens, name and path."""
+
+    api_url: str
+    call_timeout: float
+    max_connections: int
+    remove_webhook: bool
+    link_previews: bool
+    stop_button: str
+    drafts: bool
+    rich_messages: bool
+    max_messages: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ class Api:
             self._verifier,
             error_body,
             self._feeds.socket,
-            self._config.feed,
+            self._config.feed_limits,
             self._limiter,
             allow=self._let_in,
             has_share=True,

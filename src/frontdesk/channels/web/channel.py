@@ -1,15 +1,15 @@
 """`WebChatChannel`: implements the channel interface for a page with mailboxes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import msgspec
 from starlette.routing import BaseRoute
 
 from frontdesk.channels.web import command_replies
 from frontdesk.channels.web.api import Api
-from frontdesk.channels.web.config import LIVE_TERMS, FeedLimits, WebChatConfig, WebLook
+from frontdesk.channels.web.config import LIVE_TERMS, WebChatConfig, WebChatSettings
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
 from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, MessageRef
@@ -24,7 +24,6 @@ from frontdesk.channels.web.render import (
     storable,
     stored,
 )
-from frontdesk.channels.web.theme import WebTheme
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile, StoredMessage, Tool
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.concurrency.offload import run_sized
@@ -40,16 +39,12 @@ from frontdesk.errors import (
     RequestError,
     UnsupportedError,
 )
-from frontdesk.http.limits import DEFAULT_LIMITS, HttpLimits
-from frontdesk.interfaces.access import Allowlist, Inherit
-from frontdesk.interfaces.argument_types import checks_types
-from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
+from frontdesk.interfaces.argument_types import takes_settings
+from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.interfaces.chat import (
     AsksApprovers,
     ChecksRecipients,
-    LiveMode,
     LivePlace,
-    LiveTerms,
     LiveView,
     PushesParts,
     PushPart,
@@ -61,15 +56,13 @@ from frontdesk.interfaces.chat import (
     ToolDetail,
 )
 from frontdesk.interfaces.context import AnswersEvents, RendersReplies
-from frontdesk.interfaces.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.interfaces.linker import ObservesLinks
 from frontdesk.models.approval import PendingApproval, QuestionView
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.live_message import LiveFence
-from frontdesk.models.operations import EventLimits
 from frontdesk.models.reply import Reply
-from frontdesk.models.request import ChannelRequest, OnBusy
+from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult
 
 _NOTHING: dict[str, Any] = {"question": None, "buttons": (), "files": (), "tools": (), "citations": (), "form": None}
@@ -180,57 +173,12 @@ class WebChatChannel(
     _context: ChannelContext | None = None
     _mailbox: Mailbox | None = None
 
-    @checks_types()
-    def __init__(
-        self,
-        *,
-        name: str = "web",
-        path: str = "/chat",
-        title: str = "Chat",
-        greeting: str = "",
-        prompts: Sequence[str] = (),
-        theme: WebTheme | None = None,
-        embed_origins: Sequence[str] = (),
-        allowlist: Allowlist | Inherit | None = "inherit",
-        confidentiality_tier: str | None = None,
-        link_commands: Mapping[str, str | None] | None = None,
-        commands: Sequence[ChannelCommand] = (),
-        on_busy: OnBusy = "queue",
-        event_limits: EventLimits | None = None,
-        run_hook: RunHook | None = None,
-        response_hook: ResponseHook | None = None,
-        stream_transform_hook: StreamTransformHook | None = None,
-        live: LiveMode = "auto",
-        live_terms: LiveTerms | None = None,
-        tools: ToolDetail = "names",
-        keep_days: float = WebChatConfig.keep_days,
-        max_text: int = WebChatConfig.max_text,
-        max_conversations: int = WebChatConfig.max_conversations,
-        max_files: int = WebChatConfig.max_files,
-        max_file_bytes: int = WebChatConfig.max_file_bytes,
-        body_timeout: float = WebChatConfig.body_timeout,
-        limits: HttpLimits | None = DEFAULT_LIMITS,
-        feed: FeedLimits | None = None,
-    ) -> None:
-        self.name, self.path, self.allowlist, self.confidentiality_tier = name, path, allowlist, confidentiality_tier
-        self.link_commands, self.commands, self.on_busy = link_commands or {}, tuple(commands), on_busy
-        self.event_limits, self.live, self.live_terms = event_limits, live, live_terms or LIVE_TERMS
-        self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
-        self._config = WebChatConfig(
-            look=WebLook(theme=theme or WebTheme(), embed_origins=tuple(embed_origins)),
-            title=title,
-            greeting=greeting,
-            prompts=tuple(prompts),
-            keep_days=keep_days,
-            max_text=max_text,
-            max_conversations=max_conversations,
-            max_files=max_files,
-            max_file_bytes=max_file_bytes,
-            body_timeout=body_timeout,
-            limits=limits,
-            feed=feed or FeedLimits(),
-            tools=tools,
-        )
+    @takes_settings(WebChatConfig)
+    def __init__(self, *, name: str = "web", path: str = "/chat", **settings: Unpack[WebChatSettings]) -> None:
+        self._config = config = WebChatConfig(**settings)
+        self.apply_settings(config)
+        self.name, self.path, self.commands = name, path, tuple(config.commands)
+        self.link_commands, self.live_terms = config.link_commands or {}, config.live_terms or LIVE_TERMS
 
     @property
     def tool_detail(self) -> ToolDetail:

@@ -23,7 +23,7 @@ from frontdesk.http.lasting import keep_open
 from frontdesk.http.limits import Counter, HttpLimits
 from frontdesk.http.server import ServerStop, server_stop
 from frontdesk.http.sockets import POLICY, Socket
-from frontdesk.http.sse import EventStream, encode_event
+from frontdesk.http.sse import DEFAULT_TIMES, EventStream, encode_event
 from frontdesk.identifiers import digest
 
 _UNKNOWN = -1
@@ -194,7 +194,8 @@ class FeedServer:
         self._verifier = verifier
         self._mailbox, self._config, self._now = mailbox, config, now
         self._allow = allow
-        limits = HttpLimits(max_running=config.feed.max_open, max_running_per_caller=config.feed.max_open_per_caller)
+        feed = config.feed_limits
+        limits = HttpLimits(max_running=feed.max_open, max_running_per_caller=feed.max_open_per_caller)
         self._open = Counter(limits, "Too many connections are open")
 
     async def _enter(self, call: HttpCall) -> None:
@@ -226,10 +227,10 @@ class FeedServer:
             await cancel_and_wait(leaving)
 
     async def _send_all(self, feed: Feed, socket: Socket) -> None:
-        clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive
+        clock, pause = asyncio.get_running_loop().time, DEFAULT_TIMES.keep_alive
         allowed_at = clock()
         while True:
-            frame = await feed.wait(self._config.feed.look_seconds, pause)
+            frame = await feed.wait(self._config.feed_limits.look_seconds, pause)
             if clock() - allowed_at >= pause:
                 await self._allow(socket.caller)
                 allowed_at = clock()
@@ -248,12 +249,12 @@ class FeedServer:
 
     async def _send_events(self, call: HttpCall) -> None:
         feed = self._feed(call.scope, call.caller.identity.native_id, call.headers.get(_LAST_EVENT))
-        times = self._config.streams
+        times = DEFAULT_TIMES
         events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         try:
             call.begun = True
             await events.start(DATA_HEADERS[1:])
-            clock, limits = asyncio.get_running_loop().time, self._config.feed
+            clock, limits = asyncio.get_running_loop().time, self._config.feed_limits
             deadline = clock() + limits.stream_seconds
             while (left := deadline - clock()) > 0 and not feed.stop.has_begun:
                 frame = await feed.wait(limits.look_seconds, left)
@@ -269,7 +270,7 @@ class FeedServer:
         """Send new events as soon as there are any, or an empty response after a timeout."""
         await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id)
-        limits = self._config.feed
+        limits = self._config.feed_limits
         if await feed.has_live():
             # Otherwise a page would poll as often as an answer grows.
             await asyncio.sleep(_LIVE_POLL_SECONDS)

@@ -3,6 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,36 +13,19 @@ from frontdesk.host.validation.abilities import channel_ability_findings
 from frontdesk.interfaces.argument_types import FINDINGS
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.chat import ShowsTyping, StreamsReplies
-from frontdesk.models.operations import EventLimits
+from frontdesk.interfaces.policies import ChatPolicy
 from frontdesk.models.reply import ORIGINATING_NAME
 
 
 def chat_findings(channel: Channel) -> list[str]:
     """Find settings of a channel that are wrong or have no effect, one line each."""
-    wrong: list[str] = []
-    if channel.cancel_by not in ("sender", "anyone"):
-        wrong.append(f"cancel_by must be 'sender' or 'anyone', not {channel.cancel_by!r}")
-    elif channel.cancel_by == "anyone" and channel.conversation_scope != "per_conversation":
-        wrong.append("cancel_by='anyone' has no effect without conversation_scope='per_conversation'")
-    if channel.on_busy not in ("queue", "interrupt"):
-        wrong.append(f"on_busy must be 'queue' or 'interrupt', not {channel.on_busy!r}")
-    elif channel.on_busy == "interrupt" and channel.session_family != "host_tracked":
-        wrong.append("on_busy='interrupt' has no effect: only message channels accept events")
-    for name, seconds in (("gather_seconds", channel.gather_seconds), ("album_seconds", channel.album_seconds)):
-        if seconds < 0:
-            wrong.append(f"{name} must not be negative, and is {seconds!r}")
-        elif seconds and channel.session_family != "host_tracked":
-            wrong.append(f"{name} has no effect: only message channels accept events")
-    limits: Any = channel.event_limits
-    if limits is not None and not isinstance(limits, EventLimits):
-        wrong.append(f"event_limits: {limits!r} is not EventLimits(...)")
-    elif limits is not None:
-        wrong += [f"event_limits: {finding}" for finding in limits.findings()]
-        if channel.session_family != "host_tracked":
-            wrong.append("event_limits has no effect: only message channels accept events")
-    if channel.live not in ("auto", "always", "off"):
-        wrong.append(f"live must be 'auto', 'always' or 'off', not {channel.live!r}")
-    elif channel.live == "always" and not isinstance(channel, StreamsReplies):
+    values = {field.name: getattr(channel, field.name) for field in fields(ChatPolicy)}
+    wrong = ChatPolicy(**values).findings()
+    if channel.session_family != "host_tracked":
+        without_effect = ["on_busy='interrupt'"] if channel.on_busy == "interrupt" else []
+        without_effect += [name for name in ("gather_seconds", "album_seconds", "event_limits") if values[name]]
+        wrong += [f"{name} has no effect: only message channels accept events" for name in without_effect]
+    if channel.live == "always" and not isinstance(channel, StreamsReplies):
         wrong.append("live='always' has no effect: the channel can't show an answer while it is written")
     # An ability whose attribute is not set has a finding of its own.
     if isinstance(channel, StreamsReplies) and hasattr(channel, "live_terms"):

@@ -1,7 +1,7 @@
 """The channel itself: what the platform supplies to the chat kit."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import msgspec
 
@@ -19,10 +19,11 @@ from frontdesk.chat.commands import Menu
 from frontdesk.chat.config import Transport
 from frontdesk.chat.live_mixin import FindsMessages, LiveAnswers, TypingNotices
 from frontdesk.chat.messages import BotIdentity, Card, Destination, Inbound, OutboundMessage
+from frontdesk.interfaces.argument_types import takes_settings
 from frontdesk.markdown import Dialect
 from frontdesk.secret import Secret
 from frontdesk_testing.messages.client import PlatformClient
-from frontdesk_testing.messages.config import MessageConfig
+from frontdesk_testing.messages.config import MessageConfig, MessageSettings
 from frontdesk_testing.messages.parse import challenge_in, decode, parse_inbound, slim
 from frontdesk_testing.messages.render import delete_call, edit_call, menu_call, send_call, shown_card, typing_call
 from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, verify
@@ -45,6 +46,7 @@ class MessageChannel(
     dialect: ClassVar[Dialect | None] = None
     signature_headers = (SIGNATURE, TIMESTAMP)
 
+    @takes_settings(MessageConfig)
     def __init__(
         self,
         *,
@@ -53,17 +55,17 @@ class MessageChannel(
         secret: str | Secret = "",
         name: str = "messages",
         path: str = "/messages",
-        intake: Transport = "webhook",
+        intake: Transport | None = None,
         idempotent: bool = True,
-        **settings: Any,
+        **settings: Unpack[MessageSettings],
     ) -> None:
         """Make a channel for a platform that drops a repeated key if it is `idempotent`.
 
-        Other settings are those of `MessageConfig`.
+        `intake` is another name for `transport`.
         """
-        self._config = MessageConfig(
-            platform_url=platform_url, token=_kept(token), secret=_kept(secret), transport=intake, **settings
-        )
+        if intake is not None:
+            settings["transport"] = intake
+        self._config = MessageConfig(platform_url=platform_url, token=_kept(token), secret=_kept(secret), **settings)
         super().__init__(self._config, name=name, path=path)
         self.text_limit, self.push_is_idempotent = self._config.text_limit, idempotent
         self.client = PlatformClient(self._config)

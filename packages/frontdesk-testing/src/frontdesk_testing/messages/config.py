@@ -3,11 +3,19 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from frontdesk.chat.config import ChatConfig
+from frontdesk.chat.config import ChatConfig, ChatSettings
 from frontdesk.interfaces.chat import LiveMode
 from frontdesk.secret import Secret
 
 MIN_SECRET_LENGTH = 16
+
+
+class MessageSettings(ChatSettings, total=False):
+    """The keyword arguments of `MessageChannel` besides its address, secrets, name and path."""
+
+    signature_seconds: float
+    call_timeout: float
+    text_limit: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,5 +41,4 @@ class MessageConfig(ChatConfig):
             wrong.append("token must not be empty")
         if self.transport == "webhook" and (self.secret is None or len(self.secret.reveal()) < MIN_SECRET_LENGTH):
             wrong.append(f"secret must have {MIN_SECRET_LENGTH} characters at least: whoever knows it can send events")
-        # The channel calls it `intake`.
-        return wrong + [finding.replace("transport", "intake") for finding in super().findings()]
+        return wrong + super().findings()
