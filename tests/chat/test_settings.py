@@ -15,7 +15,7 @@ from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.config import TelegramConfig, TelegramSettings
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import WebChatConfig, WebChatSettings
-from frontdesk.chat import ChatConfig, ChatSettings
+from frontdesk.chat import ChatChannel, ChatConfig, ChatSettings
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk.interfaces.policies import (
@@ -107,3 +107,12 @@ def test_the_pace_of_sending_is_a_setting() -> None:
     assert PostboxChannel(**settings, push_terms=terms).push_terms is terms
     assert PostboxChannel(**settings).push_terms is PostboxChannel.push_terms
     assert TelegramChannel(bot_token="1:x").push_terms is TelegramChannel.push_terms
+
+
+def test_settings_beside_a_config_take_effect() -> None:
+    class Configured(PostboxChannel):
+        def __init__(self) -> None:
+            ChatChannel.__init__(self, ChatConfig(on_busy="interrupt"), name="p", path="/p", cancel_by="anyone")
+
+    channel = Configured()
+    assert (channel.on_busy, channel.cancel_by, channel.chat_config.cancel_by) == ("interrupt", "anyone", "anyone")

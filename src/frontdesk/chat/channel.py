@@ -170,7 +170,7 @@ class ChatChannel(
         self, config: ChatConfig | None = None, *, name: str, path: str, **settings: Unpack[ChatSettings]
     ) -> None:
         """Create a channel with a config of its own, or with the common settings as keyword arguments."""
-        config = config or ChatConfig(**settings)
+        config = ChatConfig(**settings) if config is None else replace(config, **settings) if settings else config
         terms = config.push_terms or self.push_terms
         self.apply_settings(config)
         self.name, self.path, self.chat_config, self.push_terms = name, path, config, terms
