@@ -114,6 +114,8 @@ class Pipeline:
             if again and await self._starter.is_recorded(admitted):
                 raise EventBegunError
             admitted = await self._answers.find(admitted, settle)
+        if admitted.request.continues is not None:
+            admitted = await self._starter.join_chain(admitted)
         return admitted
 
     async def _admit_traced(

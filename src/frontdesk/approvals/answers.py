@@ -26,6 +26,7 @@ from frontdesk.errors import (
 )
 from frontdesk.framework.approval_ids import requests_in, with_shown_ids
 from frontdesk.framework.contents import stamped
+from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.ids import Ids, new_secret
 from frontdesk.interfaces.channel import SettleAnswers
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
@@ -36,7 +37,7 @@ from frontdesk.models.base import FrozenStruct
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import AdmittedRequest, ChannelSession
-from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.session import Lease, SessionRecord
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.session_list import asked_as, descends_from
 from frontdesk.sessions.snapshot import rewritten
@@ -197,9 +198,39 @@ class ApprovalAnswers:
         """
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
-        if len({given.approval_id for given in answers}) != len(answers):
-            raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
+        _require_distinct(answers)
         questions = [await self._question(owner, session, given) for given in answers]
+        return await self._require_answerable(owner, questions, answers, caller)
+
+    async def check(self, admitted: AdmittedRequest) -> list[PendingApproval]:
+        """Reject answers that cannot take effect, before their run is queued. Return the answered questions.
+
+        The run checks them again when it starts, together with its session.
+        """
+        owner, answers = admitted.owner, admitted.request.approvals
+        _require_distinct(answers)
+        questions: list[PendingApproval] = []
+        for given in answers:
+            question = await self._store.approvals.get(owner, given.approval_id)
+            if question is None:
+                raise unknown()
+            questions.append(question)
+        questions = await self._require_answerable(owner, questions, answers, admitted.caller)
+        self.require_unchanged(questions, answers)
+        return questions
+
+    async def find_chain(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str | None:
+        """Return the chain of the first question that is answered, or None if it is unknown."""
+        question = await self._store.approvals.get(owner, answers[0].approval_id)
+        return None if question is None else question.chain_id
+
+    async def _require_answerable(
+        self,
+        owner: str,
+        questions: Sequence[PendingApproval],
+        answers: Sequence[ApprovalAnswer],
+        caller: Caller | None,
+    ) -> list[PendingApproval]:
         questions = [await self._expire_if_due(question) for question in questions]
         for question, given in zip(questions, answers, strict=True):
             if not _accepts(question, given):
@@ -335,6 +366,11 @@ class ApprovalAnswers:
         return question
 
 
+def _require_distinct(answers: Sequence[ApprovalAnswer]) -> None:
+    if len({given.approval_id for given in answers}) != len(answers):
+        raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
+
+
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
     """Return the messages that resume a run with answers."""
     return [
@@ -394,12 +430,15 @@ class AbandonedSession(FrozenStruct, frozen=True, kw_only=True):
         transaction.append_history(self.record.session_id, self.messages)
 
 
+FindSession = Callable[[], Awaitable[SessionRecord | None]]
+
+
 class OpenQuestions:
-    """The open questions of one tracked session, as visible to one person."""
+    """The open workflow questions of one session, as visible to one person."""
 
     def __init__(
         self,
-        name: SessionName,
+        find: FindSession,
         identity: ChannelIdentity,
         *,
         target: Target,
@@ -408,13 +447,13 @@ class OpenQuestions:
         clock: Clock,
         ids: Ids,
     ) -> None:
-        self._name, self._identity = name, identity
+        self._find, self._identity = find, identity
         self._target, self._store, self._turns, self._clock, self._ids = target, store, turns, clock, ids
 
     @asynccontextmanager
     async def abandoned(self) -> AsyncGenerator[AbandonedSession | None]:
         """Lock the session and yield it without its questions. Yield None if it has none or is busy with a turn."""
-        target, before = self._target, await self._store.sessions.find(self._name)
+        target, before = self._target, await self._find()
         if not isinstance(target, GivesUpQuestions) or before is None or before.checkpoint is None:
             yield None
             return
@@ -440,6 +479,7 @@ class OpenQuestions:
         messages = [stamped(message, hosting, ids.new("msg")) for message in given_up.messages]
         changed = record.replace(
             checkpoint=given_up.checkpoint,
+            client_calls=tuple(call for call in record.client_calls if call.name != REQUEST_INFO),
             messages=record.messages + len(messages),
             updated_at=now,
             state=await rewritten(record.state),

@@ -75,6 +75,7 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
         request=request,
         created_at=admitted.admitted_at,
         trace=admitted.trace,
+        root_run_id=admitted.root_run_id,
     )
 
 
@@ -90,6 +91,10 @@ def _resuming(request: ChannelRequest) -> ChannelRequest:
         response_target=request.response_target,
         metadata=request.metadata,
         details=request.details,
+        stream=request.stream,
+        client_tools=request.client_tools,
+        client_state=request.client_state,
+        forwarded_props=request.forwarded_props,
     )
 
 

@@ -54,6 +54,13 @@ def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]
     return left
 
 
+def chain_of_calls(pending: Sequence[ClientCall], messages: Sequence[Message]) -> str | None:
+    """Return the chain of the first pending call with a result in the messages, or None if there is none."""
+    chains = {call.call_id: call.root_run_id for call in pending}
+    contents = (content for message in messages for content in message.contents if content.type == "function_result")
+    return next((chains[str(content.call_id)] for content in contents if str(content.call_id) in chains), None)
+
+
 def in_given_order(
     resumed: Sequence[Message], said: Sequence[Message], outputs: Sequence[ClientOutput]
 ) -> list[Message]:

@@ -12,7 +12,7 @@ from frontdesk.access.principals import Principals
 from frontdesk.access.recipients import Recipients
 from frontdesk.access.visitors import UnlinkedVisitors
 from frontdesk.admin.deliveries import Deliveries
-from frontdesk.approvals.answers import ApprovalAnswers, OpenQuestions
+from frontdesk.approvals.answers import ApprovalAnswers, FindSession, OpenQuestions
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.http_votes import HttpVotes
 from frontdesk.approvals.message_updates import ApprovalExpiry, ApprovalMessageUpdater
@@ -51,9 +51,10 @@ from frontdesk.interfaces.telemetry import Telemetry
 from frontdesk.models.approval import PendingApproval
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import ConversationScope
-from frontdesk.models.session import SessionName
 from frontdesk.pipeline import Pipeline
-from frontdesk.runs.background.dispatcher import BackgroundDispatcher
+from frontdesk.runs.background.dispatcher import BackgroundDispatcher, signals_for
+from frontdesk.runs.background.followers import RunSignals
+from frontdesk.runs.chains import RunChains
 from frontdesk.runs.finisher import RunFinisher
 from frontdesk.runs.starter import Deferral, Routes, RunStarter
 from frontdesk.sessions.active import ActiveRuns
@@ -111,10 +112,20 @@ class Components:
         self.recipients = Recipients(store, self.gate, channels)
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock, self.recipients)
         self.recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
-        self.active = ActiveRuns(self.turns, self.recorder, cancel_grace=grace)
-        self.background = self._build_background(config, presence)
+        signals = signals_for(store)
+        self.active = ActiveRuns(self.turns, self.recorder, cancel_grace=grace, notify=signals.notify)
+        self.background = self._build_background(config, presence, signals)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self._approve(access, config, planner)
+        self.chains = RunChains(
+            store=store,
+            clock=clock,
+            active=self.active,
+            background=self.background,
+            decisions=self.decisions,
+            open_questions=self.open_questions,
+            cancel_grace=grace,
+        )
         self.links = self._linked(self.keys, access)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(planner, presence)
@@ -157,7 +168,7 @@ class Components:
         self.events.register(self.runner)
         ApprovalExpiry(self.store, self._expire, self.clock, self.asking, self.outbox).register(self.runner)
 
-    def _build_background(self, config: HostConfig, presence: Presence) -> BackgroundDispatcher:
+    def _build_background(self, config: HostConfig, presence: Presence, signals: RunSignals) -> BackgroundDispatcher:
         return BackgroundDispatcher(
             self.store,
             self.clock,
@@ -168,6 +179,7 @@ class Components:
             on_interrupt=config.on_interrupt,
             cancel_grace=config.seconds.cancel_grace,
             shutdown_grace=config.seconds.shutdown_grace,
+            signals=signals,
         )
 
     def _build_votes(self) -> HttpVotes:
@@ -183,10 +195,10 @@ class Components:
             resume=self.events.intake.wake,
         )
 
-    def open_questions(self, name: SessionName, identity: ChannelIdentity) -> OpenQuestions:
-        """Return the open questions of a tracked session from the point of view of one person."""
+    def open_questions(self, find: FindSession, identity: ChannelIdentity) -> OpenQuestions:
+        """Return the open workflow questions of a session from the point of view of one person."""
         return OpenQuestions(
-            name, identity, target=self.target, store=self.store, turns=self.turns, clock=self.clock, ids=self.ids
+            find, identity, target=self.target, store=self.store, turns=self.turns, clock=self.clock, ids=self.ids
         )
 
     def _answering(self, planner: Planner, presence: Presence) -> Events:
@@ -223,6 +235,7 @@ class Components:
             turns=turns,
             branches=branches,
             active=active,
+            answers=answers,
             presence=presence,
             routes=routes,
             enqueue=self.background.submit,

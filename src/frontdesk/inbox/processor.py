@@ -60,6 +60,7 @@ class Resumptions:
             background=True,
             session_id=None if question is None else question.session_id,
             details=item.request.details,
+            root_run_id=None if question is None else question.chain_id,
         )
 
         def note(transaction: StateTransaction) -> None:

@@ -6,7 +6,7 @@ foreign id raises the same `NotFoundError` as an unknown one. A caller who may n
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -21,7 +21,7 @@ from frontdesk.models.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
 from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedStreamResult
-from frontdesk.models.run import RunRecord
+from frontdesk.models.run import RunChain, RunPage, RunRecord, RunStatus
 from frontdesk.models.session import SessionSummary
 
 
@@ -33,17 +33,58 @@ class RunsContext(Protocol):
         ...
 
     async def cancel(self, caller: Caller, run_id: str) -> RunRecord:
-        """Request cancellation and close the open approvals of the run. A finished run does not change."""
+        """Request cancellation, and end what waits for an answer to the run: approvals and workflow questions.
+
+        A completed run that waited is recorded as cancelled. Any other finished run does not change.
+        """
+        ...
+
+    async def chain(self, caller: Caller, run_id: str) -> RunChain:
+        """Return the chain of a run: its first and its newest run, and all questions with their status."""
+        ...
+
+    async def cancel_chain(self, caller: Caller, run_id: str) -> RunChain:
+        """Cancel the newest run of a chain and all that waits in the chain. Return the chain afterwards."""
+        ...
+
+    async def list(
+        self,
+        caller: Caller,
+        *,
+        channel: str | None = None,
+        session: str | None = None,
+        status: RunStatus | None = None,
+        since: float | None = None,
+        roots_only: bool = False,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> RunPage:
+        """List the caller's runs of all channels: the open ones first, then those that ended last.
+
+        `session` is a session key. `since` is the time at or after which runs have ended. `roots_only` omits runs that
+        continue a chain. `limit` is at most 200. A page with filters may have fewer runs and still have a cursor.
+        """
         ...
 
     async def delete(self, caller: Caller, run_id: str) -> None:
         """Cancel a run and delete it with its events."""
         ...
 
-    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        """Return the updates of a streamed background run from the first one, then live. Closing does not cancel it.
+    async def follow(self, caller: Caller, run_id: str, *, stored_events_only: bool = False) -> HostedStreamResult[Any]:
+        """Return the updates of a run from the first one, then live. Closing does not cancel it.
 
-        A run without stored events raises a `ConflictError`.
+        Only runs with `background` and `stream` store their updates. Any other run yields its output once it has ended,
+        or raises a `ConflictError` with `stored_events_only`.
+        """
+        ...
+
+    async def follow_chain(
+        self, caller: Caller, run_id: str, *, waits: bool = False
+    ) -> AsyncGenerator[HostedStreamResult[Any], None]:
+        """Return the streams of a run and of the runs that continue it, one after the other.
+
+        Read each stream to its end before the next one. The last one is that of a run which nothing continues. With
+        `waits`, an open question does not end the sequence.
         """
         ...
 
@@ -440,7 +481,7 @@ class DeprecatedCalls:
     unlink = DeprecatedCall("links", LinksContext.unlink)
     whoami = DeprecatedCall("links", LinksContext.whoami)
     link_status = DeprecatedCall("links", LinksContext.status)
-    home_of = DeprecatedCall("links", LinksContext.home)
+    get_home = DeprecatedCall("links", LinksContext.home)
     principal_channel = DeprecatedCall("links", LinksContext.principal_channel)
     reset_session = DeprecatedCall("sessions", SessionsContext.reset)
     list_sessions = DeprecatedCall("sessions", SessionsContext.list)

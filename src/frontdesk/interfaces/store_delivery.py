@@ -232,6 +232,10 @@ class Approvals(Protocol):
         """Return all questions of a session, including decided ones, oldest first."""
         ...
 
+    async def of_chain(self, owner: str, root_run_id: str) -> Sequence[PendingApproval]:
+        """Return all questions of a chain of runs, including decided ones, oldest first."""
+        ...
+
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
         """Return the owner's questions that can still be answered (`PendingApproval.waits`), oldest first."""
         ...

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from frontdesk.models.conversation import HistoryPage
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.models.link import Grant, LinkRecord
-from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
+from frontdesk.models.run import BackgroundRun, RunEvent, RunFilter, RunPosition, RunRecord, RunSlice
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 
 Charge = Callable[[int], Awaitable[None]]
@@ -111,6 +111,24 @@ class Runs(Protocol):
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
         """Return events with a number above `after`, in order."""
+        ...
+
+    async def newest_of_chain(self, owner: str, root_run_id: str) -> RunRecord | None:
+        """Return the run that continues a chain and is open, or has ended last. None if the root is its only run."""
+        ...
+
+    async def next_of_chain(self, owner: str, root_run_id: str, after: RunRecord) -> RunRecord | None:
+        """Return the first run of a chain that has ended after another one, or is open."""
+        ...
+
+    async def page(
+        self, owner: str, where: RunFilter, *, after: RunPosition | None = None, limit: int = 50
+    ) -> RunSlice:
+        """Return a part of an owner's runs: the open ones first, then those that ended last.
+
+        At most `MAX_COUNTED_RUNS` runs besides those of the page are read, however many there are. A part may therefore
+        have fewer runs than `limit` and still be followed by another one.
+        """
         ...
 
 

@@ -177,6 +177,8 @@ class PendingApproval(StoredRecord, frozen=True, kw_only=True):
     """
     requester_name: PersonName | None = None
     """The requester as others are shown them; `None` in records of earlier versions."""
+    root_run_id: str | None = None
+    """The first run of the chain in which it was asked. None if that is the run itself."""
     decided_by: PersonName | None = None
     """The person who has decided it, as others are shown them. The host sets it for display; it is not stored."""
 
@@ -188,6 +190,11 @@ class PendingApproval(StoredRecord, frozen=True, kw_only=True):
     @property
     def target_id(self) -> str:
         return self.approval_id if self.target_request_id is None else self.target_request_id
+
+    @property
+    def chain_id(self) -> str:
+        """Return the id of the chain in which it was asked."""
+        return self.root_run_id or self.run_id
 
     @property
     def waits(self) -> bool:

@@ -110,6 +110,8 @@ class ChannelRequest(StoredRecord, frozen=True, kw_only=True):
     previous_run_id: str | None = None
     """The run that this one continues; it must belong to the caller. With the key of a session, this session begins as
     a branch of the run, unless it has had a turn before."""
+    continues: str | None = None
+    """The run whose chain this one joins; it must belong to the caller. Answers join the chain of their question."""
     checkpoint_id: str | None = None
     """The checkpoint from which a workflow goes on instead of the last one; it must be the session's own."""
     isolation: IsolationKeys | None = None
@@ -142,6 +144,8 @@ class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
 
     trace: str | None = None
     """The trace that it belongs to, as the telemetry has given it."""
+    root_run_id: str | None = None
+    """The first run of the chain that it joins. None if it begins a chain."""
 
     if TYPE_CHECKING:
 
@@ -183,6 +187,10 @@ class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
                 details={},
             ),
         )
+
+    def joining(self, root_run_id: str | None) -> Self:
+        """Return a copy that joins a chain of runs. Without a chain, return self."""
+        return self if root_run_id is None else structs.replace(self, root_run_id=root_run_id)
 
     def traced(self, trace: str | None) -> Self:
         """Return a copy that belongs to a trace. Without a trace, return self."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from frontdesk.models.base import StoredRecord
+from frontdesk.models.approval import PendingApproval
+from frontdesk.models.base import FrozenStruct, StoredRecord
 from frontdesk.models.request import AdmittedRequest, OnInterrupt
 from frontdesk.models.session import CheckpointRef, ClientCall
 
@@ -63,6 +64,103 @@ class RunRecord(StoredRecord, frozen=True, kw_only=True):
     """A hash of its request, if it came with an idempotency key."""
     continued_by: str | None = None
     """The run of the host's own that went on after somebody decided a question of this one; set when it is read."""
+    root_run_id: str | None = None
+    """The first run of its chain. None for a run that begins a chain, and for runs of earlier versions."""
+
+    @property
+    def chain_id(self) -> str:
+        """Return the id of its chain, which is that of the first run."""
+        return self.root_run_id or self.run_id
+
+
+ChainStatus = Literal["queued", "running", "input_required", "completed", "failed", "cancelled", "incomplete"]
+
+
+class RunChain(FrozenStruct, frozen=True, kw_only=True):
+    """A run and the runs that continue it: answers to its questions, and requests with `continues`."""
+
+    root: RunRecord
+    newest: RunRecord
+    """The run that is open or has ended last. The root if no run continues it."""
+    questions: tuple[PendingApproval, ...] = ()
+    """The approvals that its runs have requested, decided ones included, oldest first."""
+
+    @property
+    def calls(self) -> tuple[ClientCall, ...]:
+        """Return the open calls of the newest run: workflow questions and client tools."""
+        return self.newest.client_calls if self.newest.status == "completed" else ()
+
+    @property
+    def waiting(self) -> tuple[PendingApproval, ...]:
+        """Return the questions without a decision."""
+        return tuple(question for question in self.questions if question.status == "pending")
+
+    @property
+    def status(self) -> ChainStatus:
+        """Return the status of the newest run, with the questions that it has asked."""
+        newest = self.newest
+        if newest.status != "completed":
+            return newest.status
+        if self.waiting or self.calls:
+            return "input_required"
+        asked = [question for question in self.questions if question.run_id == newest.run_id]
+        if any(question.resumed_by is not None and question.status != "cancelled" for question in asked):
+            # The decision is written, and its run is not stored yet.
+            return "queued"
+        is_cancelled = bool(asked) and all(question.status == "cancelled" for question in asked)
+        return "cancelled" if is_cancelled else "completed"
+
+
+class RunFilter(FrozenStruct, frozen=True, kw_only=True):
+    """The conditions that the runs of a list fulfil."""
+
+    channel: str | None = None
+    session: str | None = None
+    """The key of the session, as in `RunRecord.session_key`."""
+    status: RunStatus | None = None
+    since: float | None = None
+    """The time at or after which a run has ended. Open runs always fulfil it."""
+    roots_only: bool = False
+    """True for the first runs of chains only."""
+
+    def matches(self, run: RunRecord) -> bool:
+        """Return True if a run fulfils all conditions."""
+        return (
+            (self.channel is None or run.channel == self.channel)
+            and (self.session is None or run.session_key == self.session)
+            and (self.status is None or run.status == self.status)
+            and (self.since is None or run.finished_at is None or run.finished_at >= self.since)
+            and not (self.roots_only and run.root_run_id is not None)
+        )
+
+
+NO_FILTER = RunFilter()
+RunPosition = tuple[float, str]
+"""The position of a run in the list of its owner: the time of its end (`OPEN` for an open run), and its stored id."""
+MAX_COUNTED_RUNS = 1000
+"""The number of runs of an owner that a list reads, besides those of its page. A longer list has an inexact total."""
+
+
+class RunSlice(FrozenStruct, frozen=True, kw_only=True):
+    """A part of the list of an owner's runs, as stores return it."""
+
+    runs: tuple[RunRecord, ...] = ()
+    after: RunPosition | None = None
+    """The position after which the next part begins. None at the end of the list."""
+    total: int = 0
+    is_total_exact: bool = True
+
+
+class RunPage(FrozenStruct, frozen=True, kw_only=True):
+    """A page of a caller's runs. The open ones come first, then those that ended last."""
+
+    runs: tuple[RunRecord, ...] = ()
+    cursor: str | None = None
+    """The cursor of the next page. None on the last page. A page with filters may have fewer runs than its limit."""
+    total: int = 0
+    """The number of runs of the whole list."""
+    is_total_exact: bool = True
+    """False if the caller has more than `MAX_COUNTED_RUNS` runs. `total` is then the least number."""
 
 
 class RunEvent(StoredRecord, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ class ClientCall(StoredRecord, frozen=True, kw_only=True):
 
     call_id: str
     name: str
+    root_run_id: str | None = None
+    """The chain of the run that made it. None in records of earlier versions."""
 
 
 class CheckpointRef(StoredRecord, frozen=True, kw_only=True):

@@ -11,9 +11,10 @@ from frontdesk.concurrency.current import set_turn
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.routing import ORIGINATING
-from frontdesk.errors import RequestError, RunExistsError
+from frontdesk.errors import NotFoundError, RequestError, RunExistsError
+from frontdesk.errors.requests import NO_RUN
 from frontdesk.framework.approval_ids import with_shown_ids
-from frontdesk.framework.client_outputs import require_new_calls, tells_of_calls
+from frontdesk.framework.client_outputs import as_results, chain_of_calls, require_new_calls, tells_of_calls
 from frontdesk.framework.contents import open_calls
 from frontdesk.interfaces.target import Target
 from frontdesk.models.delivery import InboxItem, Route
@@ -111,6 +112,17 @@ class RunStarter:
         set_turn(turn)
         return run
 
+    async def join_chain(self, admitted: AdmittedRequest) -> AdmittedRequest:
+        """Return a request in the chain of the run that it continues, which must belong to its owner."""
+        continued = admitted.request.continues
+        if continued is None:
+            return admitted
+        run = self._active.get(admitted.owner, continued)
+        record = await self._recorder.find(admitted.owner, continued) if run is None else run.record
+        if record is None:
+            raise NotFoundError(NO_RUN, param="continues")
+        return admitted.joining(record.chain_id)
+
     def is_recorded(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, bool]:
         return self._recorder.is_known(admitted.owner, admitted.run_id)
 
@@ -142,6 +154,8 @@ class RunStarter:
             # Read now, so that a history that can't be read, or has no room, fails before anything is written or sent.
             await turn.history()
         messages = await (self._resuming_messages(turn) if request.approvals else self._target.prepare(turn))
+        if turn.record is not None and turn.record.client_calls and admitted.root_run_id is None:
+            turn.admitted = admitted = admitted.joining(chain_of_calls(turn.record.client_calls, messages))
         record = self._recorder.begin(turn, messages)
         if request.approvals:
             record = record.replace(open_calls=await self._open_calls(turn, messages))
@@ -170,6 +184,7 @@ class RunStarter:
         answers = turn.admitted.request.approvals
         questions = await self._answers.asked(turn.admitted.owner, turn.record, answers, turn.admitted.caller)
         self._answers.require_unchanged(questions, answers)
+        turn.admitted = turn.admitted.joining(turn.admitted.root_run_id or questions[0].chain_id)
         return [*await self._target.prepare(turn), *resumed(questions, answers)]
 
     async def _open_calls(self, turn: Turn, messages: Sequence[Message]) -> Sequence[Content] | None:
@@ -211,6 +226,7 @@ class Deferral:
         turns: Turns,
         branches: Branches,
         active: ActiveRuns,
+        answers: ApprovalAnswers,
         presence: Presence,
         routes: Routes,
         enqueue: Enqueue,
@@ -218,7 +234,7 @@ class Deferral:
         check_writable: Callable[[], None],
     ) -> None:
         """Queue no run while `check_writable` raises."""
-        self._turns, self._branches, self._active = turns, branches, active
+        self._turns, self._branches, self._active, self._answers = turns, branches, active, answers
         self._presence, self._routes, self._enqueue, self._scopes = presence, routes, enqueue, scopes
         self._check_writable = check_writable
 
@@ -264,8 +280,21 @@ class Deferral:
         self._branches.check(admitted, scope)
         await self._turns.check_previous(admitted)
         self._check_writable()
+        admitted = await self._join_chain(admitted, event)
         record = await self._enqueue(admitted, self._turns.new_id(admitted, scope), event, seen_at)
         return HostedRunResult(result=None, run=record)
+
+    async def _join_chain(self, admitted: AdmittedRequest, event: InboxItem | None) -> AdmittedRequest:
+        """Return a request in the chain of what it answers. Reject answers that cannot take effect."""
+        request = admitted.request
+        if not request.approvals:
+            scope = self._scopes[request.channel]
+            calls = await self._turns.open_calls(admitted, scope) if request.client_outputs else ()
+            return admitted.joining(admitted.root_run_id or chain_of_calls(calls, as_results(request.client_outputs)))
+        if event is not None and event.kind == "resume":
+            # The decision is recorded, and only this event acts on it.
+            return admitted.joining(await self._answers.find_chain(admitted.owner, request.approvals))
+        return admitted.joining((await self._answers.check(admitted))[0].chain_id)
 
 
 def _detached(admitted: AdmittedRequest) -> AdmittedRequest:

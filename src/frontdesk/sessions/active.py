@@ -1,7 +1,7 @@
 """The active runs of this process."""
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 
 from frontdesk.concurrency.tasks import current_task
@@ -28,6 +28,13 @@ class ActiveRun:
         """Whether the host has cancelled it because it stops, so that it ends as interrupted."""
         self.ended: asyncio.Event | None = None
 
+    async def wait(self) -> RunRecord | None:
+        """Wait until it has ended. Return its final record, or None if it was revoked."""
+        if self.ended is None:
+            self.ended = asyncio.Event()
+        await self.ended.wait()
+        return self.turn.recorded
+
     async def uncancel(self) -> None:
         with suppress(asyncio.CancelledError):
             # A run that cancelled itself has it still ahead.
@@ -38,7 +45,11 @@ class ActiveRun:
 class ActiveRuns:
     """Finds a run in progress by its owner and its id."""
 
-    def __init__(self, turns: Turns, recorder: Recorder, *, cancel_grace: float) -> None:
+    def __init__(
+        self, turns: Turns, recorder: Recorder, *, cancel_grace: float, notify: Callable[[str], None] | None = None
+    ) -> None:
+        """Call `notify` with the id of a chain when a run of it begins or ends."""
+        self._notify = notify
         self._runs: dict[tuple[str, str], ActiveRun] = {}
         self._reserved: set[tuple[str, str]] = set()
         self._turns = turns
@@ -65,12 +76,23 @@ class ActiveRuns:
         if key in self._runs or key in self._reserved:
             raise RunExistsError
         run = self._runs[key] = ActiveRun(turn, record, current_task())
+        if record.root_run_id is not None and self._notify is not None:
+            self._notify(record.root_run_id)
         return run
 
     def end(self, run: ActiveRun) -> None:
         self._runs.pop((run.record.owner, run.record.run_id), None)
         if run.ended is not None:
             run.ended.set()
+        if run.record.root_run_id is not None and self._notify is not None:
+            self._notify(run.record.root_run_id)
+
+    def of_chain(self, owner: str, root_run_id: str) -> ActiveRun | None:
+        """Return the run that began last and continues a chain."""
+        running = reversed(self._runs.values())
+        return next(
+            (run for run in running if run.record.root_run_id == root_run_id and run.record.owner == owner), None
+        )
 
     def get(self, owner: str, run_id: str) -> ActiveRun | None:
         return self._runs.get((owner, run_id))

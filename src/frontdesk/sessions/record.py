@@ -131,6 +131,7 @@ class Recorder:
             metadata=request.metadata,
             details=request.details,
             request_hash=request.request_hash,
+            root_run_id=admitted.root_run_id,
             unknown_fields=None if job is None else job.unknown_fields,
         )
 
@@ -147,7 +148,10 @@ class Recorder:
             raise RunExistsError
 
     async def is_known(self, owner: str, run_id: str) -> bool:
-        return await self._store.runs.get(owner, run_id) is not None
+        return await self.find(owner, run_id) is not None
+
+    async def find(self, owner: str, run_id: str) -> RunRecord | None:
+        return await self._store.runs.get(owner, run_id)
 
     async def completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
@@ -359,17 +363,17 @@ def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:
+    chain = turn.admitted.root_run_id or turn.admitted.run_id
     if not isinstance(result, AgentResponse):
-        return tuple(
-            ClientCall(call_id=build_call_id(call), name=REQUEST_INFO) for call in calls_in(extract_requests(result))
-        )
+        requests = calls_in(extract_requests(result))
+        return tuple(ClientCall(call_id=build_call_id(call), name=REQUEST_INFO, root_run_id=chain) for call in requests)
     client_tools = turn.admitted.request.client_tools
     # Only a workflow that is run as an agent has saved a checkpoint, and it takes no tools.
     if not client_tools and turn.checkpoint is None:
         return ()
     offered = {REQUEST_INFO} if turn.checkpoint is not None else {tool.name for tool in client_tools}
     calls = [call for call in result.user_input_requests if call.type == "function_call" and call.name in offered]
-    return tuple(ClientCall(call_id=str(call.call_id), name=str(call.name)) for call in calls)
+    return tuple(ClientCall(call_id=str(call.call_id), name=str(call.name), root_run_id=chain) for call in calls)
 
 
 def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str, Any]) -> SessionRecord:

@@ -215,6 +215,19 @@ class Turns:
         if previous is not None and await self._store.runs.get(admitted.owner, previous) is None:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
 
+    async def open_calls(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> tuple[ClientCall, ...]:
+        """Return the calls that wait for outputs in the session of a request, without opening it."""
+        request, sessions = admitted.request, self._store.sessions
+        if request.previous_run_id is not None:
+            run = await self._store.runs.get(admitted.owner, request.previous_run_id)
+            return () if run is None else run.client_calls
+        if request.session is not None and request.session.session_id is not None:
+            record = await sessions.get(admitted.owner, request.session.session_id)
+        else:
+            name = self.get_name(admitted, tracked)
+            record = None if name is None else await sessions.find(name)
+        return () if record is None else record.client_calls
+
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
         return await self._enter(admitted, await self.locate(admitted, name), wait)
 

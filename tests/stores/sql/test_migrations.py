@@ -17,6 +17,7 @@ from frontdesk.models.file import StoredFile, compute_file_id
 from frontdesk.models.identity import Caller, PushGroup, Reach
 from frontdesk.models.operations import TaskRecord
 from frontdesk.models.request import ChannelRequest
+from frontdesk.models.run import RunFilter
 from frontdesk.models.session import SessionName
 from frontdesk.serialization.codec import encode
 from frontdesk.stores.sql.migrations import schema
@@ -107,6 +108,8 @@ WITH_FILES = 20
 """The version since which large data of records lies in files."""
 OUTCOMES = 21
 """The version since which a run that has ended tells its outcome beside its record."""
+RUN_CHAINS = 27
+"""The version since which the runs of a chain are found by their first run."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -216,6 +219,12 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert ended == (["run_6"] if version >= OUTCOMES else [])
     # Those of earlier versions are looked at too, as nothing beside the record tells how they ended.
     assert "run_1" in [row.columns["run_id"] for row in failed]
+    chained = await store.runs.newest_of_chain("chained", "run_27")
+    assert (None if chained is None else chained.run_id) == ("run_28" if version >= RUN_CHAINS else None)
+    # Runs of earlier versions are listed too, and found by what is only in their records.
+    for where in (RunFilter(), RunFilter(channel="web", status="completed")):
+        listed = await store.runs.page(OWNER, where)
+        assert "run_1" in [one.run_id for one in listed.runs]
     assert store.set_aside == 0
 
 

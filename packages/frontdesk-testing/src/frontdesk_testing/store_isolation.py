@@ -8,6 +8,7 @@ import pytest
 from frontdesk.errors import StoreError
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.models.file import compute_file_id
+from frontdesk.models.run import RunFilter
 from frontdesk.serialization.codec import encode
 from frontdesk_testing.store_samples import (
     NOW,
@@ -47,6 +48,10 @@ async def _bytes_kept(store: HostStateStore, owner: str) -> int | None:
     return await store.files.get_size(owner) or None
 
 
+async def _runs_listed(store: HostStateStore, owner: str) -> Sequence[Any]:
+    return (await store.runs.page(owner, RunFilter())).runs
+
+
 async def _last_messages(store: HostStateStore, owner: str) -> Sequence[Any]:
     return (await store.sessions.history_page(owner, "ses_1")).messages
 
@@ -63,10 +68,14 @@ READS: dict[str, Read] = {
     "identities.links": lambda store, owner: store.identities.links(owner),
     "runs.get": lambda store, owner: store.runs.get(owner, "run_1"),
     "runs.events": lambda store, owner: store.runs.events(owner, "run_1"),
+    "runs.newest_of_chain": lambda store, owner: store.runs.newest_of_chain(owner, "run_1"),
+    "runs.next_of_chain": lambda store, owner: store.runs.next_of_chain(owner, "run_1", run(finished_at=NOW)),
+    "runs.page": _runs_listed,
     "background.get": lambda store, owner: store.background.get(owner, "run_2"),
     "background.of_owner": lambda store, owner: store.background.of_owner(owner),
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
     "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
+    "approvals.of_chain": lambda store, owner: store.approvals.of_chain(owner, "run_1"),
     "approvals.pending": lambda store, owner: store.approvals.pending(owner),
     "approvals.asked_as": lambda store, owner: store.approvals.asked_as(owner, "call"),
     "approvals.places": lambda store, owner: store.approvals.places(owner, "apr_1"),
@@ -112,6 +121,7 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.see(seen(identity()))
         transaction.add_link(link(identity()))
         transaction.save_run(run())
+        transaction.save_run(run("run_3", finished_at=NOW + 1, root_run_id="run_1"))
         transaction.add_events([event(1), event(2)])
         queued = run("run_2", status="queued", background=True)
         transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)

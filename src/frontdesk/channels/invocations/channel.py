@@ -255,7 +255,7 @@ class InvocationsChannel(HttpChannel):
     async def get(self, call: HttpCall) -> None:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
-            async with await self.context.runs.follow(call.caller, _run_id(call)) as stream:
+            async with await self.context.runs.follow(call.caller, _run_id(call), stored_events_only=True) as stream:
                 return await self._answer(call).stream(stream, self._config.streams, after)
         run = await self.context.runs.get(call.caller, _run_id(call))
         await self._answer(call).run(run, run.result)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar, Unpack
 from urllib.parse import parse_qs
 
@@ -166,7 +167,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
         try:
-            return await self._about(call, self.context.runs.follow)
+            return await self._about(call, partial(self.context.runs.follow, stored_events_only=True))
         except ConflictError as error:
             # Clients of the API try again after a conflict, and this one does not go away.
             raise InvalidRequestError(error.message, param=error.param, code=error.code) from None

@@ -1,14 +1,14 @@
 """The groups of a `ChannelContext` on the host, one class per subject."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from math import inf
 from typing import Any
 
 from frontdesk.access.links import Links
 from frontdesk.approvals.records import Voter
 from frontdesk.channel_storage.values import ReplyTokens
-from frontdesk.chat.i18n.en import ENGLISH
 from frontdesk.delivery.receipts import Ending, Settlement, Settling
 from frontdesk.errors import ConflictError, ForbiddenError, NotFoundError, UnsupportedError
 from frontdesk.errors.requests import NO_RUN
@@ -28,11 +28,13 @@ from frontdesk.models.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
 from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
-from frontdesk.models.run import FINAL, RunRecord
+from frontdesk.models.run import RunChain, RunFilter, RunPage, RunRecord, RunStatus
 from frontdesk.models.session import SessionName, SessionSummary
+from frontdesk.runs.chains import read_run_cursor, write_run_cursor
 from frontdesk.sessions.scope import tracked_name
-from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by, list_questions
+from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by
 
+MAX_RUNS_OF_PAGE = 200
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
@@ -45,32 +47,78 @@ class HostRuns(ScopedCalls):
             raise NotFoundError(NO_RUN)
         return await self.show(record.replace(continued_by=await continued_by(self._store, record)), caller)
 
+    async def chain(self, caller: Caller, run_id: str) -> RunChain:
+        chain = await self._readable(caller, lambda owner: self._parts.chains.find(owner, run_id))
+        if chain is None:
+            raise NotFoundError(NO_RUN)
+        return await self._shown(chain, caller)
+
+    async def _shown(self, chain: RunChain, caller: Caller) -> RunChain:
+        root = await self.show(chain.root, caller)
+        is_alone = chain.newest.run_id == chain.root.run_id
+        return chain.replace(root=root, newest=root if is_alone else await self.show(chain.newest, caller))
+
+    async def list(
+        self,
+        caller: Caller,
+        *,
+        channel: str | None = None,
+        session: str | None = None,
+        status: RunStatus | None = None,
+        since: float | None = None,
+        roots_only: bool = False,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> RunPage:
+        owner = (await self._allowed(caller)).isolation_key
+        after = None if cursor is None else read_run_cursor(cursor)
+        if owner is None:
+            return RunPage()
+        where = RunFilter(channel=channel, session=session, status=status, since=since, roots_only=roots_only)
+        part = await self._store.runs.page(owner, where, after=after, limit=max(1, min(limit, MAX_RUNS_OF_PAGE)))
+        return RunPage(
+            runs=tuple([await self.show(run, caller) for run in part.runs]),
+            cursor=None if part.after is None else write_run_cursor(part.after),
+            total=part.total,
+            is_total_exact=part.is_total_exact,
+        )
+
     async def cancel(self, caller: Caller, run_id: str) -> RunRecord:
         owner = await self._owner(caller, NO_RUN)
-        active = self._parts.active.get(owner, run_id)
-        if active is not None and not active.record.background:
-            await self._parts.active.cancel(active)
-        elif active is not None or await self._store.runs.get(owner, run_id) is not None:
-            await self._parts.background.cancel(owner, run_id)
-        record = await self.find(owner, run_id)
+        record = await self._parts.chains.cancel(owner, run_id, caller.identity)
         if record is None:
             raise NotFoundError(NO_RUN)
-        asked = await list_questions(self._store, record)
-        await self._parts.decisions.close(asked, reason=ENGLISH["reason.run_cancelled"])
         return await self.show(record, caller)
+
+    async def cancel_chain(self, caller: Caller, run_id: str) -> RunChain:
+        owner = await self._owner(caller, NO_RUN)
+        chain = await self._parts.chains.cancel_chain(owner, run_id, caller.identity)
+        if chain is None:
+            raise NotFoundError(NO_RUN)
+        return await self._shown(chain, caller)
 
     async def delete(self, caller: Caller, run_id: str) -> None:
         record = await self.cancel(caller, run_id)
         async with self._store.transaction() as transaction:
             transaction.delete_run(record.owner, run_id)
 
-    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))
-        if record is None:
-            raise NotFoundError(NO_RUN)
-        if not (record.background and record.stream):
+    async def follow(self, caller: Caller, run_id: str, *, stored_events_only: bool = False) -> HostedStreamResult[Any]:
+        record = await self._find_readable(caller, run_id)
+        if stored_events_only and not (record.background and record.stream):
             raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
         return self.follow_record(record, caller)
+
+    async def follow_chain(
+        self, caller: Caller, run_id: str, *, waits: bool = False
+    ) -> AsyncGenerator[HostedStreamResult[Any], None]:
+        record = await self._find_readable(caller, run_id)
+        return self._parts.chains.follow_chain(record, lambda ended: self.show(ended, caller), waits=waits)
+
+    async def _find_readable(self, caller: Caller, run_id: str) -> RunRecord:
+        record = await self._readable(caller, lambda owner: self.find(owner, run_id))
+        if record is None:
+            raise NotFoundError(NO_RUN)
+        return record
 
     async def cancel_background(self, caller: Caller, *, conversation_id: str | None = None) -> Sequence[RunRecord]:
         owner = await self._owner(caller)
@@ -95,16 +143,7 @@ class HostRuns(ScopedCalls):
 
     async def find(self, owner: str, run_id: str) -> RunRecord | None:
         """Return an active or stored run of an owner."""
-        active = self._parts.active
-        before = active.get(owner, run_id)
-        if before is not None and self._store.lease_seconds is None:
-            return before.record
-        # If this process stood still, another may have ended a run that is still listed as active here.
-        stored = await self._store.runs.get(owner, run_id)
-        if before is None or (stored is not None and stored.status in FINAL):
-            return stored
-        # A run that has ended here meanwhile is stored by now.
-        return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
+        return await self._parts.chains.find_run(owner, run_id)
 
     async def show(self, record: RunRecord, caller: Caller) -> RunRecord:
         """Apply the response hook of this channel to a run, so that hidden content stays hidden on later reads."""
@@ -126,7 +165,7 @@ class HostRuns(ScopedCalls):
 
     def follow_record(self, record: RunRecord, caller: Caller) -> HostedStreamResult[Any]:
         """Stream the updates of a run that was looked up before."""
-        return self._parts.background.followers.stream(record, lambda ended: self.show(ended, caller))
+        return self._parts.chains.follow(record, lambda ended: self.show(ended, caller))
 
 
 class HostApprovals(ScopedCalls):
@@ -336,7 +375,8 @@ class HostEvents(ScopedCalls):
                 place = item.request.conversation_id if item.request.group else None
                 name = await self._sessions.find_name(item.caller, place)
         if waits and name is not None and not rotate:
-            questions = self._parts.open_questions(name, item.caller.identity).abandoned
+            find = partial(self._store.sessions.find, name)
+            questions = self._parts.open_questions(find, item.caller.identity).abandoned
         name = name if rotate else None
         cancel = self._parts.events.cancellations.cancel_turns
         return await cancel(item, anyone=anyone, rotate=name, reply=reply, questions=questions)

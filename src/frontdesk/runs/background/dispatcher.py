@@ -89,6 +89,11 @@ _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in 
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
 
 
+def signals_for(store: HostStateStore) -> RunSignals:
+    """Return new signals. Their subscribers read a shared store often, because other processes write to it too."""
+    return RunSignals(_OWN_POLL if store.lease_seconds is None else _SHARED_POLL)
+
+
 class BackgroundDispatcher:
     """Queues background runs, starts them within limits, keeps their leases and stops them.
 
@@ -107,7 +112,9 @@ class BackgroundDispatcher:
         on_interrupt: OnInterrupt,
         cancel_grace: float,
         shutdown_grace: float,
+        signals: RunSignals | None = None,
     ) -> None:
+        """`signals` are those of the runs of this process, shared with what else notifies of them."""
         self._store = store
         self._active = active
         self._presence, self._notifier = presence, notifier
@@ -115,7 +122,7 @@ class BackgroundDispatcher:
         self._on_interrupt: OnInterrupt = on_interrupt
         self._cancel_grace, self._shutdown_grace = cancel_grace, shutdown_grace
         self._shared = store.lease_seconds is not None
-        self._signals = RunSignals(_SHARED_POLL if self._shared else _OWN_POLL)
+        self._signals = signals or signals_for(store)
         self.followers = Followers(store, self._signals)
         self.run_tasks: dict[tuple[str, str], RunTask] = {}
         self._held: dict[tuple[str, str], RunTask] = {}
@@ -257,6 +264,8 @@ class BackgroundDispatcher:
             self._coming -= bool(job.holder)
             if lease is not None:
                 self._store.sessions.release(lease)
+        if record.root_run_id is not None:
+            self._signals.notify(record.root_run_id)
         if job.holder and self._stopping:
             # Written while this process began to stop: nothing would wait for the end of its task.
             await self._worker.give_up(job)

@@ -68,6 +68,8 @@ PAGE = 200
 _RETRY_INTERVAL_SECONDS = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
 """Returns the end of a run as its reader may see it."""
+WaitForEnd = Callable[[RunRecord], Awaitable[RunRecord]]
+"""Waits for the end of a run, and returns its final record."""
 Outcome = list[HostedRunResult[Any]]
 """The result of a run, once it has ended."""
 
@@ -77,7 +79,7 @@ class Followers:
 
     def __init__(self, store: HostStateStore, signals: RunSignals) -> None:
         self._store = store
-        self._signals = signals
+        self.signals = signals
         self.logs: dict[tuple[str, str], EventLog] = {}
         """The logs of the runs that are at work here."""
 
@@ -92,11 +94,12 @@ class Followers:
 
         return _build_stream(run, updates)
 
-    def replay(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
+    def replay(self, run: RunRecord, show: Show, wait_for_end: WaitForEnd | None = None) -> HostedStreamResult[Any]:
         """Return the stream of a run without stored events: the outcome, once it has ended."""
+        wait = wait_for_end or self.ended
 
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
-            ending = await _shown_end(await self.ended(run), show)
+            ending = await _shown_end(await wait(run), show)
             for update in list_updates(ending.result):
                 yield update
             outcome.append(ending)
@@ -105,7 +108,7 @@ class Followers:
 
     async def ended(self, run: RunRecord) -> RunRecord:
         """Wait for the end of a run in any process, and return its final record."""
-        async with self._signals.subscribe(run.run_id) as signal:
+        async with self.signals.subscribe(run.run_id) as signal:
             while True:
                 signal.clear()
                 record = await self._ended(run.owner, run.run_id)
@@ -116,7 +119,7 @@ class Followers:
     async def _followed(self, run: RunRecord, ended: list[RunRecord]) -> AsyncGenerator[Any, None]:
         """Yield the updates of a run until it has ended, and append its final record to `ended`."""
         after = 0
-        async with self._signals.subscribe(run.run_id) as signal:
+        async with self.signals.subscribe(run.run_id) as signal:
             while not ended:
                 signal.clear()
                 page, end = await self._read(run.owner, run.run_id, after)

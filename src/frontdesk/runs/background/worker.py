@@ -283,6 +283,7 @@ def queued(job: BackgroundRun) -> RunRecord:
         metadata=request.metadata,
         details=request.details,
         request_hash=request.request_hash,
+        root_run_id=admitted.root_run_id,
     )
 
 

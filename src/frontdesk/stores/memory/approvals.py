@@ -61,6 +61,9 @@ class MemoryApprovals:
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return [approval for approval in self._list(owner) if approval.session_id == session_id]
 
+    async def of_chain(self, owner: str, root_run_id: str) -> Sequence[PendingApproval]:
+        return [approval for approval in self._list(owner) if approval.chain_id == root_run_id]
+
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
         return [approval for approval in self._list(owner) if approval.waits]
 

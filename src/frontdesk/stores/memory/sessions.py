@@ -3,7 +3,7 @@
 Nothing here awaits, so every call is atomic on one event loop.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -14,7 +14,8 @@ from frontdesk.errors import StaleTurnError
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
 from frontdesk.json_size import estimate_parts
 from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, build_page
-from frontdesk.models.run import RunEvent, RunRecord
+from frontdesk.models.operations import OPEN
+from frontdesk.models.run import MAX_COUNTED_RUNS, NO_FILTER, RunEvent, RunFilter, RunPosition, RunRecord, RunSlice
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.pages import bound_page
@@ -247,16 +248,113 @@ class MemorySessions:
         return gone
 
 
+def _position(run: RunRecord) -> RunPosition:
+    return OPEN if run.finished_at is None else run.finished_at, run.run_id
+
+
+class _RunList:
+    """The sorted positions of an owner's runs, the last of the list first."""
+
+    def __init__(self) -> None:
+        self.positions: list[RunPosition] = []
+        self._known: dict[str, RunPosition] = {}
+
+    def put(self, runs: Sequence[RunRecord]) -> None:
+        for run in runs:
+            self.drop(run.run_id)
+            self._known[run.run_id] = _position(run)
+        added = sorted(self._known[run.run_id] for run in runs)
+        # Most runs have ended after those of the list.
+        if added and self.positions and added[0] < self.positions[-1]:
+            for position in added:
+                insort(self.positions, position)
+        else:
+            self.positions += added
+
+    def drop(self, run_id: str) -> None:
+        position = self._known.pop(run_id, None)
+        if position is not None:
+            del self.positions[bisect_left(self.positions, position)]
+
+
 class MemoryRuns:
     def __init__(self, limit: int) -> None:
         self.records: FairBoundedDict[tuple[str, str], RunRecord] = FairBoundedDict(limit, owner_in_key, self._forget)
         self.log: dict[tuple[str, str], list[RunEvent]] = {}
+        self._changed: dict[str, dict[str, None]] = {}
+        """The runs of each owner that are not in its list yet."""
+        self._lists: dict[str, _RunList] = {}
+        """The lists of owners that were asked for. Other owners cost no sorting."""
+        self._chains: dict[tuple[str, str], dict[str, None]] = {}
 
     def _forget(self, key: tuple[str, str], record: RunRecord) -> None:
+        owner, run_id = key
         self.log.pop(key, None)
+        changed, listed = self._changed.get(owner, {}), self._lists.get(owner)
+        changed.pop(run_id, None)
+        if not changed:
+            self._changed.pop(owner, None)
+        if listed is not None:
+            listed.drop(run_id)
+            if not listed.positions:
+                del self._lists[owner]
+        chain = self._chains.get((owner, record.chain_id), {})
+        chain.pop(run_id, None)
+        if not chain:
+            self._chains.pop((owner, record.chain_id), None)
 
     async def get(self, owner: str, run_id: str) -> RunRecord | None:
         return self.records.get((owner, run_id))
+
+    async def newest_of_chain(self, owner: str, root_run_id: str) -> RunRecord | None:
+        return max(self._chain(owner, root_run_id), key=_position, default=None)
+
+    async def next_of_chain(self, owner: str, root_run_id: str, after: RunRecord) -> RunRecord | None:
+        later = (run for run in self._chain(owner, root_run_id) if _position(run) > _position(after))
+        return min(later, key=_position, default=None)
+
+    def _chain(self, owner: str, root_run_id: str) -> list[RunRecord]:
+        runs = (self.records.get((owner, run_id)) for run_id in self._chains.get((owner, root_run_id), ()))
+        return [run for run in runs if run is not None]
+
+    async def page(
+        self, owner: str, where: RunFilter, *, after: RunPosition | None = None, limit: int = 50
+    ) -> RunSlice:
+        positions = self._listed(owner)
+        # The part of the list that the filter reads.
+        if where.status in ("queued", "running"):
+            positions = positions[bisect_left(positions, (OPEN, "")) :]
+        elif where.since is not None:
+            positions = positions[bisect_left(positions, (where.since, "")) :]
+        end = len(positions) if after is None else bisect_left(positions, after)
+        start = max(0, end - max(limit, MAX_COUNTED_RUNS) - 1)
+        found: list[RunRecord] = []
+        for position in reversed(range(start, end)):
+            run = self.records.get((owner, positions[position][1]))
+            if run is not None and where.matches(run):
+                found.append(run)
+                if len(found) > limit:
+                    break
+        kept = found[:limit]
+        last = _position(kept[-1]) if len(found) > limit else positions[start] if start else None
+        total, is_exact = self._count(owner, positions, where), len(positions) <= MAX_COUNTED_RUNS
+        return RunSlice(runs=tuple(kept), after=last, total=total, is_total_exact=is_exact)
+
+    def _count(self, owner: str, positions: Sequence[RunPosition], where: RunFilter) -> int:
+        counted = positions[-MAX_COUNTED_RUNS - 1 :]
+        if where == NO_FILTER:
+            return len(counted)
+        runs = (self.records.get((owner, run_id)) for _, run_id in counted)
+        return sum(run is not None and where.matches(run) for run in runs)
+
+    def _listed(self, owner: str) -> list[RunPosition]:
+        changed, listed = self._changed.pop(owner, None), self._lists.get(owner)
+        if changed is None:
+            return [] if listed is None else listed.positions
+        if listed is None:
+            listed = self._lists[owner] = _RunList()
+        listed.put([run for run in (self.records.get((owner, run_id)) for run_id in changed) if run is not None])
+        return listed.positions
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
         # Events are numbered from 1 without gaps, so that the number is the position.
@@ -264,11 +362,21 @@ class MemoryRuns:
         return self.log.get((owner, run_id), [])[after : after + limit]
 
     def save(self, record: RunRecord) -> None:
-        self.records.put((record.owner, record.run_id), record)
+        owner, run_id = record.owner, record.run_id
+        changed = self._changed.get(owner)
+        if changed is None:
+            self._changed[owner] = {run_id: None}
+        else:
+            changed[run_id] = None
+        if record.root_run_id is not None:
+            self._chains.setdefault((owner, record.root_run_id), {})[run_id] = None
+        # Last, because a full store may drop it at once.
+        self.records.put((owner, run_id), record)
 
     def delete(self, owner: str, run_id: str) -> None:
-        self.records.pop((owner, run_id))
-        self.log.pop((owner, run_id), None)
+        record = self.records.pop((owner, run_id))
+        if record is not None:
+            self._forget((owner, run_id), record)
 
     def add_events(self, events: Sequence[RunEvent]) -> None:
         for event in events:

@@ -22,6 +22,10 @@ _ASKED_AS = (
     f"{_QUESTION} AND target_request_id = ? "
     f"UNION ALL {_QUESTION} AND approval_id = ? AND target_request_id IS NULL ORDER BY number"
 )
+# The questions of the first run, and those of the runs that continue it.
+_OF_CHAIN = (
+    f"{_QUESTION} AND run_id = ? AND root_run_id IS NULL UNION ALL {_QUESTION} AND root_run_id = ? ORDER BY number"
+)
 _SHARED = f"SELECT {_COLUMNS} FROM approvals WHERE approval_id = ? AND shared = 1"
 # Without `likely`, SQLite reads every pending row by the index on the status, and sorts them.
 _TO_ESCALATE = (
@@ -67,6 +71,10 @@ class SqlApprovals:
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
+
+    async def of_chain(self, owner: str, root_run_id: str) -> Sequence[PendingApproval]:
+        place = (key(owner), key(root_run_id))
+        return await self._read(_OF_CHAIN, (*place, *place))
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
         return await self._read(_WAITING, (key(owner), key(owner)))
@@ -165,11 +173,12 @@ def added(approval: PendingApproval) -> Do:
     target_id = None if approval.target_request_id is None else key(approval.target_request_id)
     names = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
     asked, terms = (key(approval.run_id), target_id), approval.terms
-    times = (approval.expires_at, None if terms is None else terms.escalate_at)
+    root = None if approval.root_run_id is None else key(approval.root_run_id)
+    times = (approval.expires_at, root, None if terms is None else terms.escalate_at)
     return Do(
         "INSERT INTO approvals (owner, approval_id, session_id, status, run_id, target_request_id, expires_at, "
-        "escalate_at, shared, data) "
-        "SELECT ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), CAST(? AS DOUBLE PRECISION), CAST(? AS SMALLINT), ? "
+        "root_run_id, escalate_at, shared, data) "
+        "SELECT ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ?, CAST(? AS DOUBLE PRECISION), CAST(? AS SMALLINT), ? "
         "WHERE NOT EXISTS ("
         "SELECT 1 FROM approvals WHERE owner = ? AND run_id = ? AND target_request_id = ?) ON CONFLICT DO NOTHING",
         (*names, *asked, *times, int(terms is not None), encode(approval), names[0], *asked),

@@ -10,7 +10,7 @@ from frontdesk.models.run import BackgroundRun, RunEvent, RunFailure, RunRecord
 from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.shared_leases import NOW
-from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.tables import key, listed_columns
 from frontdesk.stores.sql.writes import Do, Engine, Rows
 
 CHANNEL = "frontdesk"
@@ -156,9 +156,9 @@ def queued(
     """Insert a new run and its job. `most` has the limits of waiting runs in total and per owner."""
     place = (key(record.run_id), key(record.owner))
     yield Do(
-        "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, 'background', NULL, ?) "
-        "ON CONFLICT (run_id, owner) DO NOTHING",
-        (*place, data),
+        "INSERT INTO runs (run_id, owner, kind, ended_at, channel, session_key, root_run_id, data) "
+        "VALUES (?, ?, 'background', NULL, ?, ?, ?, ?) ON CONFLICT (run_id, owner) DO NOTHING",
+        (*place, *listed_columns(record), data),
         RunExistsError(),
     )
     yield Do(

@@ -8,7 +8,16 @@ from frontdesk.concurrency.offload import run_sized
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
 from frontdesk.json_size import estimate_row
 from frontdesk.models.conversation import HistoryPage, build_page
-from frontdesk.models.run import RunEvent, RunRecord
+from frontdesk.models.operations import OPEN
+from frontdesk.models.run import (
+    FINAL,
+    MAX_COUNTED_RUNS,
+    RunEvent,
+    RunFilter,
+    RunPosition,
+    RunRecord,
+    RunSlice,
+)
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored
 from frontdesk.stores.sql.records import Place, Records
@@ -312,6 +321,14 @@ class SqlSessions:
         return await self._histories.page(owner, session_id, before, limit)
 
 
+_END = "COALESCE(ended_at, 9e99)"
+# SQLite looks up a range of the index only by the plain comparison.
+_BEFORE = f"{_END} <= ? AND ({_END}, run_id) < (?, ?)"
+_FROM = f"{_END} >= ? AND ({_END}, run_id) >= (?, ?)"
+_LAST_FIRST = f"ORDER BY {_END} DESC, run_id DESC"
+_OF_CHAIN = "SELECT run_id, data FROM runs WHERE owner = ? AND root_run_id = ?"
+
+
 class SqlRuns:
     def __init__(self, engine: Engine, records: Records) -> None:
         self._engine = engine
@@ -328,6 +345,94 @@ class SqlRuns:
             (key(run_id), key(owner), after, limit),
         )
         return [RunEvent(owner=owner, run_id=run_id, number=number, data=bytes(data)) for number, data in rows]
+
+    async def newest_of_chain(self, owner: str, root_run_id: str) -> RunRecord | None:
+        newest = f"{_OF_CHAIN} ORDER BY {_END} DESC, run_id DESC LIMIT 1"
+        return await self._one(owner, newest, (key(owner), key(root_run_id)))
+
+    async def next_of_chain(self, owner: str, root_run_id: str, after: RunRecord) -> RunRecord | None:
+        following = f"{_OF_CHAIN} AND {_END} >= ? AND ({_END}, run_id) > (?, ?) ORDER BY {_END}, run_id LIMIT 1"
+        end = OPEN if after.finished_at is None else after.finished_at
+        return await self._one(owner, following, (key(owner), key(root_run_id), end, end, key(after.run_id)))
+
+    async def _one(self, owner: str, sql: str, values: tuple[Any, ...]) -> RunRecord | None:
+        rows = await self._engine.read(sql, values)
+        if not rows:
+            return None
+        run_id, data = rows[0]
+        return await self._records.read("runs", ("runs", ("run_id", "owner"), (run_id, key(owner))), data)
+
+    async def page(
+        self, owner: str, where: RunFilter, *, after: RunPosition | None = None, limit: int = 50
+    ) -> RunSlice:
+        condition, filtered = _matching(where)
+        least = await self._last_read(owner, where, None)
+        is_exact = least is None
+        total = await self._count(owner, where, least)
+        if after is not None and condition:
+            least = await self._last_read(owner, where, after)
+        scanned, values = _range_of(where)
+        values = (key(owner), *values)
+        if after is not None:
+            scanned, values = f"{scanned} AND {_BEFORE}", (*values, after[0], *after)
+        if least is not None and condition:
+            scanned, values = f"{scanned} AND {_FROM}", (*values, least[0], *least)
+        sql = f"SELECT run_id, {_END}, data FROM runs WHERE {scanned} {condition} {_LAST_FIRST} LIMIT ?"
+        rows = await self._engine.read(sql, (*values, *filtered, limit + 1))
+        kept = rows[:limit]
+        places: list[tuple[Place, bytes]] = [
+            (("runs", ("run_id", "owner"), (run_id, key(owner))), data) for run_id, _, data in kept
+        ]
+        runs = [run for run in await self._records.read_each("runs", places) if run is not None and where.matches(run)]
+        last: RunPosition | None = (kept[-1][1], kept[-1][0]) if len(rows) > limit else None
+        if last is None and condition:
+            last = least
+        return RunSlice(runs=tuple(runs), after=last, total=total, is_total_exact=is_exact)
+
+    async def _last_read(self, owner: str, where: RunFilter, after: RunPosition | None) -> RunPosition | None:
+        """Return the last position that a page with filters reads, or None if it reads all."""
+        scanned, values = _range_of(where)
+        values = (key(owner), *values)
+        if after is not None:
+            scanned, values = f"{scanned} AND {_BEFORE}", (*values, after[0], *after)
+        sql = f"SELECT {_END}, run_id FROM runs WHERE {scanned} {_LAST_FIRST} LIMIT 1 OFFSET ?"
+        rows = await self._engine.read(sql, (*values, MAX_COUNTED_RUNS))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def _count(self, owner: str, where: RunFilter, least: RunPosition | None) -> int:
+        (scanned, values), (condition, filtered) = _range_of(where), _matching(where)
+        if least is not None and not condition:
+            return MAX_COUNTED_RUNS + 1
+        values = (key(owner), *values)
+        if least is not None:
+            scanned, values = f"{scanned} AND {_FROM}", (*values, least[0], *least)
+        rows = await self._engine.read(f"SELECT COUNT(*) FROM runs WHERE {scanned} {condition}", (*values, *filtered))
+        return int(rows[0][0])
+
+
+def _range_of(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition of the part of an owner's list that a filter reads, and its values after the owner."""
+    condition, values = "owner = ?", tuple[Any, ...]()
+    if where.since is not None:
+        condition, values = f"{condition} AND {_END} >= ?", (where.since,)
+    if where.status in ("queued", "running"):
+        condition = f"{condition} AND {_END} >= {OPEN!r}"
+    return condition, values
+
+
+def _matching(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition of the rows that may match, or an empty one. Rows of earlier versions have no columns."""
+    conditions, values = list[str](), list[Any]()
+    for column, value in (("channel", where.channel), ("session_key", where.session)):
+        if value is not None:
+            conditions.append(f"AND ({column} = ? OR channel IS NULL)")
+            values.append(key(value))
+    if where.status is not None and where.status in FINAL:
+        conditions.append("AND ended_at IS NOT NULL AND (outcome = ? OR outcome IS NULL)")
+        values.append(where.status)
+    if where.roots_only:
+        conditions.append("AND root_run_id IS NULL")
+    return " ".join(conditions), tuple(values)
 
 
 class SqlCheckpoints:

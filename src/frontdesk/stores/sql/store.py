@@ -51,7 +51,7 @@ from frontdesk.stores.sql.outbox import SqlLiveAnswers, SqlOutbox, saved
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.sessions import Leases, SqlCheckpoints, SqlRuns, SqlSessions
 from frontdesk.stores.sql.sweeper import Sweep
-from frontdesk.stores.sql.tables import as_bytes, key, name_key
+from frontdesk.stores.sql.tables import as_bytes, key, listed_columns, name_key
 from frontdesk.stores.sql.writes import Do, Engine, Fence, Op, Put
 
 
@@ -199,9 +199,10 @@ class SqlTransaction:
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
         outcome = None if record.finished_at is None else record.status
-        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, self._encoded(record))
+        listed = listed_columns(record)
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, *listed, self._encoded(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
-        if len(row[5]) > LEAST:
+        if len(row[-1]) > LEAST:
             self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
     def _encoded(self, record: RunRecord) -> bytes:
@@ -392,7 +393,8 @@ _TITLED = (
 _RETITLED = "ON CONFLICT (session_id) DO UPDATE SET title = excluded.title"
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (
-    "INSERT INTO runs (run_id, owner, kind, ended_at, outcome, data) VALUES (?, ?, ?, ?, ?, ?) "
+    "INSERT INTO runs (run_id, owner, kind, ended_at, outcome, channel, session_key, root_run_id, data) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (run_id, owner) DO NOTHING"
 )
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from frontdesk.identifiers import digest
+from frontdesk.models.run import RunRecord
 from frontdesk.models.session import SessionName
 
 _MAX_KEY_LENGTH = 200
@@ -64,8 +65,8 @@ SESSIONS = Table(
 HISTORY = Table("history", ("session_id", "data"), ("text", "bytea"), ())
 RUNS = Table(
     "runs",
-    ("run_id", "owner", "kind", "ended_at", "outcome", "data"),
-    ("text", "text", "text", "double precision", "text", "bytea"),
+    ("run_id", "owner", "kind", "ended_at", "outcome", "channel", "session_key", "root_run_id", "data"),
+    ("text", "text", "text", "double precision", "text", "text", "text", "text", "bytea"),
     ("run_id", "owner"),
 )
 NAMES = Table("names", ("name", "session_id"), ("text", "text"), ("name",))
@@ -137,6 +138,12 @@ def _replace(table: Table) -> str:
     if table.newest:
         unless = f" WHERE {table.name}.{table.newest} <= excluded.{table.newest}"
     return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}{unless}"
+
+
+def listed_columns(run: RunRecord) -> tuple[str, str | None, str | None]:
+    """Return the columns by which an owner's runs are listed: channel, session key and chain."""
+    session, root = run.session_key, run.root_run_id
+    return key(run.channel), None if session is None else key(session), None if root is None else key(root)
 
 
 def text(value: Any) -> str | None:

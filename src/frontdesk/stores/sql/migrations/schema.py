@@ -22,6 +22,7 @@ from frontdesk.stores.sql.migrations.chat import (
     LIVE_ANSWERS,
     OPERATOR_LISTS,
     QUARANTINE,
+    RUN_CHAINS,
     SESSION_TITLES,
     VISITOR_FILES,
     WHO_IS_ASKED,
@@ -324,6 +325,7 @@ STEPS: tuple[Sequence[str], ...] = (
     QUARANTINE,
     VISITOR_FILES,
     FEWER_INDEXES,
+    RUN_CHAINS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
