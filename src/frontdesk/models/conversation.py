@@ -1,5 +1,6 @@
 """Conversations of callers, their items, aliases and transcripts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,20 @@ def build_page(messages: Sequence[Any], before: int | None, limit: int) -> Histo
     return HistoryPage(messages=messages[start:end], before=start or None)
 
 
+_ANSWER_ID = re.compile(r"msg_(.+)_([0-9]+)", re.DOTALL)
+
+
+def answer_message_id(run_id: str, number: int) -> str:
+    """Return the id of a message of an answer, by its position among the messages that the run has added."""
+    return f"msg_{run_id}_{number}"
+
+
+def run_of_answer(message_id: str) -> str | None:
+    """Return the run that a message id names, or None for the id of another message. The run may not exist."""
+    found = _ANSWER_ID.fullmatch(message_id)
+    return None if found is None else found[1]
+
+
 class TranscriptMessage(FrozenStruct, frozen=True, kw_only=True):
     """A message of a session, with the host's metadata."""
 
@@ -100,6 +115,11 @@ class TranscriptMessage(FrozenStruct, frozen=True, kw_only=True):
     """When it was said, or when its turn began; `None` if nothing tells that."""
     shown_on: frozenset[str]
     """The channels on which it was said, or to which it was sent."""
+    message_id: str | None = None
+    """The id under which channels show it: the client's own for an input, if it gave one. `PieceAssembler` uses the
+    same ids. None for a message of an older version that had no id."""
+    run_id: str | None = None
+    """The run that it belongs to. None for a message of an older version."""
 
 
 class TranscriptPage(FrozenStruct, frozen=True, kw_only=True):

@@ -112,18 +112,6 @@ def counted(said: Sequence[AgentResponse[Any]]) -> Mapping[str, Any] | None:
     return usage or None
 
 
-def piece(pieces: list[str], text: str, content: Content) -> str:
-    """Return the piece that a content adds to the previous pieces. A snapshot repeats them."""
-    if content.merge_mode == "replace":
-        said = "".join(pieces)
-        if text.startswith(said):
-            text = text[len(said) :]
-        else:
-            pieces.clear()
-    pieces.append(text)
-    return text
-
-
 _CHARACTERS = 4
 """The number of characters that a token has on average."""
 _MEDIA_TOKENS = 1_000

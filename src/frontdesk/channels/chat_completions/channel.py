@@ -8,7 +8,7 @@ from starlette.routing import Route
 from frontdesk.asgi.messages import NO_RETRY, error_headers, send_json
 from frontdesk.channels.chat_completions.config import ChatCompletionsConfig, ChatCompletionsSettings
 from frontdesk.channels.chat_completions.parse import Parser, decode, unknown_keys
-from frontdesk.channels.chat_completions.render import DONE, Renderer, error_body, feed, get_status, map_finish_reason
+from frontdesk.channels.chat_completions.render import DONE, Renderer, error_body, get_status, map_finish_reason
 from frontdesk.channels.chat_completions.schema import CompletionBody, Delta
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import InternalError, NotFoundError, RequestError
@@ -97,7 +97,7 @@ class Script:
         return (self._renderer.chunk(self._run, Delta(role="assistant", content="")),)
 
     def update(self, update: Any) -> Sequence[bytes]:
-        feed(self._assembler, update)
+        self._assembler.add(update)
         return self._take() if self._told else ()
 
     def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:

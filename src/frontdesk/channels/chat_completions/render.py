@@ -1,10 +1,10 @@
 """Renders results and updates as completions and chunks, and errors as error bodies. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
-from agent_framework import AgentResponseUpdate, Content, Message
+from agent_framework import Content
 
 from frontdesk.channels.chat_completions.schema import (
     CalledCustom,
@@ -20,12 +20,11 @@ from frontdesk.channels.chat_completions.schema import (
     Usage,
 )
 from frontdesk.errors import RequestError
-from frontdesk.framework.contents import call_arguments, file_name, is_refusal
-from frontdesk.framework.outputs import extract_messages
-from frontdesk.framework.types import is_event
+from frontdesk.framework.contents import file_name, is_refusal
 from frontdesk.models.run import RunRecord
-from frontdesk.openai.bodies import answers, counted, encode, finish_reason, piece
+from frontdesk.openai.bodies import answers, counted, encode, finish_reason
 from frontdesk.openai.tools import parse_input
+from frontdesk.streaming.assembler import Call, StreamAssembler, text_delta
 
 Emit = Callable[[Delta], None]
 _BETWEEN = "\n\n"
@@ -33,104 +32,69 @@ _BETWEEN = "\n\n"
 _MEDIA = ("data", "uri")
 
 
-class _Call:
-    __slots__ = ("call_id", "index", "kind", "name", "pieces")
+class _Drawn(NamedTuple):
+    """A call of a client tool, as displayed."""
 
-    def __init__(self, call_id: str, name: str, kind: str, index: int) -> None:
-        self.call_id = call_id
-        self.name = name
-        self.kind = kind
-        self.index = index
-        self.pieces: list[str] = []
+    call_id: str
+    name: str
+    kind: str
 
-    @property
-    def arguments(self) -> str:
-        return "".join(self.pieces) or "{}"
-
-    def drawn(self, index: int | None = None) -> ToolCall:
+    def tool_call(self, arguments: str, index: int | None = None) -> ToolCall:
         if self.kind == "custom":
-            custom = CalledCustom(name=self.name, input=parse_input(self.arguments))
+            custom = CalledCustom(name=self.name, input=parse_input(arguments))
             return ToolCall(index=index, id=self.call_id, type="custom", custom=custom)
-        function = CalledFunction(name=self.name, arguments=self.arguments)
+        function = CalledFunction(name=self.name, arguments=arguments)
         return ToolCall(index=index, id=self.call_id, type="function", function=function)
 
 
-class Assembler:
+def _drawn(call: Call, index: int | None = None) -> ToolCall:
+    return call.item.tool_call("".join(call.pieces) or "{}", index)
+
+
+class Assembler(StreamAssembler):
+    """Builds the message of one completion."""
+
     def __init__(self, client_tools: Mapping[str, str], emit: Emit | None = None) -> None:
         """`client_tools` maps the names of client tools to their types."""
+        super().__init__(client_tools)
         self._client_tools = client_tools
         self._emit = emit
         self._text: list[str] = []
         self._refusal: list[str] = []
-        self._calls: list[_Call] = []
-        self._known: dict[str, _Call | None] = {}
-        self._last: _Call | None = None
-        # The pieces of the message that is being said, for those that repeat what came before.
+        self._client_calls: list[Call] = []
+        # The pieces of the present message, for those that repeat what came before.
         self._pieces: list[str] = []
         self._declined: list[str] = []
         self._is_new = False
-        self._seen: tuple[str | None, str | None, str | None, str | None] | None = None
-        self._role = "assistant"
 
-    def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
-        """Add the next piece of a stream. `voice` distinguishes the agents of a workflow."""
-        self._follow(update, voice)
-        self._feed(update.contents)
-
-    def _follow(self, update: AgentResponseUpdate, voice: str | None) -> None:
-        """Begin a message where the framework begins one in the joined result."""
-        message_id, author, role = update.message_id, update.author_name, update.role
-        seen = self._seen
-        if seen is None or voice != seen[3] or _differ(message_id, seen[0]) or _differ(author, seen[1]):
-            self._begin(role or "assistant")
-        elif role and role != self._role:
-            self._begin(role)
-        else:
-            message_id, author = message_id or seen[0], author or seen[1]
-        self._seen = (message_id, author, role, voice)
-
-    def message(self, message: Message) -> None:
-        self._seen = None
-        self._begin(message.role)
-        self._feed(message.contents)
-
-    def _begin(self, role: str) -> None:
-        self._role = role
+    def on_message(self) -> None:
         self._is_new = True
         self._pieces, self._declined = [], []
-        self._last = None
 
-    def _feed(self, contents: Sequence[Content]) -> None:
-        if self._role in ("user", "system"):
-            # A workflow may hand out its whole conversation; what was asked is no part of the answer.
-            return
-        for content in contents:
-            kind = content.type
-            if kind == "function_call":
-                self._call(content)
-                continue
-            if kind == "text":
-                self._say(content)
-            elif kind in _MEDIA and content.uri:
-                self._show(content)
-            elif kind == "oauth_consent_request" and content.consent_link:
-                self._add(f"[Consent]({content.consent_link})")
-            elif kind == "error":
-                self._decline(content.message or content.error_code or "Error")
-
-    def _say(self, content: Content) -> None:
+    def on_text(self, content: Content) -> None:
         text = content.text or ""
         if content.additional_properties and is_refusal(content.additional_properties):
-            self._decline(piece(self._declined, text, content))
+            self.on_error(text_delta(self._declined, text, content))
         elif content.merge_mode is not None:
-            self._add(piece(self._pieces, text, content))
+            self._add(text_delta(self._pieces, text, content))
         else:
             self._pieces.append(text)
             self._add(text)
 
-    def _show(self, content: Content) -> None:
+    def on_media(self, content: Content) -> None:
+        if content.type not in _MEDIA or not content.uri:
+            return
         is_image = (content.media_type or "").startswith("image/")
         self._add(f"{'!' if is_image else ''}[{file_name(content) or content.media_type or 'file'}]({content.uri})")
+
+    def on_consent(self, link: str) -> None:
+        if link:
+            self._add(f"[Consent]({link})")
+
+    def on_error(self, message: str) -> None:
+        if message:
+            self._refusal.append(message)
+            self._send(Delta(refusal=message))
 
     def _add(self, text: str) -> None:
         if not text:
@@ -139,74 +103,48 @@ class Assembler:
             text = _BETWEEN + text
         self._is_new = False
         self._text.append(text)
-        self._tell(Delta(content=text))
+        self._send(Delta(content=text))
 
-    def _decline(self, text: str) -> None:
-        if not text:
-            return
-        self._refusal.append(text)
-        self._tell(Delta(refusal=text))
-
-    def _call(self, content: Content) -> None:
-        call_id = content.call_id or ""
-        if call_id in self._known:
-            call = self._known[call_id]
-        elif call_id or content.name:
-            call = self._begin_call(content)
-        else:
-            # A piece without an id belongs to the call before it.
-            call = self._last
-        self._last = call
-        if call is None:
-            return
-        # The framework names a call once more when it pauses for it.
-        again = bool(content.user_input_request and call.pieces)
-        more = "" if again else piece(call.pieces, call_arguments(content), content)
-        if more and call.kind == "function":
-            self._tell_call(ToolCall(index=call.index, function=CalledFunction(arguments=more)))
-
-    def _begin_call(self, content: Content) -> _Call | None:
+    def on_call(self, call: Call) -> None:
         """Open a call. Calls of the host's own tools are not displayed."""
-        name, call_id = content.name or "", content.call_id or f"call_{len(self._known)}"
-        kind = self._client_tools.get(name)
-        call = None if kind is None else _Call(call_id, name, kind, len(self._calls))
-        self._known[call_id] = call
-        if call is None:
-            return None
-        self._calls.append(call)
-        if call.kind == "function":
+        if not call.is_client:
+            return
+        name, call_id = str(call.content.name), call.content.call_id or f"call_{call.number}"
+        call.index = len(self._client_calls)
+        call.item = _Drawn(call_id, name, self._client_tools[name])
+        self._client_calls.append(call)
+        if call.item.kind == "function":
             opened = CalledFunction(name=name, arguments="")
-            self._tell_call(ToolCall(index=call.index, id=call_id, type="function", function=opened))
-        return call
+            self._send_call(ToolCall(index=call.index, id=call_id, type="function", function=opened))
+
+    def on_arguments(self, call: Call, delta: str) -> None:
+        if call.is_client and call.item.kind == "function":
+            self._send_call(ToolCall(index=call.index, function=CalledFunction(arguments=delta)))
 
     def finish(self) -> None:
         """Emit everything that could not be emitted in pieces."""
-        for call in self._calls:
-            if call.kind == "custom":
-                # A text has to be read out of its arguments, which is done when they are whole.
-                self._tell_call(call.drawn(call.index))
+        for call in self._client_calls:
+            if call.item.kind == "custom":
+                # The text is read out of the arguments, which requires all of them.
+                self._send_call(_drawn(call, call.index))
             elif not any(call.pieces):
-                self._tell_call(ToolCall(index=call.index, function=CalledFunction(arguments="{}")))
+                self._send_call(ToolCall(index=call.index, function=CalledFunction(arguments="{}")))
 
     @property
     def has_calls(self) -> bool:
-        return bool(self._calls)
+        return bool(self._client_calls)
 
     def drawn(self) -> MessageOut:
-        calls: Any = [call.drawn() for call in self._calls] if self._calls else msgspec.UNSET
-        text = "".join(self._text) if self._text or not (self._calls or self._refusal) else None
+        calls: Any = [_drawn(call) for call in self._client_calls] if self._client_calls else msgspec.UNSET
+        text = "".join(self._text) if self._text or not (self._client_calls or self._refusal) else None
         return MessageOut(content=text, refusal="".join(self._refusal) or None, tool_calls=calls)
 
-    def _tell_call(self, call: ToolCall) -> None:
-        self._tell(Delta(tool_calls=[call]))
+    def _send_call(self, call: ToolCall) -> None:
+        self._send(Delta(tool_calls=[call]))
 
-    def _tell(self, delta: Delta) -> None:
+    def _send(self, delta: Delta) -> None:
         if self._emit is not None:
             self._emit(delta)
-
-
-def _differ(new: str | None, old: str | None) -> bool:
-    return bool(new and old and new != old)
 
 
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -256,17 +194,6 @@ class Renderer:
     def model(self) -> dict[str, Any]:
         """Render the only available model: the target."""
         return {"id": self._model, "object": "model", "created": 0, "owned_by": "frontdesk"}
-
-
-def feed(assembler: Assembler, update: Any) -> None:
-    if isinstance(update, AgentResponseUpdate):
-        assembler.update(update)
-    elif is_event(update) and update.type == "output":
-        if isinstance(update.data, AgentResponseUpdate):
-            assembler.update(update.data, update.executor_id)
-            return
-        for message in extract_messages(update.data):
-            assembler.message(message)
 
 
 def map_finish_reason(assembler: Assembler, result: Any) -> str:

@@ -1,27 +1,17 @@
 """Assembles contents into output items, and emits the events of their progress.
 
-Streams and complete results use the same code, so a stored response equals what was streamed. Contents arrive in the
-order in which the target produced them. Each of them opens an item, continues an open one, or closes it.
+Contents arrive in the order in which the target produced them. Each of them opens an item, continues an open one, or
+closes it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
-from agent_framework import AgentResponseUpdate, Content, Message
+from agent_framework import Content
 
 from frontdesk.channels.responses.config import HostTools
-from frontdesk.channels.responses.items import (
-    HOST_CALLS,
-    HOST_RESULTS,
-    MEDIA,
-    Call,
-    ClientCallItem,
-    Thought,
-    annotations,
-    item_id,
-    question,
-)
+from frontdesk.channels.responses.items import ClientCallItem, Thought, annotations, call_fields, item_id, question
 from frontdesk.channels.responses.schema import (
     CustomCallItem,
     FunctionCallItem,
@@ -37,12 +27,11 @@ from frontdesk.framework.contents import (
     call_outcome,
     file_name,
     is_refusal,
-    joined_call,
     refusal,
 )
 from frontdesk.framework.workflow_requests import REQUEST_INFO, is_request
-from frontdesk.openai.bodies import piece
 from frontdesk.openai.tools import ToolRef, parse_input
+from frontdesk.streaming.assembler import Call, StreamAssembler, text_delta
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -51,7 +40,7 @@ def nothing(kind: str, fields: dict[str, Any]) -> None:
     """Discard an event, for results without a stream."""
 
 
-class Assembler:
+class Assembler(StreamAssembler):
     """Builds the output of one response."""
 
     def __init__(
@@ -68,6 +57,7 @@ class Assembler:
     ) -> None:
         """`approved` maps call ids to earlier calls that may run in this response: an approval request or a bare
         call."""
+        super().__init__(client_tools or {})
         self.items: list[Any] = []
         self._run_id = run_id
         self._label = label
@@ -78,88 +68,11 @@ class Assembler:
         self._emit = emit
         self._watched = emit is not nothing
         self._delta = delta
-        self._fresh = True
-        self._boundary = False
-        self._message = 0
-        self._role = "assistant"
-        self._voice: str | None = None
-        self._author: str | None = None
-        self._message_id: str | None = None
         # The message or thought that is open is always the last item; what it says is joined once, at its end.
         self._open: MessageItem | Thought | None = None
         self._part: OutputText | Refusal | None = None
         self._pieces: list[str] = []
-        self._calls: dict[str, Call] = {}
-        self._last_call: Call | None = None
         self._pictures: dict[str, tuple[int, ImageItem]] = {}
-
-    def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
-        """Add the next piece of a stream. Messages begin where the framework begins them in the joined result.
-
-        `voice` distinguishes the agents of a workflow, whose results are joined one by one.
-        """
-        message_id, role, author = update.message_id, update.role, update.author_name
-        if (
-            self._fresh
-            or voice != self._voice
-            or (message_id and self._message_id and message_id != self._message_id)
-            or (author and self._author and author != self._author)
-            or (role and role != self._role)
-        ):
-            self._begin(role or "assistant")
-            self._fresh, self._voice = False, voice
-        self._message_id = message_id or self._message_id
-        self._author = author or self._author
-        self._feed(update.contents)
-
-    def message(self, message: Message) -> None:
-        self._begin(message.role)
-        self._fresh = True
-        self._feed(message.contents)
-
-    def _begin(self, role: str) -> None:
-        # A message that says nothing does not end the one before it: the framework leaves it out.
-        self._boundary = True
-        self._message += 1
-        self._role = role
-        self._message_id = self._author = self._last_call = None
-
-    def _feed(self, contents: Sequence[Content]) -> None:
-        for content in contents:
-            kind = content.type
-            if kind == "usage":
-                continue
-            if self._boundary:
-                self._boundary = False
-                self._end_item()
-            if self._role == "user" or self._role == "system":
-                # A workflow may hand out its whole conversation; what was asked is no part of the answer.
-                return
-            if kind == "text":
-                self._last_call = None
-                if content.text or content.annotations:
-                    self._text(content)
-                continue
-            if kind in HOST_CALLS:
-                if kind != "function_call":
-                    self._last_call = None
-                self._call(content)
-                continue
-            self._last_call = None
-            if kind == "text_reasoning":
-                self._thought(content)
-            elif kind in HOST_RESULTS:
-                self._result(content)
-            elif kind == "function_approval_request" and content.function_call is not None:
-                self._wait(content.function_call)
-            elif kind in MEDIA:
-                self._media(content)
-            elif kind == "image_generation_tool_result":
-                self._made(content)
-            elif kind == "error":
-                self._alone(refusal(content.message or content.error_code or "Error"))
-            elif kind == "oauth_consent_request":
-                self._address(content.consent_link or "", "Consent")
 
     def finish(self, *, whole: bool = True, waiting: Sequence[Content] = ()) -> None:
         """Close open items. They are marked incomplete if the run did not complete.
@@ -202,10 +115,13 @@ class Assembler:
         call = Call(Content.from_function_call(call_id, name))
         call.item, call.index = item, self._add(item)
         call.pieces.append(arguments)
-        self._emit("response.function_call_arguments.delta", {**call.place, "delta": arguments})
+        self._emit("response.function_call_arguments.delta", {**call_fields(call), "delta": arguments})
         self._end_client_call(call, item, "completed")
 
-    def _text(self, content: Content) -> None:
+    def on_message(self) -> None:
+        self._end_item()
+
+    def on_text(self, content: Content) -> None:
         item = self._open if isinstance(self._open, MessageItem) else self._begin_message()
         extra = content.additional_properties
         refused = False
@@ -220,7 +136,7 @@ class Assembler:
         if content.merge_mode is None:
             self._pieces.append(text)
         else:
-            text = piece(self._pieces, text, content)
+            text = text_delta(self._pieces, text, content)
         if isinstance(part, Refusal):
             if text and self._watched:
                 self._emit("response.refusal.delta", {**self._place(item), "delta": text})
@@ -272,11 +188,11 @@ class Assembler:
     def _alone(self, content: Content) -> None:
         if isinstance(self._open, MessageItem):
             self._end_part(self._open)
-        self._text(content)
+        self.on_text(content)
         if isinstance(self._open, MessageItem):
             self._end_part(self._open)
 
-    def _thought(self, content: Content) -> None:
+    def on_reasoning(self, content: Content) -> None:
         thought = self._open
         if not isinstance(thought, Thought) or not thought.continues(content):
             self._end_item()
@@ -294,41 +210,20 @@ class Assembler:
             item.end()
             self._done(len(self.items) - 1, item.item)
 
-    def _call(self, content: Content) -> None:
-        if is_request(content) and REQUEST_INFO not in self._client_tools:
-            # Of a workflow: it is shown at the end, when it is stored.
-            return
-        call = self._calls.get(content.call_id) if content.call_id else self._last_call
-        if not (content.call_id or content.name) and content.type == "function_call" and (call is None or self._fresh):
-            # A piece of no call; in a whole message every piece has found its own.
-            return
-        if call is None:
-            call = self._begin_call(content)
-        elif not isinstance(call.item, ClientCallItem):
-            call.content = joined_call(call.content, content)
-        if content.type == "function_call" and call.message != self._message:
-            # A piece without an id belongs to the call that is the last of its message.
-            call.message = self._message
-            self._last_call = call
-        if isinstance(call.item, ClientCallItem):
-            # The framework names a call once more when it pauses for it.
-            again = bool(content.user_input_request and call.pieces)
-            more = "" if again else piece(call.pieces, call_arguments(content), content)
-            if more and isinstance(call.item, FunctionCallItem):
-                self._emit("response.function_call_arguments.delta", {**call.place, "delta": more})
-
-    def _begin_call(self, content: Content) -> Call:
-        call = Call(content)
-        if content.type == "function_call" and content.name and content.name in self._client_tools:
+    def on_call(self, call: Call) -> None:
+        content = call.content
+        if call.is_client:
             self._end_item()
             call_id = content.call_id or self._id("call")
-            call.item = self._client_item(call_id, self._client_tools[content.name])
+            call.item = self._client_item(call_id, self._client_tools[str(content.name)])
             call.index = self._add(call.item)
         elif content.type != "function_call" and self._host_tools != "hide":
-            # One of the model's service. Whether one of the host's own runs, or waits for a human, is known later.
+            # A call of the model's service. Whether a call of the host's own tools runs or waits is known later.
             self._begin_host_call(call)
-        self._calls[content.call_id or f"{content.type} {len(self._calls)}"] = call
-        return call
+
+    def on_arguments(self, call: Call, delta: str) -> None:
+        if isinstance(call.item, FunctionCallItem):
+            self._emit("response.function_call_arguments.delta", {**call_fields(call), "delta": delta})
 
     def _client_item(self, call_id: str, tool: ToolRef) -> FunctionCallItem | CustomCallItem:
         given: dict[str, Any] = {"call_id": call_id, "name": tool.name, "status": "in_progress"}
@@ -350,8 +245,12 @@ class Assembler:
             approval_request_id=approval_id,
         )
         call.index = self._add(item)
-        self._emit("response.mcp_call.in_progress", call.place)
+        self._emit("response.mcp_call.in_progress", call_fields(call))
         return item
+
+    def on_question(self, content: Content) -> None:
+        if content.function_call is not None:
+            self._wait(content.function_call)
 
     def _wait(self, asked: Content) -> None:
         """Emit a call that requires approval as a question, or as made if it was."""
@@ -364,29 +263,28 @@ class Assembler:
             return self._end_custom_call(call, item, status)
         if not any(call.pieces):
             call.pieces.append("{}")
-            self._emit("response.function_call_arguments.delta", {**call.place, "delta": "{}"})
+            self._emit("response.function_call_arguments.delta", {**call_fields(call), "delta": "{}"})
         item.arguments = "".join(call.pieces)
         item.status = status
-        told = {**call.place, "name": item.name, "arguments": item.arguments}
+        told = {**call_fields(call), "name": item.name, "arguments": item.arguments}
         self._emit("response.function_call_arguments.done", told)
         self._done(call.index, item)
 
     def _end_custom_call(self, call: Call, item: CustomCallItem, status: str) -> None:
         # The text lies inside arguments, and is read out of them when they are whole.
         item.input, item.status = parse_input("".join(call.pieces)), status
-        self._emit("response.custom_tool_call_input.delta", {**call.place, "delta": item.input})
-        self._emit("response.custom_tool_call_input.done", {**call.place, "input": item.input})
+        self._emit("response.custom_tool_call_input.delta", {**call_fields(call), "delta": item.input})
+        self._emit("response.custom_tool_call_input.done", {**call_fields(call), "input": item.input})
         self._done(call.index, item)
 
-    def _result(self, content: Content) -> None:
-        call_id = content.call_id or ""
-        call, earlier, approval_id = self._calls.get(call_id), self._approved.get(call_id), None
-        if call is None and earlier is not None:
+    def on_result(self, call: Call | None, content: Content) -> None:
+        approval_id = None
+        if call is None:
+            earlier = self._approved.get(content.call_id or "")
+            if earlier is None:
+                return
             call = Call(earlier.function_call or earlier)
             approval_id = None if earlier.function_call is None else str(earlier.id)
-        if call is None or isinstance(call.item, ClientCallItem):
-            return
-        self._calls.pop(call_id, None)
         if self._host_tools != "hide":
             status = "failed" if content.exception else "completed"
             self._end_host_call(call, status, content, approval_id)
@@ -399,21 +297,29 @@ class Assembler:
             item.output = call_outcome(result)
         item.arguments = (call_arguments(call.content) if self._host_tools == "full" else "") or "{}"
         item.status = status
-        self._emit("response.mcp_call_arguments.delta", {**call.place, "delta": item.arguments})
-        self._emit("response.mcp_call_arguments.done", {**call.place, "arguments": item.arguments})
+        self._emit("response.mcp_call_arguments.delta", {**call_fields(call), "delta": item.arguments})
+        self._emit("response.mcp_call_arguments.done", {**call_fields(call), "arguments": item.arguments})
         if status != "incomplete":
-            self._emit(f"response.mcp_call.{status}", call.place)
+            self._emit(f"response.mcp_call.{status}", call_fields(call))
         self._done(call.index, item)
 
-    def _made(self, content: Content) -> None:
-        """Emit images generated by a tool. A repeated image replaces its draft."""
+    def on_images(self, content: Content) -> None:
         outputs: Any = content.outputs
         many = cast("list[Any]", outputs) if isinstance(outputs, list) else [outputs]
         for place, output in enumerate(many):
             if isinstance(output, Content):
-                self._media(output, f"{content.image_id}/{place}" if content.image_id else None)
+                self._show_media(output, f"{content.image_id}/{place}" if content.image_id else None)
 
-    def _media(self, content: Content, key: str | None = None) -> None:
+    def on_media(self, content: Content) -> None:
+        self._show_media(content)
+
+    def on_error(self, message: str) -> None:
+        self._alone(refusal(message))
+
+    def on_consent(self, link: str) -> None:
+        self._address(link, "Consent")
+
+    def _show_media(self, content: Content, key: str | None = None) -> None:
         uri = content.uri or ""
         if uri.startswith("data:image/"):
             self._picture(uri.partition("base64,")[2], key)

@@ -10,55 +10,21 @@ from frontdesk.channels.responses.schema import (
     ApprovalItem,
     CustomCallItem,
     FunctionCallItem,
-    HostCallItem,
     ReasoningItem,
     ReasoningText,
     SummaryText,
 )
 from frontdesk.framework.approval_ids import waits_for, waits_for_people
 from frontdesk.framework.contents import asked_for, is_reasoning_text
-from frontdesk.openai.bodies import piece
+from frontdesk.streaming.assembler import Call, text_delta
 
-HOST_CALLS = frozenset(
-    {
-        "function_call",
-        "mcp_server_tool_call",
-        "code_interpreter_tool_call",
-        "search_tool_call",
-        "shell_tool_call",
-        "computer_tool_call",
-    }
-)
-HOST_RESULTS = frozenset(
-    {
-        "function_result",
-        "mcp_server_tool_result",
-        "code_interpreter_tool_result",
-        "search_tool_result",
-        "shell_tool_result",
-        "computer_tool_result",
-    }
-)
 ClientCallItem = (FunctionCallItem, CustomCallItem)
 """The items of calls that run in the client."""
-MEDIA = frozenset({"data", "uri", "hosted_file"})
 
 
-class Call:
-    """An open call. It has no item if it is not displayed."""
-
-    __slots__ = ("content", "index", "item", "message", "pieces")
-
-    def __init__(self, content: Content) -> None:
-        self.content = content
-        self.item: FunctionCallItem | CustomCallItem | HostCallItem | None = None
-        self.index = 0
-        self.message = 0
-        self.pieces: list[str] = []
-
-    @property
-    def place(self) -> dict[str, Any]:
-        return {"item_id": "" if self.item is None else self.item.id, "output_index": self.index}
+def call_fields(call: Call) -> dict[str, Any]:
+    """Return the fields by which events of a call name its item."""
+    return {"item_id": "" if call.item is None else call.item.id, "output_index": call.index}
 
 
 def question(asked: Content, label: str) -> ApprovalItem:
@@ -147,7 +113,7 @@ class Thought:
         if not isinstance(self._part, ReasoningText if raw else SummaryText):
             self._end_part()
             self._begin_part(raw)
-        text = piece(self._pieces, content.text, content)
+        text = text_delta(self._pieces, content.text, content)
         if text:
             self._emit((_IN_FULL if raw else _IN_SHORT).delta, {**self._place(raw), "delta": text})
 

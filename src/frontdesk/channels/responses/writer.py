@@ -4,14 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
-from agent_framework import AgentResponseUpdate
 
 from frontdesk.asgi.messages import NO_RETRY, error_headers, send_json
 from frontdesk.channels.responses.render import Renderer, error_body, event, get_status
 from frontdesk.channels.responses.schema import ResponseOut, TextDelta
 from frontdesk.errors import RequestError
-from frontdesk.framework.outputs import extract_messages
-from frontdesk.framework.types import is_event
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.sse import StreamTimes, send_events, stream_events
 from frontdesk.models.result import HostedStreamResult
@@ -130,18 +127,8 @@ class Script:
         return self._take()
 
     def update(self, update: Any) -> Sequence[bytes]:
-        if isinstance(update, AgentResponseUpdate):
-            self._assembler.update(update)
-        elif is_event(update) and update.type == "output":
-            self._output(update.data, update.executor_id)
+        self._assembler.add(update)
         return self._take() if self._told else ()
-
-    def _output(self, output: Any, voice: str | None) -> None:
-        if isinstance(output, AgentResponseUpdate):
-            self._assembler.update(output, voice)
-            return
-        for message in extract_messages(output):
-            self._assembler.message(message)
 
     def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:
         """Close open items, emit pending questions and the final event."""

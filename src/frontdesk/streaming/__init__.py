@@ -1,0 +1,1 @@
+"""Assembles the updates of a target into pieces that channels render."""
