@@ -98,6 +98,7 @@ class Links:
         named: Named = lambda channel, name: None,
         changed: OnLinksChanged | None = None,
         texts: Texts | None = None,
+        public_url: str | None = None,
     ) -> None:
         self._store = store
         self._keys = keys
@@ -109,6 +110,7 @@ class Links:
         self._named = named
         self._changed = changed
         self._texts = texts or Texts()
+        self.public_url = public_url
 
     def now(self) -> float:
         return self._clock.now()

@@ -111,7 +111,9 @@ class ChatWebhook:
         paths = (self._channel.path, self._channel.webhook_path)
         self._intake.start(
             publish=self._config.register_native_commands,
-            webhook=webhook_url(self._config.public_url, paths) if transport == "webhook" else None,
+            webhook=webhook_url(self._config.public_url or self._context.public_url, paths)
+            if transport == "webhook"
+            else None,
             transport=transport,
             one_poller=self._channel.one_poller,
         )

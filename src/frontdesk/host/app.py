@@ -135,13 +135,52 @@ def build_app(
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
+        routes.extend(_placed(WELL_KNOWN, route, contribution.middleware) for route in contribution.well_known)
     for other in others:
         routes.extend(_placed(other.path, route, ()) for route in other.routes)
     routes += [Route(path, endpoint=_Health(_lives)) for path in _LIVE]
     routes += [Route(path, endpoint=_Health(readiness.is_ready, channels_ready)) for path in _READY]
+    routes += _with_slash(routes)
     # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
     return HostApp(routes, middleware, lifespan, readiness, answers, before_cancel)
+
+
+WELL_KNOWN = "/.well-known"
+
+
+def well_known_findings(contributions: Sequence[tuple[Channel, ChannelContribution]]) -> list[str]:
+    """Return the findings for routes below `/.well-known/`, one line each."""
+    taken: dict[str, str] = {}
+    wrong: list[str] = []
+    for channel, contribution in contributions:
+        for route in contribution.well_known:
+            path = getattr(route, "path", "")
+            if not isinstance(route, Route) or not path.strip("/"):
+                wrong.append(f"{channel.name}: well_known must have Starlette routes with a path, got {route!r}")
+            elif path in taken:
+                wrong.append(f"{channel.name}: {WELL_KNOWN}{path} is also a route of the channel {taken[path]!r}")
+            else:
+                taken[path] = channel.name
+    return wrong
+
+
+def _with_slash(routes: Sequence[BaseRoute]) -> list[BaseRoute]:
+    """Return the routes once more with a slash at the end: clients with a base URL add one."""
+    known = {route.path for route in routes if isinstance(route, (Route, WebSocketRoute))}
+    added: list[BaseRoute] = []
+    for route in routes:
+        if not isinstance(route, (Route, WebSocketRoute)) or _takes_any_path(route):
+            continue
+        path = f"{route.path}/"
+        if route.path.endswith("/") or path in known:
+            continue
+        if isinstance(route, WebSocketRoute):
+            added.append(WebSocketRoute(path, endpoint=route.endpoint))
+        else:
+            methods = None if route.methods is None else list(route.methods)
+            added.append(Route(path, endpoint=route.endpoint, methods=methods, include_in_schema=False))
+    return added
 
 
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -2,10 +2,12 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.delivery.plan import ACTIVE_WINDOW
@@ -57,6 +59,8 @@ class HostConfig:
     approvals: ApprovalOptions = field(default_factory=ApprovalOptions)
     """The rules of who approves which tools."""
     admin_socket: AdminSocketPlace = None
+    public_url: str | None = None
+    """The URL of this host for others, without a slash at its end."""
 
     def findings(self) -> list[str]:
         wrong: list[str] = []
@@ -76,6 +80,7 @@ class HostConfig:
         wrong += [f"{name} must not be negative" for name, value in seconds.items() if value < 0]
         if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
+        wrong += public_url_findings(self.public_url)
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         return wrong + [f"{name} must be at least 1" for name, count in counts.items() if count < 1]
@@ -89,6 +94,7 @@ def build_config(
     sizes: tuple[int, int],
     approvals: ApprovalOptions | None,
     admin_socket: AdminSocketPlace,
+    public_url: Any = None,
 ) -> HostConfig:
     """Build the configuration.
 
@@ -96,7 +102,28 @@ def build_config(
     history.
     """
     rules = ApprovalOptions() if approvals is None else approvals
-    return HostConfig(*mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket)
+    url = public_url.rstrip("/") if isinstance(public_url, str) else public_url
+    return HostConfig(*mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket, url)
+
+
+def public_url_findings(url: Any) -> list[str]:
+    """Return what is wrong with the public URL of a host, one line each."""
+    if url is None:
+        return []
+    if not isinstance(url, str):
+        return [f"public_url: {type(url).__name__} is not a URL such as 'https://bots.example.com'"]
+    try:
+        parts = urlsplit(url)
+        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_right = False
+        parts = urlsplit("")
+    # Control characters and spaces would be left out by some readers of a URL, and not by others.
+    if not is_right or not re.fullmatch(r"[!-~]+", url):
+        return ["public_url must be an absolute URL with http or https, such as 'https://bots.example.com'"]
+    if parts.username is not None or parts.query or parts.fragment or "?" in url or "#" in url:
+        return ["public_url must not have a user, a query or a fragment"]
+    return []
 
 
 def _is_path(place: object) -> bool:

@@ -23,7 +23,15 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.hooks import fill_empty
 from frontdesk.host.admin_socket import OperatorSocket
-from frontdesk.host.app import Readiness, Step, build_app, host_contribution_findings, list_contributions, run_all
+from frontdesk.host.app import (
+    Readiness,
+    Step,
+    build_app,
+    host_contribution_findings,
+    list_contributions,
+    run_all,
+    well_known_findings,
+)
 from frontdesk.host.config import (
     AdminSocketPlace,
     HostConfig,
@@ -165,6 +173,7 @@ class AgentFrameworkHost:
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
         admin_socket: AdminSocketPlace = None,
+        public_url: str | None = None,
         telemetry: Telemetry | None = None,
         contributions: Sequence[HostContribution] = (),
         clock: Clock | None = None,
@@ -174,7 +183,7 @@ class AgentFrameworkHost:
         mode, sizes = (runtime_mode, allow_in_process_runner, allow_anonymous), (max_session_bytes, max_history_bytes)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = build_config(mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket)
+        self._config = build_config(mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket, public_url)
         self._extras = Extras(names, linker, runner, texts, telemetry, seal_key, contributions, on_startup, on_shutdown)
         access = Access(identity_resolver, self._extras.linker, default_allowlist, link_policy, link_verified_claims)
         self._state = HostState(state_dir, checkpoint_location, store, access.linker, allow_unsafe_state_dir)
@@ -271,6 +280,8 @@ class AgentFrameworkHost:
             finding for channel, contribution in made for finding in contribution_findings(channel.name, contribution)
         ]
         if findings:
+            raise ChannelConfigurationError(findings)
+        if findings := well_known_findings(made):
             raise ChannelConfigurationError(findings)
         for (channel, contribution), context in zip(made, contexts, strict=True):
             self._offer(channel, contribution.commands, context)

@@ -91,6 +91,7 @@ class Components:
         self.spans = Spans(telemetry, channels)
         self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
+        self.public_url = config.public_url
         self.visitors = UnlinkedVisitors(store, channels)
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
@@ -352,6 +353,7 @@ class Components:
             named=named,
             changed=self.notifier.links_changed,
             texts=self.texts,
+            public_url=self.public_url,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

@@ -97,6 +97,8 @@ class ChannelContribution(FrozenStruct, frozen=True, kw_only=True):
     """The routes, commands and callbacks that a channel adds to the host."""
 
     routes: Sequence[BaseRoute] = ()
+    well_known: Sequence[BaseRoute] = ()
+    """Routes below `/.well-known/` of the host, relative to it: `Route("/agent-card.json", ...)`."""
     middleware: Sequence[Middleware] = ()
     commands: Sequence[ChannelCommand] = ()
     on_startup: Sequence[LifespanCallback] = ()
@@ -125,6 +127,8 @@ class ChannelContext(DeprecatedCalls, ABC):
     """The check of the host's CORS middleware, if it has one. A channel may accept further origins."""
     texts: BuiltInTexts
     """The texts of the host's own commands and notices."""
+    public_url: str | None = None
+    """The URL of this host for others, without a slash at its end: the default of the channel's own setting."""
 
     runs: RunsContext
     approvals: ApprovalsContext

@@ -26,6 +26,11 @@ class ObservesLinks(ABC):
 class LinkerContext(Protocol):
     """The host's API for linkers. It stores proofs in progress, and only it changes links."""
 
+    @property
+    def public_url(self) -> str | None:
+        """The URL of the host for browsers: the default of the linker's own setting."""
+        ...
+
     def now(self) -> float:
         """Return the current time."""
         ...

@@ -54,6 +54,7 @@ from frontdesk.chat.replies import challenge_text
 from frontdesk.chat.session_commands import described_command
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
+    ChannelConfigurationError,
     FileTooLargeError,
     InvalidRequestError,
     LinkRequiredError,
@@ -165,6 +166,8 @@ class TelegramChannel(
         self._webhook_secret = config.webhook_secret()
         self._bot_name = ""
         self._takes_blocks = True
+        self._effective = config
+        """The settings, with the URL of the host as default."""
         self.client = BotClient(
             config.bot_token or Secret("none"),
             # One that is no URL is told of by `findings`.
@@ -178,9 +181,14 @@ class TelegramChannel(
         return replace(super().renderer, to_blocks=to_blocks if self._config.rich_messages else None)
 
     def warnings(self) -> list[str]:
-        return self._config.warnings()
+        return self._effective.warnings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
+        if self._config.transport == "webhook" and self._config.public_url is None:
+            self._effective = replace(self._config, public_url=context.public_url)
+            if findings := self._effective.findings():
+                # The URL of the host may be one to which this platform sends nothing.
+                raise ChannelConfigurationError([f"{self.name}: {finding}" for finding in findings])
         contribution = super().contribute(context)
         if any(command.name == "start" for command in contribution.commands):
             return contribution

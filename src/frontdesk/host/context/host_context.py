@@ -107,6 +107,7 @@ class HostContext(ChannelContext):
         self.anonymous_allowed = anonymous_allowed
         self.adopts_ids = adopts_ids
         self.allows_origin = allows_origin
+        self.public_url = parts.public_url
         self._parts = parts
         runs, sessions = HostRuns(channel, parts), HostSessions(channel, parts)
         self._runs, self._commands = runs, HostCommands(channel, parts, sessions)

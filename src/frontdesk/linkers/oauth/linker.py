@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from frontdesk.asgi.messages import whole_seconds
 from frontdesk.auth.oidc import ProviderHttp, need, provider_url
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.errors import LinkRefusedError, RequestError
+from frontdesk.errors import ChannelConfigurationError, LinkRefusedError, RequestError
 from frontdesk.interfaces.linker import LinkerContext, ReadsClaims, SupportsLinkReturn, SupportsLinkRoutes
 from frontdesk.linkers.oauth.ceremony import (
     HEADERS,
@@ -44,8 +45,9 @@ Handler = Callable[[Request], Awaitable[Page]]
 class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
     """Links identities by sign-in at a provider: `Entra`, `Google`, `GitHub` or any `Oidc` issuer.
 
-    `public_url` is the URL of this host for browsers. Register `public_url` + `path` + `/callback` at the provider as
-    the redirect URI. Without `client_secret` the host is a public client.
+    `public_url` is the URL of this host for browsers, by default that of `AgentFrameworkHost(public_url=)`. Register
+    that URL + `path` + `/callback` at the provider as the redirect URI. Without `client_secret` the host is a public
+    client.
     """
 
     gives_claims = True
@@ -56,7 +58,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         *,
         client_id: str,
         client_secret: Secret | str | None = None,
-        public_url: str,
+        public_url: str | None = None,
         path: str = "/link",
         expires_in: float = 600.0,
         max_attempts_per_identity: int = 10,
@@ -72,16 +74,27 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
                 "OAuthIdentityLinker: client_id must not be empty, expires_in must be from 30 to 3600 seconds, and "
                 "max_attempts_per_identity at least 1"
             )
-        self._base = _checked_url(public_url) + path
-        self._secure = self._base.startswith("https:")
+        self._own_url = None if public_url is None else _checked_url(public_url)
         self._expires_in, self._most = expires_in, max_attempts_per_identity
         self._provider = provider
         http = http or ProviderHttp()
         provider.use(client_id=client_id, http=http, clock=clock or SystemClock())
         secret = None if client_secret is None else Secret(client_secret)
-        self._client = CodeClient(provider, client_id, secret, f"{self._base}/callback", http)
+        self._build_client = partial(CodeClient, provider, client_id, secret, http=http)
 
     def use(self, host: LinkerContext) -> None:
+        url = self._own_url or host.public_url
+        if url is None:
+            raise ChannelConfigurationError(
+                ["OAuthIdentityLinker: set public_url here or on AgentFrameworkHost; people sign in at that URL"]
+            )
+        try:
+            # The URL of a host may be one that providers do not accept.
+            self._base = _checked_url(url) + self.path
+        except ValueError as error:
+            raise ChannelConfigurationError([str(error)]) from error
+        self._secure = self._base.startswith("https:")
+        self._client = self._build_client(redirect_uri=f"{self._base}/callback")
         self._host = host
         self._ceremony = Ceremony(host, self._provider, self._client, self.name)
 
