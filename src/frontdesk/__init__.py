@@ -161,11 +161,14 @@ if TYPE_CHECKING:
     from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
     from frontdesk.secret import Secret
     from frontdesk.serialization.codec import register, register_dataclass, register_model
+    from frontdesk.sessions.shared_state import SharedState
     from frontdesk.state_dir.paths import HostStatePaths
     from frontdesk.stores.memory.store import InMemoryHostStateStore, InMemoryStateStore
     from frontdesk.stores.sql.postgres.engine import PostgresStateStore
     from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
     from frontdesk.targets.binding import (
+        get_current_client_state,
+        get_current_forwarded_props,
         get_current_isolation_keys,
         reset_current_isolation_keys,
         set_current_isolation_keys,
@@ -242,7 +245,9 @@ _MODULES = {
     "frontdesk.auth.oidc": "ProviderHttp",
     "frontdesk.secret": "Secret",
     "frontdesk.foundry.conventions": "foundry_response_id",
-    "frontdesk.targets.binding": "get_current_isolation_keys reset_current_isolation_keys set_current_isolation_keys",
+    "frontdesk.sessions.shared_state": "SharedState",
+    "frontdesk.targets.binding": "get_current_client_state get_current_forwarded_props "
+    "get_current_isolation_keys reset_current_isolation_keys set_current_isolation_keys",
     "frontdesk.hooks": "apply_response_hook apply_run_hook",
     "frontdesk.http.limits": "HttpLimits",
     "frontdesk.http.server_limits": "ServerLimits",
@@ -402,6 +407,7 @@ __all__ = [
     "SealError",
     "Secret",
     "ServerLimits",
+    "SharedState",
     "ShowsItems",
     "ShowsNotes",
     "ShowsQuestions",
@@ -440,6 +446,8 @@ __all__ = [
     "apply_response_hook",
     "apply_run_hook",
     "foundry_response_id",
+    "get_current_client_state",
+    "get_current_forwarded_props",
     "get_current_isolation_keys",
     "register",
     "register_dataclass",

@@ -386,10 +386,14 @@ class Pipeline:
         ended = "failed"
         try:
             try:
+                if (changed := await _state_update(run)) is not None:
+                    yield changed
                 async for update in stream:
                     if run.cancel_requested:
                         log.warning(TOO_LATE, run.record.run_id)
                         raise asyncio.CancelledError
+                    if run.turn.shared is not None and (changed := await _state_update(run)) is not None:
+                        yield changed
                     if requests_in(update):
                         update = await self._finisher.show(run.turn, update)
                     if hook is not None:
@@ -402,6 +406,8 @@ class Pipeline:
                     if live is not None and shows:
                         live.show(update)
                     yield update
+                if (changed := await _state_update(run)) is not None:
+                    yield changed
                 if live is not None:
                     live.note_end()
                 result = await stream.final()
@@ -444,3 +450,12 @@ class Pipeline:
             finally:
                 span.end("cancelled")
                 self._starter.close(run)
+
+
+async def _state_update(run: ActiveRun) -> Any:
+    """Return what the run has changed in the shared state since the last update, or None."""
+    shared, job = run.turn.shared, run.turn.job
+    changed = None if shared is None else shared.take_update()
+    if changed is not None and job is not None and job.log is not None:
+        await job.log.add(changed)
+    return changed

@@ -133,10 +133,18 @@ def require_messages(messages: Sequence[Message]) -> None:
         raise InvalidRequestError("The input must be a text or a list of messages.", param="input")
 
 
-def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None = None) -> Message:
+RUN_ID = "hosting_run_id"
+"""The property by which the first messages of a run name it. The answers that follow them belong to it too."""
+
+
+def stamped(
+    message: Message, hosting: Mapping[str, Any], message_id: str | None = None, run_id: str | None = None
+) -> Message:
     """Return a copy with origin metadata. The contents are shared with the original."""
     fields = message.__dict__.copy()
     fields["additional_properties"] = {**message.additional_properties, "hosting": hosting}
+    if run_id is not None:
+        fields["additional_properties"][RUN_ID] = run_id
     if message_id is not None:
         fields["message_id"] = message.message_id or message_id
     copied = _new(type(message))
@@ -148,7 +156,9 @@ _new = object.__new__
 _TEXT = Content.from_text("")
 
 
-def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None) -> Message:
+def said(
+    text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None, run_id: str | None = None
+) -> Message:
     """Build a user message from plain text, with origin metadata if given.
 
     Most messages are plain text, and the framework's constructors cost ten times as much as a copy of their work.
@@ -165,7 +175,10 @@ def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | 
     message.contents = [content]
     message.author_name = None
     message.message_id = message_id
-    message.additional_properties = {} if hosting is None else {"hosting": hosting}
+    if run_id is not None:
+        message.additional_properties = {"hosting": hosting, RUN_ID: run_id}
+    else:
+        message.additional_properties = {} if hosting is None else {"hosting": hosting}
     message.raw_representation = None
     return message
 

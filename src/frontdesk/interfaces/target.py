@@ -66,6 +66,11 @@ class TargetTurn(Protocol):
     """Tells, at the end of a run, where its answer is meant to go; for an agent whose own providers keep that."""
 
     @property
+    def shared_state(self) -> Any:
+        """Return the `SharedState` of the run."""
+        ...
+
+    @property
     def earlier(self) -> Sequence[Any]:
         """Return the earlier outputs of an interrupted workflow, before it continues."""
         ...
@@ -190,7 +195,8 @@ class BindsRequestContext(Protocol):
     """A context provider that receives the current request for the duration of the run.
 
     It may omit any of the arguments. It may also take `attributes` and `session_attributes`: those of the request and
-    of its `ChannelSession`, as set by the channel or a hook.
+    of its `ChannelSession`, as set by the channel or a hook. It may take `client_state` and `forwarded_props` of the
+    request, and `shared_state`, the `SharedState` of the run.
     """
 
     def bind_request_context(

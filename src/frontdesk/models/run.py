@@ -62,6 +62,8 @@ class RunRecord(StoredRecord, frozen=True, kw_only=True):
     """The tool calls of earlier runs that answers resume in this one, each as it was asked about."""
     request_hash: str | None = None
     """A hash of its request, if it came with an idempotency key."""
+    shared_state: str | None = None
+    """The state shared with the client after this run, as JSON, for branches."""
     continued_by: str | None = None
     """The run of the host's own that went on after somebody decided a question of this one; set when it is read."""
     root_run_id: str | None = None

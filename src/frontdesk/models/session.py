@@ -69,6 +69,9 @@ class SessionRecord(StoredRecord, frozen=True, kw_only=True):
     ignored: int = msgspec.field(default=0, name="unheard")
     """The number of first messages that no longer count; if all, the items of the conversation are the history."""
 
+    shared_state: str | None = None
+    """The state shared with the client, as JSON."""
+
     def ignored_at(self, messages: int) -> int:
         """Return `ignored` for a branch after that many messages. A branch from before the change ignores none."""
         return self.ignored if messages > self.ignored else 0

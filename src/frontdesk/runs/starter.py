@@ -25,6 +25,7 @@ from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import Recorder, answer_hosting
+from frontdesk.sessions.shared_state import begin_state
 from frontdesk.sessions.turn import IdempotentRuns, Turn
 from frontdesk.sessions.turns import Turns
 
@@ -153,6 +154,8 @@ class RunStarter:
         elif job is not None or request.approvals or (self._reads_history and turn.has_history()):
             # Read now, so that a history that can't be read, or has no room, fails before anything is written or sent.
             await turn.history()
+        if request.client_state is not None or (turn.record is not None and turn.record.shared_state is not None):
+            turn.shared = begin_state(request.client_state, turn.record)
         messages = await (self._resuming_messages(turn) if request.approvals else self._target.prepare(turn))
         if turn.record is not None and turn.record.client_calls and admitted.root_run_id is None:
             turn.admitted = admitted = admitted.joining(chain_of_calls(turn.record.client_calls, messages))

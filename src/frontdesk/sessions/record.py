@@ -17,7 +17,7 @@ from frontdesk.errors import (
     StoreUnavailableError,
 )
 from frontdesk.framework.client_outputs import in_given_order
-from frontdesk.framework.contents import as_messages, said, stamped
+from frontdesk.framework.contents import RUN_ID, as_messages, said, stamped
 from frontdesk.framework.workflow_requests import REQUEST_INFO, build_call_id, calls_in, extract_requests
 from frontdesk.ids import Ids
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
@@ -56,8 +56,8 @@ def salvaged_messages(messages: Sequence[Message]) -> list[Message]:
 
 def _shortened(message: Message) -> Message:
     text = message.text[:_MAX_TEXT_LENGTH].encode(errors="replace").decode()
-    hosting = message.additional_properties.get("hosting")
-    properties = {"hosting": hosting} if _is_storable(hosting) else {}
+    kept = ((name, message.additional_properties.get(name)) for name in ("hosting", RUN_ID))
+    properties = {name: value for name, value in kept if value is not None and _is_storable(value)}
     return Message(
         str(message.role),
         [Content.from_text(text)],
@@ -110,10 +110,10 @@ class Recorder:
         if job is not None and job.messages is not None:
             turn.messages = list(job.messages)
         elif isinstance(request.input, str) and not resumed:
-            turn.messages = [said(request.input, hosting, self._ids.new("msg"))]
+            turn.messages = [said(request.input, hosting, self._ids.new("msg"), admitted.run_id)]
         else:
             messages = in_given_order(resumed, as_messages(request.input) or (), request.client_outputs)
-            turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in messages]
+            turn.messages = [stamped(message, hosting, self._ids.new("msg"), admitted.run_id) for message in messages]
         session = turn.parent_session or turn.record
         return RunRecord(
             run_id=admitted.run_id,
@@ -164,6 +164,9 @@ class Recorder:
         kept = [
             message if "hosting" in message.additional_properties else stamped(message, hosting) for message in staged
         ]
+        if kept and RUN_ID not in kept[0].additional_properties:
+            # Nothing came in that could name the run, or the target has left it out.
+            kept[0] = stamped(kept[0], kept[0].additional_properties["hosting"], run_id=run.run_id)
         calls = _client_calls(turn, result)
         try:
             changes = {
@@ -242,6 +245,9 @@ class Recorder:
             if session is not None and turn.lease is not None:
                 blank = turn.parent_session is None and turn.is_blank()
                 changes["state"] = NOTHING if blank else await self._state_after(turn, session, changes["status"])
+            shared, known = turn.shared, None if session is None else session.shared_state
+            if shared is not None and (shared.is_set or known is not None):
+                changes["shared_state"] = shared.text
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             else:
@@ -384,6 +390,7 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
         state=changes["state"],
         client_calls=changes.get("client_calls", session.client_calls),
         checkpoint=changes.get("checkpoint") or session.checkpoint,
+        shared_state=changes.get("shared_state") or session.shared_state,
     )
 
 

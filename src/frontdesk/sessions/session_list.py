@@ -7,11 +7,12 @@ from agent_framework import Message
 
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.framework.approval_ids import requests_in
+from frontdesk.framework.contents import RUN_ID
 from frontdesk.ids import extract_time
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.markdown.plain_text import one_line
 from frontdesk.models.approval import PendingApproval
-from frontdesk.models.conversation import TranscriptMessage, TranscriptPage
+from frontdesk.models.conversation import TranscriptMessage, TranscriptPage, answer_message_id
 from frontdesk.models.run import RunRecord
 from frontdesk.models.session import MAX_TITLE_LENGTH, SessionName, SessionRecord, SessionSummary
 
@@ -105,10 +106,11 @@ class Transcripts:
 
 
 def as_transcript(messages: Sequence[Message]) -> list[TranscriptMessage]:
-    """Return messages with channels and times. An answer has the time of the preceding question."""
+    """Return messages with channels, times, runs and ids. An answer has the time of the preceding question."""
     noted: list[TranscriptMessage] = []
     at: float | None = None
-    echoes = 0
+    echoes = answers = 0
+    run_id: str | None = None
     for message in messages:
         hosting = _hosting(message)
         if message.role == "user":
@@ -121,7 +123,22 @@ def as_transcript(messages: Sequence[Message]) -> list[TranscriptMessage]:
             asked = noted[echoes - 1]
             noted[echoes - 1] = asked.replace(shown_on=asked.shown_on | targets)
         own = {channel} if channel and hosting.get("includes_originating", True) else set[str]()
-        noted.append(TranscriptMessage(message=message, channel=channel, at=at, shown_on=frozenset(own | targets)))
+        is_answer, named = "originating_channel" in hosting, message.additional_properties.get(RUN_ID)
+        if named != run_id and (named is not None or not is_answer):
+            run_id, answers = named, 0
+        shown_id = message.message_id
+        if is_answer and run_id is not None:
+            shown_id, answers = answer_message_id(run_id, answers), answers + 1
+        noted.append(
+            TranscriptMessage(
+                message=message,
+                channel=channel,
+                at=at,
+                shown_on=frozenset(own | targets),
+                message_id=shown_id,
+                run_id=run_id,
+            )
+        )
     return noted
 
 

@@ -1,6 +1,7 @@
 """`Turn`: one turn with its session open."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,9 +21,12 @@ from frontdesk.models.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.memory import HistoryMemory, Release
 from frontdesk.sessions.session_list import asked_as
+from frontdesk.sessions.shared_state import SharedState
 from frontdesk.sessions.snapshot import is_blank, restore
 
 _NO_HISTORY: tuple[Any, ...] = ()
+_CREATING = threading.Lock()
+"""Held while a shared state is created: the tools of a run may work in several threads."""
 
 
 class LiveEnding(Protocol):
@@ -116,6 +120,8 @@ class Turn:
     """The result as it was shown while it was written, if a hook has changed that."""
     requester: IdentityRecord | None = None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
+    shared: SharedState | None = None
+    """The state shared with the client, once the run has one."""
     approval_ids: dict[str, str] | None = None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
     _history: Sequence[Any] | None = None
@@ -139,6 +145,15 @@ class Turn:
     @session.setter
     def session(self, session: AgentSession) -> None:
         self._session = session
+
+    @property
+    def shared_state(self) -> SharedState:
+        """Return the state shared with the client, created on demand, as most turns have none."""
+        with _CREATING:
+            if self.shared is None:
+                stored = None if self.record is None else self.record.shared_state
+                self.shared = SharedState() if stored is None else SharedState.stored(stored)
+            return self.shared
 
     def is_blank(self) -> bool:
         """Return True if the session has no state besides its messages."""

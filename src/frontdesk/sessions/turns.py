@@ -441,6 +441,7 @@ class Turns:
             ignored=parent.ignored_at(run.messages),
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
+            shared_state=run.shared_state,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
         )
 

@@ -15,7 +15,17 @@ from frontdesk.targets.blueprint import agents_in
 
 Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
-_ARGUMENTS = ("response_id", "previous_response_id", "isolation", "attributes", "session_attributes")
+_STATE = "shared_state"
+_ARGUMENTS = (
+    "response_id",
+    "previous_response_id",
+    "isolation",
+    "attributes",
+    "session_attributes",
+    "client_state",
+    "forwarded_props",
+    _STATE,
+)
 
 
 class Binding(NamedTuple):
@@ -65,10 +75,14 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
         "isolation": admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
         "attributes": admitted.request.attributes,
         "session_attributes": {} if admitted.request.session is None else admitted.request.session.attributes,
+        "client_state": admitted.request.client_state,
+        "forwarded_props": admitted.request.forwarded_props,
     }
     for provider, names in bindings:
         call: Callable[..., Manager] = provider.bind_request_context
-        manager = call(**{name: arguments[name] for name in names})
+        # The shared state is created only for providers that ask for it.
+        given = {name: turn.shared_state if name == _STATE else arguments[name] for name in names}
+        manager = call(**given)
         if isinstance(manager, AbstractAsyncContextManager):
             await scope.enter_async_context(manager)
         else:
@@ -103,6 +117,18 @@ def get_current_isolation_keys() -> IsolationKeys | None:
         return own
     turn = current_turn.get()
     return None if turn is None else turn.admitted.isolation
+
+
+def get_current_client_state() -> Any:
+    """Return the state that the client has sent with the request of the current run. `None` outside of a run."""
+    turn = current_turn.get()
+    return None if turn is None else turn.admitted.request.client_state
+
+
+def get_current_forwarded_props() -> Mapping[str, Any]:
+    """Return the client's properties for the current run. Empty outside of a run."""
+    turn = current_turn.get()
+    return {} if turn is None else turn.admitted.request.forwarded_props
 
 
 def set_current_isolation_keys(keys: IsolationKeys) -> Token[IsolationKeys | None]:

@@ -32,6 +32,7 @@ class SessionNames:
             parent=ForkPoint(session_id="ses_0", messages=2),
             client_calls=(ClientCall(call_id="call_1", name="look"),),
             checkpoint=CheckpointRef(session_id="ses_0", checkpoint_id="point_1"),
+            shared_state='{"$": "Content", "steps": [1, "\u00e9"]}',
         )
         await store.sessions.reserve(named(), "ses_1")
         await keep_session(store, record)

@@ -1,8 +1,11 @@
 """Executes background runs, including those that were interrupted."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol
+
+from agent_framework import AgentResponseUpdate
 
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import Pauses, until_available
@@ -17,11 +20,12 @@ from frontdesk.errors import (
     StoreUnavailableError,
     UnreadableRecordError,
 )
+from frontdesk.framework.state_updates import state_in
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
 from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
-from frontdesk.models.run import FINAL, BackgroundRun, RunFailure, RunRecord, RunStatus
+from frontdesk.models.run import FINAL, BackgroundRun, RunEvent, RunFailure, RunRecord, RunStatus
 from frontdesk.runs.background.followers import Followers, RunSignals
 from frontdesk.serialization.codec import decode
 from frontdesk.sessions.job import EventLog, Job
@@ -162,7 +166,7 @@ class RunWorker:
         elif how == "fail":
             await self._fail(job, record)
         else:
-            earlier = [decode(event.data) for event in events] if how == "resume" else ()
+            earlier = _read_outputs(events) if how == "resume" else ()
             work = Job(self._store, job, self._log(job, len(events)), earlier)
             work.unknown_fields, work.began_in = record.unknown_fields, record.session_id
             work.messages = record.input if how == "resume" else None
@@ -285,6 +289,12 @@ def queued(job: BackgroundRun) -> RunRecord:
         request_hash=request.request_hash,
         root_run_id=admitted.root_run_id,
     )
+
+
+def _read_outputs(events: Sequence[RunEvent]) -> list[Any]:
+    """Return the stored outputs of a target. Changes of the shared state are no outputs."""
+    updates = (decode(event.data) for event in events)
+    return [update for update in updates if not (isinstance(update, AgentResponseUpdate) and state_in(update))]
 
 
 def _resumed(job: BackgroundRun) -> AdmittedRequest:
