@@ -75,6 +75,8 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
                 "max_attempts_per_identity at least 1"
             )
         self._own_url = None if public_url is None else _checked_url(public_url)
+        self._base = (self._own_url or "") + path
+        self._secure = self._base.startswith("https:")
         self._expires_in, self._most = expires_in, max_attempts_per_identity
         self._provider = provider
         http = http or ProviderHttp()
