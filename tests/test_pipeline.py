@@ -73,7 +73,7 @@ def request(text: Any = "hi", **fields: Any) -> ChannelRequest:
     return ChannelRequest(channel="probe", input=text, **fields)
 
 
-def in_session(key: str, text: str = "hi", **fields: Any) -> ChannelRequest:
+def in_session(key: str, text: str | None = "hi", **fields: Any) -> ChannelRequest:
     return request(text, session=ChannelSession(key=key), **fields)
 
 

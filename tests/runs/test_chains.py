@@ -14,7 +14,7 @@ from frontdesk.models.run import RunChain, RunFilter, RunRecord
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import open_desk, until
+from tests.scenarios.desk import open_client, until
 from tests.scenarios.pausing import Inn
 from tests.scenarios.test_cancel import Slow
 from tests.scenarios.test_decisions import Shop, asked
@@ -369,7 +369,7 @@ class TestCancelling:
 async def test_a_run_that_asked_stayed_completed_over_invocations_after_a_cancel() -> None:
     inn, clerk = Inn(), Clerk(["a"])
     for target, message in ((inn, "anna"), (clerk.answer, "pay 5")):
-        async with open_desk(target) as desk:
+        async with open_client(target) as desk:
             run = (await desk.ask(message, session_id="s")).json()
             assert run["status"] == "completed"
             cancelled = (await desk.cancel(run["id"])).json()
