@@ -17,10 +17,10 @@ from frontdesk.chat.media import MediaLimits
 from frontdesk.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
 from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk_testing import ChatContract, ChatFile, EchoAgent, serving
+from frontdesk_testing.chat_driver import Chat
 from frontdesk_testing.chat_questions import Bank
-from frontdesk_testing.chat_wire import Chat
 from tests.chat.postbox.channel import PostboxChannel
-from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 from tests.scenarios.messages.test_questions import flow
 
 
@@ -38,7 +38,7 @@ async def open_chat(
         def channel(self, platform: Any, **given: Any) -> PostboxChannel:
             return channel_on(platform, kind, **given)
 
-    async with postbox() as platform, Wire().chat(target, platform=platform, **settings) as chat:
+    async with Postbox() as platform, Wire().chat(target, platform=platform, **settings) as chat:
         yield chat, platform
 
 
@@ -193,7 +193,7 @@ async def test_the_click_on_a_choice_is_answered_with_nothing() -> None:
         (question,) = await chat.messages(ada.chat_id, 1)
         click = await platform.press(ada, question, question.buttons[1].data)
         assert (await chat.texts(ada.chat_id, 2))[1] == "colour BLUE"
-        assert platform.clicks == {click: ""}
+        assert platform.notices == {click: ""}
 
 
 async def test_a_chat_that_is_said_to_move_twice_holds_nothing_back() -> None:
@@ -244,7 +244,7 @@ async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
         channel.polling, channel.waiting = asyncio.Event(), list(waiting)
         return channel
 
-    async with postbox() as platform:
+    async with Postbox() as platform:
         ada = await platform.person("Ada")
         first, second = polled(platform), polled(platform, platform.event(ada, "hello"))
         async with serving(AgentFrameworkHost(EchoAgent(), channels=[first], store=store)):
@@ -275,7 +275,7 @@ async def test_polling_goes_on_after_a_leadership_that_the_store_refused(
         return await claim(*args)
 
     monkeypatch.setattr(store.leaderships, "claim", refused)
-    async with postbox() as platform:
+    async with Postbox() as platform:
         ada = await platform.person("Ada")
         channel = channel_on(platform, Polled, transport="polling", live="off")
         assert isinstance(channel, Polled)

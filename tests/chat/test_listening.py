@@ -105,7 +105,7 @@ async def test_an_event_that_cannot_be_read_keeps_back_no_other() -> None:
     async with gateway_postbox() as platform:
         ada = await platform.person("Ada")
         async with serving(host_on(platform)):
-            await platform.say(ada, "no text", thread_id=7)
+            platform.bodies["e-0"] = b'{"id": "e-0", "text": 7}'
             await platform.say(ada, "hello")
             await until_texts(platform, ada.chat_id, "hello")
             await until(platform, opened=1, acknowledged=2)

@@ -7,7 +7,7 @@ from frontdesk_testing import ChatContract, FakePlatform
 from frontdesk_testing.messages import MessageChannel
 from tests.chat.postbox.channel import PostboxChannel
 from tests.chat.postbox.platform import SECRET as POSTBOX_SECRET
-from tests.chat.postbox.platform import TOKEN, Postbox, postbox
+from tests.chat.postbox.platform import TOKEN, Postbox
 from tests.contracts.message_platform import SECRET, DrivenPlatform, driven_platform
 
 
@@ -22,7 +22,7 @@ class TestMessages(ChatContract):
 
 class TestPostbox(ChatContract):
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        return postbox()
+        return Postbox()
 
     def channel(self, platform: FakePlatform, **settings: Any) -> PostboxChannel:
         url = cast(Postbox, platform).url

@@ -9,7 +9,7 @@ from typing import Any, cast
 from frontdesk.chat.abilities import AnswersClicks
 from frontdesk_testing import ChatContract, FakePlatform
 from tests.chat.postbox import channel as copied
-from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 
 
 def _without_notices() -> ModuleType:
@@ -31,7 +31,7 @@ class TestWithoutNotices(ChatContract):
     has_notices = False
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        return postbox()
+        return Postbox()
 
     def channel(self, platform: FakePlatform, **settings: Any) -> Any:
         url = cast(Postbox, platform).url

@@ -10,9 +10,9 @@ from frontdesk.asgi.messages import Headers
 from frontdesk.chat.abilities import RemovesButtons
 from frontdesk.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, OutboundMessage, Sender
 from frontdesk.errors import PushError, PushRefusedError
-from frontdesk_testing import ChatContract, FakePlatform, chat_wire
+from frontdesk_testing import ChatContract, FakePlatform, chat_driver
 from tests.chat.postbox.channel import TIME, PostboxChannel
-from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 
 
 class TakesAnything(PostboxChannel):
@@ -116,11 +116,11 @@ async def test_a_broken_channel_is_noticed(
     kind: type[PostboxChannel], question: str, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What never comes is waited for; on a slow machine it comes even less.
-    monkeypatch.setattr(chat_wire, "TIMEOUT", 1.0)
+    monkeypatch.setattr(chat_driver, "TIMEOUT", 1.0)
 
     class Broken(ChatContract):
         def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-            return postbox()
+            return Postbox()
 
         def channel(self, platform: FakePlatform, **settings: Any) -> PostboxChannel:
             url = cast(Postbox, platform).url

@@ -97,27 +97,16 @@ def fresh_python(home: Path, *wheels: Path) -> Path:
     return python
 
 
-PACKAGE_OF_ONE_S_OWN = """
+IS_THE_WHEEL = """
 import frontdesk
 import frontdesk_testing
-from frontdesk_testing import ChatContract
-from their_channel import PostboxChannel
-from their_platform import SECRET, TOKEN, postbox
 
 
 def test_the_package_is_that_of_the_wheel():
     assert "/fresh/" in frontdesk.__file__
     assert "/fresh/" in frontdesk_testing.__file__
-
-
-class TestPostbox(ChatContract):
-    def platform(self):
-        return postbox()
-
-    def channel(self, platform, **settings):
-        return PostboxChannel(url=platform.url, token=TOKEN, secret=SECRET, allow_private=True, **settings)
 """
-ASKED = "of_the_wheel or answered_once_and_in_order or button_answers or file_comes_in or has_signed"
+ASKED = "of_the_wheel or answered_once_and_in_order or word_with_the_id or arrives_once_after or has_signed"
 
 
 def test_the_wheel_alone_prints_how_the_kit_is_installed(wheels: dict[str, Path], tmp_path: Path) -> None:
@@ -133,10 +122,9 @@ def test_a_channel_of_one_s_own_passes_its_contract_with_the_wheels(wheels: dict
     place = tmp_path / "theirs"
     place.mkdir()
     channel = next(block.text for block in blocks("python") if block.page == CHANNEL_PAGE)
-    platform = (ROOT / "tests/chat/postbox/platform.py").read_text("utf-8")
-    (place / "their_channel.py").write_text(channel, "utf-8")
-    (place / "their_platform.py").write_text(platform, "utf-8")
-    (place / "test_theirs.py").write_text(PACKAGE_OF_ONE_S_OWN, "utf-8")
+    tests = next(block.text for block in blocks("py") if block.page == CHANNEL_PAGE and "ChatContract" in block.text)
+    (place / "letterbox.py").write_text(channel, "utf-8")
+    (place / "test_letterbox.py").write_text(tests + IS_THE_WHEEL, "utf-8")
     (place / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
     command = [
         str(python),
@@ -153,4 +141,4 @@ def test_a_channel_of_one_s_own_passes_its_contract_with_the_wheels(wheels: dict
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     asked = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert asked.returncode == 0, asked.stdout
-    assert "5 passed" in asked.stdout, asked.stdout
+    assert "8 passed" in asked.stdout, asked.stdout

@@ -5,16 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import msgspec
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from frontdesk.chat.abilities import UsesGateway
 from frontdesk.outbound.platform_socket import PlatformSocket
-from frontdesk_testing import ChatPerson
 from tests.chat.postbox.channel import Made, PostboxChannel
-from tests.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 
 
 class ConnectedChannel(PostboxChannel, UsesGateway):
@@ -36,18 +34,13 @@ class ConnectedChannel(PostboxChannel, UsesGateway):
 class GatewayPostbox(Postbox):
     """Sends all that was not acknowledged to whoever connects."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        super().__init__(http)
+    def __init__(self) -> None:
+        super().__init__()
         self.gateway = ""
         self.connections: list[ServerConnection] = []
         """Those that are open."""
         self.opened = 0
         self.acknowledged: list[str] = []
-
-    async def say(self, who: ChatPerson, text: str, **options: Any) -> str:
-        event_id = await super().say(who, text, **options)
-        await self._notify()
-        return event_id
 
     async def deliver_events(self) -> None:
         """Send nothing to a webhook."""
@@ -61,37 +54,36 @@ class GatewayPostbox(Postbox):
         """Send events to one connection, and take its acknowledgements."""
         self.connections.append(connection)
         self.opened += 1
-        await self._notify()
+        self.change()
         sending = asyncio.create_task(self._send_events(connection))
         try:
             async for event_id in connection:
                 self.acknowledged.append(str(event_id))
-                await self._notify()
+                self.change()
         except ConnectionClosed:
             pass
         finally:
             sending.cancel()
             self.connections.remove(connection)
-            await self._notify()
+            self.change()
 
     async def _send_events(self, connection: ServerConnection) -> None:
         sent = set(self.acknowledged)
-        while True:
-            async with self._changed:
-                await self._changed.wait_for(lambda: len(self._bodies) > len(sent))
-            for event_id in [event_id for event_id in self._bodies if event_id not in sent]:
-                sent.add(event_id)
-                await connection.send(self._bodies[event_id])
 
-    async def _notify(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+        async def is_behind() -> bool:
+            return len(self.bodies) > len(sent)
+
+        while True:
+            await self.until(is_behind)
+            for event_id in [event_id for event_id in self.bodies if event_id not in sent]:
+                sent.add(event_id)
+                await connection.send(self.bodies[event_id])
 
 
 @asynccontextmanager
 async def gateway_postbox() -> AsyncIterator[GatewayPostbox]:
     """Start the platform with its gateway."""
-    async with postbox(GatewayPostbox) as platform, serve(platform.serve, "127.0.0.1", 0) as server:
+    async with GatewayPostbox() as platform, serve(platform.serve, "127.0.0.1", 0) as server:
         platform.gateway = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
         yield platform
 

@@ -12,12 +12,19 @@ if TYPE_CHECKING:
     from frontdesk_testing.agents import GatedAgent as GatedAgent
     from frontdesk_testing.auth_contract import AuthContract as AuthContract
     from frontdesk_testing.channel_contract import ChannelContract as ChannelContract
+    from frontdesk_testing.channel_driver import ChannelDriver as ChannelDriver
     from frontdesk_testing.chat_contract import ChatContract as ChatContract
+    from frontdesk_testing.chat_driver import ChatDriver as ChatDriver
     from frontdesk_testing.chat_platform import ChatFile as ChatFile
     from frontdesk_testing.chat_platform import ChatPerson as ChatPerson
     from frontdesk_testing.chat_platform import FakePlatform as FakePlatform
     from frontdesk_testing.chat_platform import MembershipPlatform as MembershipPlatform
+    from frontdesk_testing.chat_platform import PushFailure as PushFailure
     from frontdesk_testing.chat_platform import ShownMessage as ShownMessage
+    from frontdesk_testing.chat_platform_base import ChatPlatformBase as ChatPlatformBase
+    from frontdesk_testing.chat_platform_base import PlatformCall as PlatformCall
+    from frontdesk_testing.chat_platform_base import PlatformError as PlatformError
+    from frontdesk_testing.chat_platform_base import PlatformEvent as PlatformEvent
     from frontdesk_testing.clock import FakeClock as FakeClock
     from frontdesk_testing.crash import CRASH_POINTS as CRASH_POINTS
     from frontdesk_testing.crash import CrashPlan as CrashPlan
@@ -38,9 +45,12 @@ _HOME = {
     "AuthContract": "auth_contract",
     "CRASH_POINTS": "crash",
     "ChannelContract": "channel_contract",
+    "ChannelDriver": "channel_driver",
     "ChatContract": "chat_contract",
+    "ChatDriver": "chat_driver",
     "ChatFile": "chat_platform",
     "ChatPerson": "chat_platform",
+    "ChatPlatformBase": "chat_platform_base",
     "CrashPlan": "crash",
     "EchoAgent": "agents",
     "FailingAgent": "agents",
@@ -50,6 +60,10 @@ _HOME = {
     "GatedAgent": "agents",
     "HostClient": "server",
     "MembershipPlatform": "chat_platform",
+    "PlatformCall": "chat_platform_base",
+    "PlatformError": "chat_platform_base",
+    "PlatformEvent": "chat_platform_base",
+    "PushFailure": "chat_platform",
     "RecordedSpan": "telemetry",
     "RecordingTelemetry": "telemetry",
     "RunnerContract": "runner_contract",
@@ -67,9 +81,12 @@ __all__ = [
     "AuthContract",
     "CRASH_POINTS",
     "ChannelContract",
+    "ChannelDriver",
     "ChatContract",
+    "ChatDriver",
     "ChatFile",
     "ChatPerson",
+    "ChatPlatformBase",
     "CrashPlan",
     "EchoAgent",
     "FailingAgent",
@@ -79,6 +96,10 @@ __all__ = [
     "GatedAgent",
     "HostClient",
     "MembershipPlatform",
+    "PlatformCall",
+    "PlatformError",
+    "PlatformEvent",
+    "PushFailure",
     "RecordedSpan",
     "RecordingTelemetry",
     "RunnerContract",

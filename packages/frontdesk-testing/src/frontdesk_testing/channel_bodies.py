@@ -1,7 +1,7 @@
 """The contract of HTTP channels for malformed requests."""
 
 from frontdesk_testing.agents import GatedAgent
-from frontdesk_testing.channel_wire import ChannelWire
+from frontdesk_testing.channel_driver import ChannelDriver
 
 BROKEN = {
     "nothing": b"",
@@ -20,7 +20,7 @@ BROKEN = {
 }
 
 
-class Bodies(ChannelWire):
+class Bodies(ChannelDriver):
     """Bad requests get an error in the channel's shape; nothing is run and nothing is stored."""
 
     async def test_a_message_is_answered(self) -> None:

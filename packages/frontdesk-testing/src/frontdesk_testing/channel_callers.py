@@ -10,7 +10,7 @@ from frontdesk.auth.api_keys import ApiKeyAuth
 from frontdesk.errors import ForbiddenError
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing.agents import FailingAgent
-from frontdesk_testing.channel_wire import ChannelWire
+from frontdesk_testing.channel_driver import ChannelDriver
 
 ALICE = "the key of alice, long enough"
 BOB = "the key of bob, long enough too"
@@ -43,7 +43,7 @@ async def lost_hook(request: ChannelRequest, *, target: Any, protocol_request: A
     """Forget to return the request."""
 
 
-class Callers(ChannelWire):
+class Callers(ChannelDriver):
     """Callers with and without the right credentials, and what one caller learns about another."""
 
     async def test_nobody_gets_in_without_the_right_credentials(self) -> None:

@@ -11,7 +11,7 @@
 
         ...
 
-`ChannelWire` has all that a subclass defines.
+`ChannelDriver` has all that a subclass defines.
 """
 
 import pytest

@@ -7,13 +7,13 @@
         def channel(self, platform, **settings):
             return MyChannel(url=platform.url, **settings)
 
-`ChatWire` has all that a subclass defines, `FakePlatform` what its platform has to do, and
+`ChatDriver` has all that a subclass defines, `FakePlatform` what its platform has to do, and
 `MembershipPlatform` what one does besides that has `tells_membership`.
 """
 
 import pytest
 
-_FILES = ("chat_intake", "chat_membership", "chat_pushes", "chat_questions", "chat_talking", "chat_wire")
+_FILES = ("chat_intake", "chat_membership", "chat_pushes", "chat_questions", "chat_talking", "chat_driver")
 pytest.register_assert_rewrite(*(f"frontdesk_testing.{name}" for name in _FILES))
 
 from frontdesk_testing.chat_intake import WebhookBodies  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.clock import SystemClock
 from frontdesk_testing.agents import EchoAgent
-from frontdesk_testing.chat_wire import Chat, ChatWire
+from frontdesk_testing.chat_driver import Chat, ChatDriver
 
 _HOUR = 3_600.0
 _LIMIT = 20_000
@@ -17,7 +17,7 @@ async def _post(chat: Chat, body: bytes, headers: Mapping[str, str]) -> int:
     return (await chat.client.http.post(chat.webhook, content=body, headers=sent)).status_code
 
 
-class WebhookBodies(ChatWire):
+class WebhookBodies(ChatDriver):
     """Bodies that come in by the webhook."""
 
     async def test_only_what_the_platform_has_signed_is_taken(self) -> None:

@@ -5,13 +5,13 @@ from typing import cast
 import pytest
 
 from frontdesk.access.allowlists import NativeIdAllowlist
+from frontdesk_testing.chat_driver import Chat, ChatDriver
 from frontdesk_testing.chat_platform import MembershipPlatform
-from frontdesk_testing.chat_wire import Chat, ChatWire
 
 _HOUR = 3600.0
 
 
-class Membership(ChatWire):
+class Membership(ChatDriver):
     """Deliveries to a place that is closed, and greetings in a new one."""
 
     async def test_what_waits_for_a_person_who_blocks_the_bot_ends_at_once(self) -> None:

@@ -8,8 +8,8 @@ from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.agents import EchoAgent, GatedAgent
+from frontdesk_testing.chat_driver import ChatDriver
 from frontdesk_testing.chat_platform import ChatFile, PushFailure
-from frontdesk_testing.chat_wire import ChatWire
 from frontdesk_testing.internals import claims_wait_for
 
 PICTURE = ChatFile(media_type="image/png", data=b"\x89PNG\r\n\x1a\n of a cat", name="cat.png")
@@ -45,7 +45,7 @@ class _BreaksOff(GatedAgent):
             raise RuntimeError("the secret reason")
 
 
-class Pushes(ChatWire):
+class Pushes(ChatDriver):
     """Sending, whatever the platform answers."""
 
     @pytest.mark.parametrize("failure", ["limited", "unavailable", "lost"])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from agent_framework import (
     Agent,
     Content,
@@ -16,8 +17,8 @@ from agent_framework import (
 
 from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.scripted import ScriptedChatClient
+from frontdesk_testing.chat_driver import ChatDriver
 from frontdesk_testing.chat_platform import ShownMessage
-from frontdesk_testing.chat_wire import ChatWire
 
 
 class Bank:
@@ -61,10 +62,11 @@ def _data(question: ShownMessage, text: str) -> str:
     return next(button.data for button in question.buttons if button.text == text)
 
 
-class Questions(ChatWire):
+class Questions(ChatDriver):
     """Approvals by button: for the person who was asked, and once."""
 
     async def test_a_button_answers_its_question(self) -> None:
+        self._require_buttons()
         bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada = await chat.platform.person("Ada")
@@ -82,6 +84,7 @@ class Questions(ChatWire):
         assert bank.paid == [5]
 
     async def test_a_button_that_says_no(self) -> None:
+        self._require_buttons()
         bank = Bank()
         async with self.chat(bank.agent("then not")) as chat:
             ada = await chat.platform.person("Ada")
@@ -92,6 +95,7 @@ class Questions(ChatWire):
         assert bank.paid == []
 
     async def test_a_button_of_somebody_else_decides_nothing(self) -> None:
+        self._require_buttons()
         self.require_groups()
         bank = Bank()
         options = ApprovalOptions(show_arguments_in_groups=True)
@@ -109,6 +113,7 @@ class Questions(ChatWire):
         assert bank.paid == [5]
 
     async def test_a_button_that_is_pressed_again_decides_nothing(self) -> None:
+        self._require_buttons()
         bank = Bank()
         async with self.chat(bank.agent("done", "later")) as chat:
             ada = await chat.platform.person("Ada")
@@ -138,7 +143,10 @@ class Questions(ChatWire):
             await chat.platform.say(ada, "ask me")
             (question,) = await chat.messages(ada.chat_id, 1)
             assert "Shall I?" in question.text
-            await chat.platform.press(ada, question, _data(question, "Yes"))
+            if self.has_buttons:
+                await chat.platform.press(ada, question, _data(question, "Yes"))
+            else:
+                await chat.platform.say(ada, "yes")
             assert (await chat.texts(ada.chat_id, 2))[1].strip() == "heard True"
             await chat.platform.say(ada, "ask me again")
             await chat.messages(ada.chat_id, 3)
@@ -146,6 +154,7 @@ class Questions(ChatWire):
             assert (await chat.texts(ada.chat_id, 4))[3].strip() == "heard False"
 
     async def test_made_up_data_of_a_button_does_nothing(self) -> None:
+        self._require_buttons()
         bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada = await chat.platform.person("Ada")
@@ -156,3 +165,21 @@ class Questions(ChatWire):
             await chat.platform.press(ada, question, _data(question, "Approve"))
             await chat.until_said(ada.chat_id, "done")
         assert bank.paid == [5]
+
+    @pytest.mark.parametrize(("word", "paid"), [("yes", [5]), ("no", [])])
+    async def test_without_buttons_a_word_with_the_id_answers(self, word: str, paid: list[int]) -> None:
+        if self.has_buttons:
+            pytest.skip("the platform has buttons")
+        bank = Bank()
+        async with self.chat(bank.agent("done")) as chat:
+            ada = await chat.platform.person("Ada")
+            await chat.platform.say(ada, "pay 5")
+            (question,) = await chat.texts(ada.chat_id, 1)
+            approval_id = question.partition("yes ")[2].split()[0].rstrip(".,")
+            await chat.platform.say(ada, f"{word} {approval_id}")
+            await chat.until_said(ada.chat_id, "done")
+        assert bank.paid == paid
+
+    def _require_buttons(self) -> None:
+        if not self.has_buttons:
+            pytest.skip("the platform has no buttons")

@@ -5,10 +5,10 @@ import pytest
 from frontdesk.access.allowlists import NativeIdAllowlist
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk_testing.agents import EchoAgent, GatedAgent
-from frontdesk_testing.chat_wire import ChatWire
+from frontdesk_testing.chat_driver import ChatDriver
 
 
-class Talking(ChatWire):
+class Talking(ChatDriver):
     """Messages in direct chats, groups and threads, and commands."""
 
     async def test_every_message_is_answered_once_and_in_order(self) -> None:

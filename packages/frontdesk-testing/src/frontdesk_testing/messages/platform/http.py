@@ -82,7 +82,11 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._answer(self._call))
 
     async def _answer(self, call: Call) -> None:
-        reply = await self._handler(call)
+        try:
+            reply = await self._handler(call)
+        except BaseException:
+            self._transport.abort()
+            raise
         if self._transport.is_closing():
             return
         if reply is None:

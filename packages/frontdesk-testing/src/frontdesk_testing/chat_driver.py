@@ -17,7 +17,7 @@ from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.chat_platform import ChatPerson, FakePlatform, ShownMessage
 from frontdesk_testing.server import HostClient, serving
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 _QUICK = PushTerms(retry=RetryPolicy(attempts=8, first_delay=0.01), pause=0.01)
 _SOON = LiveTerms(interval=0.01)
 
@@ -110,13 +110,15 @@ class Chat:
         return [delivery for delivery in await self.store.outbox.find() if delivery.status == status]
 
 
-class ChatWire:
+class ChatDriver:
     """The platform-specific part of the contract; a subclass defines it."""
 
     has_groups: bool = True
     """Whether people of the platform talk in groups."""
     has_threads: bool = True
     """Whether groups of the platform have threads."""
+    has_buttons: bool = True
+    """Whether messages have buttons; if not, approvals are answered with words."""
     has_notices: bool = True
     """Whether the platform shows something to the person who pressed a button; if not, their direct chat does."""
     shows_live: bool = True

@@ -17,10 +17,10 @@ from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.ids import FakeIds
 from frontdesk_testing.server import serving
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
-class ChannelWire:
+class ChannelDriver:
     """The channel-specific part of the contract; a subclass defines it."""
 
     path: str
