@@ -54,5 +54,5 @@ def test_every_code_is_one_that_is_sent() -> None:
 
 
 def test_every_header_of_a_signature_is_documented() -> None:
-    rows = tables(ROOT / "docs/guides/http-callers.md")["Signed requests"]
-    assert [cell.strip("`") for cell, _ in rows] == list(HmacHeaders())
+    rows = tables(PAGE)["HmacHeaders"]
+    assert [default.strip("`'") for _, default, _ in rows] == list(HmacHeaders())

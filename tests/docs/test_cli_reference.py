@@ -39,7 +39,7 @@ def test_every_option_is_documented() -> None:
 
 
 def test_the_indexes_to_build_before_an_update_are_those_of_the_steps() -> None:
-    how = (ROOT / "docs/guides/operate.md").read_text("utf-8")
+    how = (ROOT / "docs/internals/migrations.md").read_text("utf-8")
     shown = [line.replace(" CONCURRENTLY", "").rstrip(";") for line in how.splitlines() if line.startswith("CREATE")]
     assert len(shown) == 7
     assert set(shown) <= {*OPERATOR_LISTS, *FEWER_INDEXES}

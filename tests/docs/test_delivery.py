@@ -18,6 +18,7 @@ from tests.docs.test_reference import spans, tables
 from tests.scenarios.desk import until
 
 PAGE = ROOT / "docs/guides/delivery.md"
+PUSH_PAGE = ROOT / "docs/write-your-own/write-a-push-channel.md"
 
 
 async def test_the_example_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +55,7 @@ async def test_the_example_shows_answers_on_a_screen() -> None:
 
 
 def test_every_target_is_documented() -> None:
-    named = {name for first, *_ in tables(PAGE)["Say where it goes"] for name in _calls(first)}
+    named = {name for first, *_ in tables(PAGE)["Choose the destination"] for name in _calls(first)}
     ways = (classmethod, ResponseTarget)
     assert named == {name for name, one in vars(ResponseTarget).items() if isinstance(one, ways)}
 
@@ -69,14 +70,14 @@ def test_every_state_is_documented() -> None:
 
 
 def test_every_term_is_documented_with_its_default() -> None:
-    rows = {spans(name)[0]: default.strip("`") for name, default, _ in tables(PAGE)["PushTerms"]}
+    rows = {spans(name)[0]: default.strip("`") for name, default, _ in tables(PUSH_PAGE)["PushTerms"]}
     terms = PushTerms()
     wanted = {one.name: repr(getattr(terms, one.name)) for one in msgspec.structs.fields(PushTerms)}
     assert rows == {**wanted, "retry": f"{terms.retry.attempts} attempts"}
 
 
 def test_every_error_of_a_push_is_documented() -> None:
-    named = {span for first, _ in tables(PAGE)["What an error means"] for span in spans(first)}
+    named = {span for first, _ in tables(PUSH_PAGE)["What an error means"] for span in spans(first)}
     kinds = {name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.PushError)}
     # One that limits is nothing but one with a time.
     assert kinds - {"PushLimitedError"} == named - {"retry_after", "everywhere=True"}
