@@ -240,6 +240,11 @@ providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the
 clients: $(DEV) ## Try clients of others on a host, and write what works into the documents
 	@.venv/bin/python -m tests.clients $(ARGS)
 
+.PHONY: reference
+reference: $(DEV) ## Write the tables of docs/reference from the code
+	@.venv/bin/python -m tools.reference_tables
+	@.venv/bin/python -m tools.error_reference
+
 .PHONY: figures
 figures: $(DEV) ## Attack hosts, and write what it costs into the threat model (ARGS: names of attacks, or --render)
 	@.venv/bin/python -m tests.figures $(ARGS)

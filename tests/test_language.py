@@ -33,7 +33,8 @@ ALLOWED_NAMES = {
     "link_of": "deprecated alias",
     "calls_of": "deprecated alias",
     "home_of": "deprecated alias",
-    "callers_of": "deprecated setting",
+    "callers_of": "public setting",
+    "keep_ids_of": "public setting",
     "instead_of": "a parameter",
 }
 """Names that stay, each with its reason."""

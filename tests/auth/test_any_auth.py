@@ -51,7 +51,7 @@ async def test_each_kind_is_known_and_named_by_its_kind() -> None:
 
 
 async def test_the_ids_of_one_kind_can_stay_as_they_were() -> None:
-    auth = both(copy_body_ids="api_key")
+    auth = both(keep_ids_of="api_key")
     assert await ask(auth, x_api_key=KEY) == Principal(id="alice")
     assert await ask(auth, x_token="alice") == Principal(id="token:alice", claims={"of": "tokens"})
 
@@ -66,13 +66,13 @@ def test_callers_are_not_renamed_in_silence(lasting: bool, tmp_path: Path) -> No
     kinds = [ApiKeyAuth({"alice": KEY}), Tokens()]
     for undecided in (kinds, AnyAuth(kinds)):
         assert len(told(undecided)) == (1 if lasting else 0)
-    for decided in (kinds[0], AnyAuth(kinds, copy_body_ids=None), AnyAuth(kinds, copy_body_ids="token")):
+    for decided in (kinds[0], AnyAuth(kinds, keep_ids_of=None), AnyAuth(kinds, keep_ids_of="token")):
         assert told(decided) == []
 
 
 async def test_a_name_that_passes_for_one_of_another_kind_is_refused() -> None:
     with pytest.raises(UnauthenticatedError):
-        await ask(both(copy_body_ids="token"), x_token="api_key:alice")
+        await ask(both(keep_ids_of="token"), x_token="api_key:alice")
 
 
 @pytest.mark.parametrize("headers", [{"x_api_key": "wrong-key-of-nobody"}, {"x_token": "wrong"}])
@@ -115,7 +115,7 @@ def test_claims_come_from_the_kinds_that_have_them() -> None:
     [
         (lambda: AnyAuth([]), "a name of its own"),
         (lambda: AnyAuth([ApiKeyAuth({"a": KEY}), ApiKeyAuth({"b": KEY})]), "a name of its own"),
-        (lambda: both(copy_body_ids="bearer"), "is none of"),
+        (lambda: both(keep_ids_of="bearer"), "is none of"),
     ],
 )
 def test_what_is_wrong_is_found_at_once(build: Any, reason: str) -> None:
@@ -166,7 +166,7 @@ async def test_two_kinds_never_mean_the_same_one(one: str, other: str, kept: str
         made.name = name
         return made
 
-    auth = AnyAuth([kind("first", one), kind("second", other)], copy_body_ids=kept)
+    auth = AnyAuth([kind("first", one), kind("second", other)], keep_ids_of=kept)
     ids = []
     for name in ("first", "second"):
         try:

@@ -3,31 +3,31 @@
 from typing import Any
 
 TRIED = {
-    "answer": "one question, one answer",
-    "stream": "an answer that comes word by word",
+    "answer": "a question and its answer",
+    "stream": "a streamed answer",
     "history": "a second question that needs the first",
     "tools": "a tool that runs in the client",
-    "structure": "an answer in the form of a schema",
-    "pictures": "a picture in the question",
-    "failure": "a run whose tool has charged and which then fails, whole and streamed: charged once, the message shown",
+    "structure": "structured output",
+    "pictures": "an image in the question",
+    "failure": "a run that fails after a tool call, also streamed: the tool ran once, the message is shown",
 }
 """What is tried with every client."""
 
 _HEAD = """\
-# Clients
+# Tested clients
 
-Clients of others on a host with [Responses](responses.md) and [Chat Completions](chat-completions.md), with nothing
-set but their base URL and a key. This page is made by `make clients`, which installs each of them at the version
-below, runs it against a host, and writes [what it found](../../tests/clients/results.json).
+Clients of [Responses](responses.md) and [Chat Completions](chat-completions.md) with only a base URL and a key set.
+`make clients` generates this page: it runs each client against a host and stores the
+[results](../../tests/clients/results.json).
 """
 
-_EMPTY = "An empty cell was not tried: the client has no such thing, or no way to ask for it from outside."
+_EMPTY = "An empty cell was not tested, because the client lacks the feature."
 
 _NOTES = (
-    "- The class `OpenAIResponses` of `llama-index` needs a target that counts tokens: without `usage` it fails after "
-    "the answer.\n- `agent-framework-openai` repeats a streamed text once at its end, in an update that says so: read "
-    "`get_final_response()`.\n- `agent-framework-openai` and `llama-index` don't read the `status` and the `error` of "
-    "a response: on Responses a run that failed looks like an empty answer."
+    "- `OpenAIResponses` of `llama-index` fails without `usage`, so it needs a target that counts tokens.\n"
+    "- `agent-framework-openai` repeats a streamed text in its last update. Read `get_final_response()`.\n"
+    "- `agent-framework-openai` and `llama-index` ignore `status` and `error`. On Responses a failed run looks like an "
+    "empty answer."
 )
 
 
@@ -44,8 +44,8 @@ def page(results: dict[str, Any]) -> str:
             broken += [f"- `{name}` on {door}, {what}: `{said.replace('`', '')}`" for what, said in wrong]
     lines += ["", _EMPTY, "", _NOTES]
     if broken:
-        lines += ["", "What did not work, in the client's words:", "", *broken]
-    lines += ["", "## What was tried", "", "| name | what |", "| --- | --- |"]
+        lines += ["", "Failures, as the clients report them:", "", *broken]
+    lines += ["", "## Tests", "", "| test | content |", "| --- | --- |"]
     lines += [f"| {name} | {what} |" for name, what in TRIED.items()]
     return "\n".join([*lines, ""])
 

@@ -21,7 +21,7 @@ def _row(heading: str, name: str) -> str:
 
 
 async def test_a_get_with_stream_reads_the_events_if_they_were_kept() -> None:
-    assert "`?stream=true` its [events](#background), if they were kept" in _row("Routes", "GET /responses/{id}")
+    assert "`?stream=true` reads its stored [events](#background)" in _row("Routes", "GET /responses/{id}")
     async with open_client(parrot()) as desk:
         customer = AsyncCustomer(desk)
         events = await customer.events("hello", background=True)

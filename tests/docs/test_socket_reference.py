@@ -12,14 +12,10 @@ from frontdesk_testing import serving
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_examples import direct, named
-from tests.docs.test_reference import parameters, shown, signature, spans
+from tests.docs.test_reference import spans
 from tests.docs.test_responses_reference import PAGE, ROOM
 
 SOCKET_PAGE = ROOT / "docs/reference/responses-websocket.md"
-
-
-def test_every_limit_of_sockets_is_documented_with_its_default() -> None:
-    assert parameters(SOCKET_PAGE, SocketLimits) == {name: shown(one) for name, one in signature(SocketLimits).items()}
 
 
 def test_the_limits_are_those_of_the_code() -> None:

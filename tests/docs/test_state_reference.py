@@ -1,8 +1,6 @@
 """What is said about state is so: every parameter, every option of a move, and every figure."""
 
-import pytest
-
-from frontdesk import Expiry, FileLimits, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
+from frontdesk import InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
 from frontdesk.cli.options import build_parser
 from frontdesk.concurrency.timeouts import LEFT_ALONE
 from frontdesk.interfaces.store import HostStateStore
@@ -13,16 +11,11 @@ from frontdesk.stores.sql.migrations.schema import NewerStoreError
 from frontdesk.stores.sql.move.endpoints import MoveError
 from frontdesk.stores.sql.sessions import BYTES_KEPT
 from tests.docs.pages import ROOT, prose_of, tables
-from tests.docs.test_reference import parameters, shown, signature, spans
+from tests.docs.test_reference import spans
 
 PAGE = ROOT / "docs/reference/state.md"
 MOVE = ROOT / "docs/guides/move.md"
 UPDATE = ROOT / "docs/guides/update.md"
-
-
-@pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry, FileLimits])
-def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
-    assert parameters(PAGE, documented) == {name: shown(one) for name, one in signature(documented).items()}
 
 
 def test_every_store_offers_what_the_page_says() -> None:

@@ -1,27 +1,11 @@
-"""The reference of Telegram has every setting with its default, and every code of an error."""
+"""The pages about Telegram name every code of an error, and the updates of a webhook."""
 
-import dataclasses
-
-from frontdesk.channels.telegram import TelegramChannel, client
-from frontdesk.channels.telegram.config import TelegramConfig
+from frontdesk.channels.telegram import client
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES
-from frontdesk.chat.config import ChatConfig
 from tests.docs.pages import ROOT, tables
-from tests.docs.test_reference import parameters, shown, signature, spans
+from tests.docs.test_reference import spans
 
 PAGE = ROOT / "docs/reference/telegram.md"
-
-
-def test_every_parameter_is_documented_with_its_default() -> None:
-    settings = {field.name for field in dataclasses.fields(TelegramConfig)} - {"bot_token", "secret_token"}
-    wanted = {name: shown(one) for name, one in signature(TelegramChannel).items() if name not in settings}
-    assert parameters(PAGE, TelegramChannel) == wanted
-
-
-def test_every_setting_is_documented_with_its_default() -> None:
-    shared = {field.name for field in dataclasses.fields(ChatConfig)} | {"bot_token", "secret_token"}
-    own = {field.name: repr(field.default) for field in dataclasses.fields(TelegramConfig) if field.name not in shared}
-    assert parameters(PAGE, TelegramConfig) == own
 
 
 def test_the_updates_of_a_webhook_of_ones_own_are_named() -> None:

@@ -103,9 +103,9 @@ async def test_a_list_of_the_same_objects_is_one_auth() -> None:
     keys, signed = ApiKeyAuth(KEYS), HmacAuth({"alice": "the secret of another alice"})
     for first, second, shared in (
         ([keys, signed], [keys, signed], True),
-        (AnyAuth([keys, signed], copy_body_ids="api_key"), AnyAuth([keys, signed], copy_body_ids="api_key"), True),
-        (AnyAuth([keys, signed], copy_body_ids="api_key"), AnyAuth([keys, signed], copy_body_ids="hmac"), False),
-        (AnyAuth([keys, signed], copy_body_ids="api_key"), keys, False),
+        (AnyAuth([keys, signed], keep_ids_of="api_key"), AnyAuth([keys, signed], keep_ids_of="api_key"), True),
+        (AnyAuth([keys, signed], keep_ids_of="api_key"), AnyAuth([keys, signed], keep_ids_of="hmac"), False),
+        (AnyAuth([keys, signed], keep_ids_of="api_key"), keys, False),
     ):
         async with serving(host(InMemoryStateStore(), pair(first, second))) as client:
             assert await is_shared(client) == shared

@@ -32,14 +32,14 @@ class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
     collide. `keep_ids_of` names the kind whose principals keep their unprefixed names. `None` means there is none.
     """
 
-    def __init__(self, auths: Sequence[OneAuth], *, copy_body_ids: str | Undecided | None = "undecided") -> None:
+    def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | Undecided | None = "undecided") -> None:
         names = [auth.name for auth in auths]
         if not auths or len(set(names)) < len(names) or not all(names):
             raise ValueError(f"AnyAuth: each of several kinds of auth needs a name of its own, not {names!r}")
-        self.renames = copy_body_ids == UNDECIDED
+        self.renames = keep_ids_of == UNDECIDED
         """Whether principals are called by their kind, and nobody has said that none had a plain name before."""
-        if not self.renames and copy_body_ids is not None and copy_body_ids not in names:
-            raise ValueError(f"AnyAuth: keep_ids_of={copy_body_ids!r} is none of {names!r}")
+        if not self.renames and keep_ids_of is not None and keep_ids_of not in names:
+            raise ValueError(f"AnyAuth: keep_ids_of={keep_ids_of!r} is none of {names!r}")
         signed = {auth.body_header for auth in auths if isinstance(auth, SignsBodies)} - {None}
         if len(signed) > 1:
             raise ValueError("AnyAuth: all that sign bodies must name the hash in the same header")
@@ -48,7 +48,7 @@ class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
         self.gives_claims = any(getattr(auth, "gives_claims", True) for auth in auths)
         self.security_schemes = {name: scheme for auth in auths for name, scheme in collect_schemes(auth).items()}
         self.auths = tuple(auths)
-        self._members = [_Member(auth, "" if auth.name == copy_body_ids else f"{auth.name}:") for auth in auths]
+        self._members = [_Member(auth, "" if auth.name == keep_ids_of else f"{auth.name}:") for auth in auths]
         self.members = tuple((id(member.auth), member.prefix) for member in self._members)
         """The checks in their order, each with the prefix of its principals: equal for lists of the same objects."""
         self._prefixes = tuple(member.prefix for member in self._members if member.prefix)
