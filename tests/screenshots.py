@@ -1,20 +1,30 @@
 """Makes the pictures of the documents: `make screenshots`."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
+from frontdesk import AgentFrameworkHost, ApprovalOptions, ApproverRule, ChannelIdentity, OneTimeCodeIdentityLinker
+from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.demo import build_host
 from frontdesk.demo.host import ScriptedClient
+from frontdesk.interfaces.chat import PushTerms
 from frontdesk_testing import EchoAgent, serving
+from frontdesk_testing.telegram import FakeTelegram
+from frontdesk_testing.telegram.nouns import User
+from frontdesk_testing.telegram.page.routes import PeoplePage
+from frontdesk_testing.telegram.server import serving_on
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT
-from tests.docs.running import example
+from tests.docs.running import example, example_module
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 DESKTOP: Any = {"width": 1100, "height": 720}
+TALL: Any = {"width": 360, "height": 980}
 QUESTIONS = ("When is breakfast?", "Show me the view")
 
 
@@ -87,6 +97,63 @@ async def take_account(tab: Tab) -> None:
         await tab.page.close()
 
 
+@asynccontextmanager
+async def asking_bob() -> AsyncIterator[tuple[FakeTelegram, User, str]]:
+    """Serve the agent of the tutorial, whose refunds Bob approves on a fake Telegram; yield it, Bob and the host."""
+    telegram = FakeTelegram()
+    ann, bob = telegram.user("Ann"), telegram.user("Bob")
+    async with serving_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
+        agent = example_module(ROOT / "docs/examples/team/agent.py").agent
+        rule = ApproverRule(approvers=[ChannelIdentity(channel="telegram", native_id=str(bob.id))])
+        chat = TelegramChannel(bot_token=telegram.token, api_url=url, transport="polling", push_terms=PushTerms())
+        telegram.url = url
+        host = AgentFrameworkHost(
+            agent,
+            channels=[WebChatChannel(title="Support"), chat],
+            approvals=ApprovalOptions(tools={"refund": rule}),
+        )
+        async with serving(host) as client:
+            for person in (ann, bob):
+                telegram.say(person, "Hello")
+                await telegram.until(partial(_answers, telegram, person))
+            yield telegram, bob, client.base_url
+        await telegram.close()
+
+
+def _answers(telegram: FakeTelegram, person: User) -> bool:
+    return bool(telegram.shown(telegram.private(person)).answers)
+
+
+async def take_colleague() -> None:
+    """Take pictures of a requester on the page and in Telegram, and of the colleague whom they wait for."""
+    async with asking_bob() as (telegram, bob, url), chromium(need_chromium("pictures")) as new_tab:
+        visitor, phone = await new_tab(), await new_tab()
+        await visitor.page.goto(f"{url}/chat")
+        await visitor.page.fill("textarea", "Please refund order 7")
+        await visitor.page.press("textarea", "Enter")
+        await visitor.page.wait_for_selector(".card dl")
+        await visitor.page.wait_for_selector(".working", state="detached")
+        await visitor.page.screenshot(path=PICTURES / "requester-card.png")
+        await phone.page.set_viewport_size(TALL)
+        await phone.page.goto(telegram.url)
+        chat = phone.page.locator("#messages")
+        await phone.page.select_option("#user", label="Bob")
+        await phone.page.get_by_role("button", name="Approve").wait_for()
+        await chat.screenshot(path=PICTURES / "telegram-approver.png")
+        await phone.page.get_by_role("button", name="Approve").click()
+        await visitor.page.locator(".message", has_text="Refunded").wait_for()
+        await visitor.page.screenshot(path=PICTURES / "requester-decided.png")
+        await phone.page.get_by_role("button", name="Approve").wait_for(state="detached")
+        await chat.screenshot(path=PICTURES / "telegram-decided.png")
+        await phone.page.select_option("#user", label="Ann")
+        await phone.page.fill("#text", "Please refund order 7")
+        await phone.page.press("#text", "Enter")
+        await telegram.until(lambda: any(message.buttons for message in telegram.shown(telegram.private(bob)).messages))
+        await phone.page.locator(".message", has_text="refund").nth(1).wait_for()
+        await chat.screenshot(path=PICTURES / "telegram-requester.png")
+
+
 if __name__ == "__main__":
     asyncio.run(take())
     asyncio.run(take_approvers())
+    asyncio.run(take_colleague())

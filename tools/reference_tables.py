@@ -4,7 +4,7 @@
 
 A page marks a table with `<!-- parameters: CLASS -->`. The texts of its last column are kept, by parameter. A parameter
 without a text raises `TableError`. Words after the class change what is listed: `shared` lists only the parameters that
-HTTP channels share, `own` leaves out those, or the fields of the base class of a dataclass, and `- NAME ...` leaves out
+HTTP channels share, `explicit` those that the signature names beside its `**settings`, `own` leaves out those, or the fields of the base class of a dataclass, and `- NAME ...` leaves out
 some more.
 `<!-- shared: CLASS -->` marks a line that names the shared parameters of a channel.
 """
@@ -38,7 +38,7 @@ SHARED = (
     "limits",
 )
 """The parameters of HTTP channels that docs/reference/http-callers.md describes."""
-_TABLE = re.compile(r"<!-- parameters: ([\w.]+)( own| shared)?(?: - ([\w ]+))? -->\n((?:\|.*\n)*)")
+_TABLE = re.compile(r"<!-- parameters: ([\w.]+)( own| shared| explicit)?(?: - ([\w ]+))? -->\n((?:\|.*\n)*)")
 _LINE = re.compile(r"<!-- shared: ([\w.]+) -->\n(?:[^\n]+\n)*")
 
 
@@ -96,6 +96,9 @@ def _table(found: re.Match[str]) -> str:
 def _listed(kind: type, words: str, given: Mapping[str, str], left_out: set[str]) -> list[str]:
     if words == "shared":
         return [one for one in SHARED if one in given]
+    if words == "explicit":
+        named = inspect.getfullargspec(inspect.unwrap(vars(kind)["__init__"]))
+        return [one for one in given if one in named.args + named.kwonlyargs]
     if words == "own" and dataclasses.is_dataclass(kind):
         bases = [base for base in inspect.getmro(kind)[1:] if dataclasses.is_dataclass(base)]
         left_out = left_out.union(*({one.name for one in dataclasses.fields(base)} for base in bases))

@@ -58,7 +58,7 @@ def commands(program: str) -> Iterator[tuple[str, str]]:
         for line in block.text.replace("\\\n", " ").splitlines():
             command = line.strip().removeprefix("$ ")
             if command.startswith(f"{program} "):
-                yield get_name(block.page), command.partition(" #")[0].strip()
+                yield get_name(block.page), re.split(r" #| > ", command)[0].strip()
     for page in PAGES:
         for span in re.findall(r"`([^`\n]+)`", prose_of(page)):
             if span.startswith(f"{program} "):

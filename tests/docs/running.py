@@ -22,10 +22,15 @@ def module_of(name: str, code: CodeType) -> dict[str, Any]:
 
 def example(path: Path) -> AgentFrameworkHost:
     """A new host, as an example builds it."""
+    return example_module(path).host
+
+
+def example_module(path: Path) -> ModuleType:
+    """Return an example as a new module."""
     spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return module.host
+    return module

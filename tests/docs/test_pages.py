@@ -24,7 +24,8 @@ from tests.contracts.plain_channel import SAID
 from tests.docs.pages import DATABASE, PAGES, ROOT, Block, anchors, blocks, commands, get_name, links, prose_of
 from tests.docs.running import module_of
 
-PYTHON = list(blocks("python", calling=False))
+# The files of the tutorial belong together: `test_tutorial.py` runs them.
+PYTHON = [block for block in blocks("python", calling=False) if block.page.parent.name != "tutorial"]
 JSON = list(blocks("json"))
 CALLS = {
     "InvocationsChannel": ("/invocations", {"message": "good day"}),

@@ -9,6 +9,7 @@ import frontdesk
 import frontdesk.channels
 import frontdesk_testing as testing
 from frontdesk.chat import channel as chat_channel
+from tests.docs import pages
 from tests.docs.pages import ROOT, links, tables
 
 README = ROOT / "README.md"
@@ -19,7 +20,13 @@ PARTS_WITH_KINDS = ("StateStore", "TaskRunner", "IdentityLinker")
 
 
 def test_it_is_short() -> None:
-    assert len(README.read_text("utf-8").splitlines()) <= 100
+    assert len(README.read_text("utf-8").split()) <= 700
+
+
+def test_it_installs_as_the_guide_does() -> None:
+    commands = [command for page, command in pages.commands("pip") if page == "README.md"]
+    assert commands
+    assert set(commands) <= {command for page, command in pages.commands("pip") if page == "docs/guides/install.md"}
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature[0])
@@ -58,16 +65,24 @@ def test_what_is_not_there_is_not_there() -> None:
     assert {re.sub(r"\W", "", name).lower() for name in missing.split(",")}.isdisjoint(rooms)
 
 
-def test_every_promise_names_a_test() -> None:
-    text = README.read_text("utf-8").partition("## Three promises")[2].partition("\n## ")[0]
-    promises = re.findall(r"^- \*\*.*?(?=^- \*\*|^\[|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert len(promises) == 3
-    assert all("](tests/" in promise for promise in promises)
+def test_every_guarantee_names_a_test() -> None:
+    text = README.read_text("utf-8").partition("## Guarantees")[2].partition("\n## ")[0]
+    guarantees = re.findall(r"^- \*\*.*?(?=^- \*\*|^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert len(guarantees) == 3
+    assert all("](tests/" in guarantee for guarantee in guarantees)
+
+
+def test_contributing_is_short_and_names_the_titles_of_commits() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert len(text.split()) <= 1000
+    (title,) = re.findall(r"```text\n +(.+)\n", text)
+    assert len(title) <= 72
+    assert title.split()[0] in ("Add", "Fix", "Remove", "Rename", "Speed")
 
 
 def test_every_example_is_listed() -> None:
     listed = {ROOT / "docs" / link for link in links(ROOT / "docs/README.md") if link.startswith("examples/")}
-    assert listed == {one for one in (ROOT / "docs/examples").rglob("*") if one.suffix in (".py", ".rest")}
+    assert listed == {one for one in (ROOT / "docs/examples").rglob("*") if one.suffix in (".py", ".rest", ".conf")}
 
 
 def _rooms() -> list[str]:
