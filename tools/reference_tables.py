@@ -4,8 +4,8 @@
 
 A page marks a table with `<!-- parameters: CLASS -->`. The texts of its last column are kept, by parameter. A parameter
 without a text raises `TableError`. Words after the class change what is listed: `shared` lists only the parameters that
-HTTP channels share, `explicit` those that the signature names beside its `**settings`, `own` leaves out those, or the fields of the base class of a dataclass, and `- NAME ...` leaves out
-some more.
+HTTP channels share, `explicit` only those that the constructor names beside its settings, `own` leaves out the shared
+ones, or the fields of the base class of a dataclass, and `- NAME ...` leaves out some more.
 `<!-- shared: CLASS -->` marks a line that names the shared parameters of a channel.
 """
 

@@ -67,6 +67,8 @@ FOR_INTEGRATORS = {
     "This checkpoint is in the middle of a run: it goes on without a message.",
     "A checkpoint needs the session that it is of.",
     "An approval was used up at this checkpoint, and it counts once.",
+    "Invalid cursor for runs. Use the cursor of the previous page.",
+    "The client state can't be used: {error}",
 }
 """Mistakes of a program that calls the host, or of whoever has built it; no person can cause them in a chat."""
 ABOUT_TARGETS = {"agent.py", "branches.py", "extras.py", "own_history.py", "extraction.py", "typed_input.py"}

@@ -147,7 +147,10 @@ def test_a_database_that_is_away_is_told_without_a_traceback(tmp_path: Path) -> 
     )
     done = frontdesk("serve", "parrot:make", "--port", "0", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "start-up of store failed: the database can't be opened: OperationalError: " in done.stderr
+    assert (
+        "callback failed: callback=start-up owner=store: the database can't be opened: OperationalError: "
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -155,7 +158,7 @@ def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(NO_START)
     ended = frontdesk("serve", "app:host", "--port", "0", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "start-up of connect failed" in ended.stderr
+    assert "callback failed: callback=start-up owner=connect" in ended.stderr
     assert ended.stderr.endswith("frontdesk: the host did not start; the log above says why\n")
 
 

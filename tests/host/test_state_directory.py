@@ -112,7 +112,8 @@ class TestOwner:
         (told,) = [one for one in caplog.records if one.levelno == logging.ERROR]
         place = tmp_path / "frontdesk.db"
         assert told.getMessage() == (
-            f"start-up of store failed: the database {place} can't be opened: file is not a database"
+            "callback failed: callback=start-up owner=store: "
+            f"the database {place} can't be opened: file is not a database"
         )
         assert not told.exc_info
         assert not is_held(tmp_path)

@@ -114,7 +114,7 @@ def test_a_type_is_written_under_its_stored_name() -> None:
 
 WRITTEN_BY_WHOEVER_HOLDS_THE_LEASE = {
     *("session_id", "owner", "key", "created_at", "parent", "conversation_id"),  # when it is made
-    *("updated_at", "turns", "messages", "state", "client_calls", "checkpoint"),  # by each turn
+    *("updated_at", "turns", "messages", "state", "client_calls", "checkpoint", "shared_state"),  # by each turn
     *("unheard",),  # when an item of its conversation is deleted
 }
 

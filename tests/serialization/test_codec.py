@@ -81,7 +81,7 @@ class TestNouns:
             codec.from_json(tree)
 
     @pytest.mark.parametrize(
-        "noun",
+        "record",
         [
             ChannelRequest(channel="a", conversation_id=5),  # type: ignore[arg-type]
             ChannelRequest(channel="a", operation="steal"),  # type: ignore[arg-type]

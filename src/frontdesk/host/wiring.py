@@ -118,15 +118,7 @@ class Components:
         self.background = self._build_background(config, presence, signals)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self._approve(access, config, planner)
-        self.chains = RunChains(
-            store=store,
-            clock=clock,
-            active=self.active,
-            background=self.background,
-            decisions=self.decisions,
-            open_questions=self.open_questions,
-            cancel_grace=grace,
-        )
+        self.chains = self._build_chains(grace)
         self.links = self._linked(self.keys, access)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(planner, presence)
@@ -134,6 +126,17 @@ class Components:
         self.events = self._answering(planner, presence)
         self.votes = self._build_votes()
         self._register_tasks()
+
+    def _build_chains(self, cancel_grace: float) -> RunChains:
+        return RunChains(
+            store=self.store,
+            clock=self.clock,
+            active=self.active,
+            background=self.background,
+            decisions=self.decisions,
+            open_questions=self.open_questions,
+            cancel_grace=cancel_grace,
+        )
 
     def _approve(self, access: Access, config: HostConfig, planner: Planner) -> None:
         store, clock, target, options = self.store, self.clock, self.target, config.approvals

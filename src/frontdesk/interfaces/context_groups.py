@@ -481,7 +481,7 @@ class DeprecatedCalls:
     unlink = DeprecatedCall("links", LinksContext.unlink)
     whoami = DeprecatedCall("links", LinksContext.whoami)
     link_status = DeprecatedCall("links", LinksContext.status)
-    get_home = DeprecatedCall("links", LinksContext.home)
+    home_of = DeprecatedCall("links", LinksContext.home)
     principal_channel = DeprecatedCall("links", LinksContext.principal_channel)
     reset_session = DeprecatedCall("sessions", SessionsContext.reset)
     list_sessions = DeprecatedCall("sessions", SessionsContext.list)

@@ -25,7 +25,7 @@ ROUTES: dict[str, tuple[str, str, Any, int]] = {
     "the document": ("GET", "/invocations/docs/openapi.json", None, 200),
     "get another": ("GET", "/invocations/unknown", None, 404),
     "cancel another": ("POST", "/invocations/unknown/cancel", None, 404),
-    "a trailing slash": ("POST", "/invocations/", {"message": "hi"}, 404),
+    "a trailing slash": ("POST", "/invocations/", {"message": "hi"}, 200),
 }
 
 

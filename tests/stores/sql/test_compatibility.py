@@ -181,7 +181,7 @@ async def test_a_host_that_is_alone_warns_of_nobody(base: Base, caplog: pytest.L
 
 
 @pytest.mark.parametrize(
-    ("names", "floor", "told"),
+    ("names", "min_reader", "told"),
     [
         ([], 11, ""),
         (["frontdesk/11/a", "frontdesk/11/a", "frontdesk/11/b"], 11, "2 of schema version 11 (they go on)"),
