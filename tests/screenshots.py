@@ -15,8 +15,8 @@ from frontdesk.demo.host import ScriptedClient
 from frontdesk.interfaces.chat import PushTerms
 from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.telegram import FakeTelegram
-from frontdesk_testing.telegram.records import User
 from frontdesk_testing.telegram.page.routes import PeoplePage
+from frontdesk_testing.telegram.records import User
 from frontdesk_testing.telegram.server import serving_on
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT

@@ -453,7 +453,7 @@ class Pipeline:
 
 
 async def _state_update(run: ActiveRun) -> Any:
-    """Return what the run has changed in the shared state since the last update, or None."""
+    """Return the changes of the run to the shared state since the last update, or None."""
     shared, job = run.turn.shared, run.turn.job
     changed = None if shared is None else shared.take_update()
     if changed is not None and job is not None and job.log is not None:

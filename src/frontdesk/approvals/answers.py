@@ -348,7 +348,7 @@ class ApprovalAnswers:
         return attempt
 
     async def _expire_if_due(self, question: PendingApproval) -> PendingApproval:
-        """Return a question, rejected if its deadline has passed and nobody has answered it meanwhile."""
+        """Return a question, rejected if its deadline has passed and it has not been answered meanwhile."""
         if not question.is_expired(self._clock.now()):
             return question
         if self._expire is not None:

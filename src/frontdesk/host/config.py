@@ -107,7 +107,7 @@ def build_config(
 
 
 def public_url_findings(url: Any) -> list[str]:
-    """Return what is wrong with the public URL of a host, one line each."""
+    """Return the findings for the public URL of a host, one line each."""
     if url is None:
         return []
     if not isinstance(url, str):

@@ -86,7 +86,7 @@ class SharedState:
                 self._text = _encode(apply_patch(self.value, diff(base, msgspec.json.decode(after))))
 
     def take_update(self) -> AgentResponseUpdate | None:
-        """Return what has changed since the last call as an update of the stream, or None."""
+        """Return the changes since the last call as an update of the stream, or None."""
         text = self._text
         if text is self._sent:
             return None

@@ -39,7 +39,7 @@ MEDIA = frozenset({"data", "uri", "hosted_file"})
 
 
 def text_delta(pieces: list[str], text: str, content: Content) -> str:
-    """Return what a content adds to the previous pieces. A snapshot repeats them."""
+    """Return the text that a content adds to the previous pieces. A snapshot repeats them."""
     if content.merge_mode == "replace":
         said = "".join(pieces)
         if text.startswith(said):

@@ -151,7 +151,7 @@ HOST: dict[str, Any] = {
     "`identity_linker=`, `durable_task_runner=`": longer_names,
     "`InProcessTaskRunner()`": a_runner_has_a_store,
     "`lifespan=`": no_lifespan,
-    "nouns take arguments by place": places,
+    "records take positional arguments": places,
     "`debug=True`": no_debug,
     "a `Workflow` object as target": no_workflow_object,
     "`run_in_background(request)`, `get_continuation(token)`": as_somebody,

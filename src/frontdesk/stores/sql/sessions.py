@@ -371,7 +371,7 @@ class SqlRuns:
         total = await self._count(owner, where, least)
         if after is not None and condition:
             least = await self._last_read(owner, where, after)
-        scanned, values = _range_of(where)
+        scanned, values = _build_range(where)
         values = (key(owner), *values)
         if after is not None:
             scanned, values = f"{scanned} AND {_BEFORE}", (*values, after[0], *after)
@@ -391,7 +391,7 @@ class SqlRuns:
 
     async def _last_read(self, owner: str, where: RunFilter, after: RunPosition | None) -> RunPosition | None:
         """Return the last position that a page with filters reads, or None if it reads all."""
-        scanned, values = _range_of(where)
+        scanned, values = _build_range(where)
         values = (key(owner), *values)
         if after is not None:
             scanned, values = f"{scanned} AND {_BEFORE}", (*values, after[0], *after)
@@ -400,7 +400,7 @@ class SqlRuns:
         return (rows[0][0], rows[0][1]) if rows else None
 
     async def _count(self, owner: str, where: RunFilter, least: RunPosition | None) -> int:
-        (scanned, values), (condition, filtered) = _range_of(where), _matching(where)
+        (scanned, values), (condition, filtered) = _build_range(where), _matching(where)
         if least is not None and not condition:
             return MAX_COUNTED_RUNS + 1
         values = (key(owner), *values)
@@ -410,7 +410,7 @@ class SqlRuns:
         return int(rows[0][0])
 
 
-def _range_of(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
+def _build_range(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
     """Return the condition of the part of an owner's list that a filter reads, and its values after the owner."""
     condition, values = "owner = ?", tuple[Any, ...]()
     if where.since is not None:
