@@ -18,7 +18,7 @@ from tests.scenarios.delivery.parcel_chat import ParcelChat, echo, open_host
 class Worried(Channel):
     """A channel that writes down when it starts and stops."""
 
-    name, path, takes_http, session_family = "worried", "/worried", False, "host_tracked"
+    name, path, requires_auth_when_public, session_family = "worried", "/worried", False, "host_tracked"
 
     def __init__(self, log: list[str]) -> None:
         self._log = log

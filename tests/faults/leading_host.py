@@ -19,7 +19,7 @@ class ImpatientStore(PostgresStateStore):
 class Poller(Channel):
     """A channel that only one replica may poll for."""
 
-    name, path, takes_http = "poller", "/poller", False
+    name, path, requires_auth_when_public = "poller", "/poller", False
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self._context = context

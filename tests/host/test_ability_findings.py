@@ -36,7 +36,7 @@ METHODS = sorted(
 
 
 class Mine(Channel):
-    name, path, takes_http = "mine", "/mine", False
+    name, path, requires_auth_when_public = "mine", "/mine", False
 
     def contribute(self, context: Any) -> ChannelContribution:
         return ChannelContribution()

@@ -19,7 +19,7 @@ def _findings(*channels: Any) -> tuple[str, ...]:
 
 
 class Mine(Channel):
-    name, path, takes_http = "mine", "/mine", False
+    name, path, requires_auth_when_public = "mine", "/mine", False
 
     def __init__(self, contribution: Any = None, name: str = "mine") -> None:
         self.name, self.path = name, f"/{name}"

@@ -7,7 +7,7 @@ import pytest
 
 import frontdesk
 from frontdesk.errors import NotFoundError
-from frontdesk.interfaces.channel import ChannelContext
+from frontdesk.interfaces.channel import Channel, ChannelContext
 from frontdesk.interfaces.context_groups import DeprecatedCalls
 from frontdesk.linkers import oauth
 from frontdesk.models.run import RunRecord
@@ -127,3 +127,19 @@ def test_an_old_linker_name_is_the_new_one_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="Use get_subject"):
         old = oauth.subject_of  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
     assert old is oauth.get_subject
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tells_sessions", "announces_sessions"),
+        ("takes_http", "requires_auth_when_public"),
+        ("one_place_per_person", "shares_inbox_per_person"),
+        ("tells_callers_apart", "identifies_anonymous_callers"),
+    ],
+)
+def test_an_old_attribute_of_a_channel_sets_the_new_one_with_a_warning(old: str, new: str) -> None:
+    value = not getattr(Channel, new)
+    with pytest.warns(DeprecationWarning, match=f"Mine.{old} is deprecated. Set {new}."):
+        kind = type("Mine", (Loud,), {old: value})
+    assert getattr(kind, new) is value

@@ -19,7 +19,7 @@ LIMITS = FileLimits(max_file_bytes=10, max_owner_bytes=15)
 class Album(Channel):
     """A channel that keeps files."""
 
-    name, path, takes_http = "album", "/album", False
+    name, path, requires_auth_when_public = "album", "/album", False
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self.context = context

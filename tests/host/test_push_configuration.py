@@ -14,7 +14,7 @@ from frontdesk.serialization.codec import register_dataclass
 
 
 class Pager(Channel, ChannelPush):
-    name, path, takes_http = "pager", "/pager", False
+    name, path, requires_auth_when_public = "pager", "/pager", False
 
     def __init__(self, terms: PushTerms | None = None) -> None:
         self.push_terms = terms or PushTerms()

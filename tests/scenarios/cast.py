@@ -133,7 +133,7 @@ class Upper(Executor):
 
 
 class Lower(Executor):
-    """Whispers."""
+    """Sends ephemeral messages."""
 
     @handler
     async def whisper(self, text: str, context: WorkflowContext[str, str]) -> None:

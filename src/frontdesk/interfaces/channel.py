@@ -1,5 +1,6 @@
 """The interface between channels and the host."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
@@ -198,6 +199,15 @@ class ChannelContext(DeprecatedCalls, ABC):
         """Return the current time."""
 
 
+_RENAMED = {
+    "tells_sessions": "announces_sessions",
+    "takes_http": "requires_auth_when_public",
+    "one_place_per_person": "shares_inbox_per_person",
+    "tells_callers_apart": "identifies_anonymous_callers",
+}
+"""Old names of attributes that still work. Version 0.3 removes them."""
+
+
 class Channel(ABC):
     """Base class of channels. A subclass sets `name` and `path` and implements `contribute`."""
 
@@ -263,6 +273,13 @@ class Channel(ABC):
 
     abilities: ClassVar[tuple[Abilities, ...]] = (channel_ability,)
     """The abilities whose methods are checked when the host is built."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for old, new in _RENAMED.items():
+            if old in vars(cls):
+                warnings.warn(f"{cls.__name__}.{old} is deprecated. Set {new}.", DeprecationWarning, stacklevel=2)
+                setattr(cls, new, vars(cls)[old])
 
     def apply_settings(self, config: object) -> None:
         """Set the attributes of the channel to the fields of a config that have the same names."""

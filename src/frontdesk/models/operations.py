@@ -163,7 +163,7 @@ class EventLimits:
     """The number of one person's messages that may wait on the channel, those that are being answered included."""
     max_waiting_for_unlinked: int | None = 1_000
     """The number of messages that may wait on the channel before those of unlinked visitors are rejected. It bounds all
-    of them together, where identities are free. See `Channel.tells_callers_apart`."""
+    of them together, where identities are free. See `Channel.identifies_anonymous_callers`."""
     max_text_bytes_per_hour_for_unlinked: int | None = 16 * 1024 * 1024
     """The bytes of text that all unlinked visitors of the channel together may send in an hour, for each process.
     It bounds the disk that their messages take until they expire. `FileLimits` bounds their files."""
