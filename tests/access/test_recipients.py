@@ -59,7 +59,7 @@ async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
 async def test_telegram_is_asked_about_somebody_whom_the_host_has_never_met(nobody: str) -> None:
     async with open_bot(EchoAgent()) as bot:
         ada = bot.fake.user("Ada")
-        with pytest.raises(NotFoundError, match="nobody"):
+        with pytest.raises(NotFoundError, match="no person"):
             await bot.host.deliver(ChannelIdentity("telegram", nobody), "hello")
         bot.fake.private(ada)
         await bot.host.deliver(ChannelIdentity("telegram", str(ada.id)), "hello")

@@ -96,7 +96,7 @@ def test_one_that_is_not_there_is_a_mistake(state: Path) -> None:
 async def test_a_dead_one_is_tried_again_with_those_that_died_with_it(state: Path) -> None:
     done = frontdesk("deliveries", "retry", "dlv_2", "--by", "ann", "--state", str(state))
     assert done.stdout == "dlv_2 is tried again. It is done when the host is started.\n"
-    assert "delivery dlv_2 on telegram: tried again by operator:ann, was dead" in done.stderr
+    assert "delivery_id=dlv_2 channel=telegram actor=operator:ann previous_status=dead" in done.stderr
     store = SqliteStateStore(state / "frontdesk.db")
     await store.open()
     waiting = [one.delivery_id for one in await store.outbox.open(("telegram", "1"))]
@@ -109,7 +109,7 @@ async def test_a_dead_one_is_tried_again_with_those_that_died_with_it(state: Pat
 def test_one_that_waits_is_dropped(state: Path) -> None:
     done = frontdesk("deliveries", "drop", "dlv_4", "--state", str(state))
     assert (done.returncode, done.stdout) == (0, "dlv_4 is dropped.\n")
-    assert f"dropped by operator:{getpass.getuser()}, was pending" in done.stderr
+    assert f"actor=operator:{getpass.getuser()} previous_status=pending" in done.stderr
     assert frontdesk("deliveries", "drop", "dlv_1", "--state", str(state)).returncode == 4
 
 

@@ -86,9 +86,9 @@ async def test_a_link_is_revoked_with_those_that_came_through_it(place: str) -> 
     assert done.stdout.startswith("b on chat-b is no longer linked.")
     assert "c on chat-c was linked through it, and is not any more.\n" in done.stdout
     assert "Nobody was told: only a host can do that." in done.stdout
-    assert [line.partition(" (")[0] for line in done.stderr.splitlines()] == [
-        "unlinked chat-b:'b'",
-        "unlinked chat-c:'c'",
+    assert [line.partition(" link_id=")[0] for line in done.stderr.splitlines()] == [
+        "identity unlinked: identity=chat-b:'b'",
+        "identity unlinked: identity=chat-c:'c'",
     ]
     assert await keys_at(place) == {name: name for name in "abcd"}
     again = frontdesk("links", "revoke", "chat-b", "b", "--state", place)

@@ -34,7 +34,7 @@ FAULTS = {
 class DrivenPlatform:
     """The platform in the loop of the test."""
 
-    mention = "@served"
+    mention = "@desk"
 
     def __init__(self, driver: MessagePlatform) -> None:
         self._driver = driver

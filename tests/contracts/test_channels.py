@@ -57,7 +57,7 @@ class TestChatCompletions(ChannelContract):
 
 
 class TestChatCompletionsElsewhere(TestChatCompletions):
-    path = "/served/chat/completions"
+    path = "/desk/chat/completions"
 
     def channel(self, **settings: Any) -> ChatCompletionsChannel:
-        return super().channel(path="/served", **settings)
+        return super().channel(path="/desk", **settings)

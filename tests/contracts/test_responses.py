@@ -51,7 +51,7 @@ class TestResponsesWithoutTheVersion(TestResponses):
 
 
 class TestResponsesElsewhere(TestResponses):
-    path = "/served/v1/responses"
+    path = "/desk/v1/responses"
 
     def channel(self, **settings: Any) -> ResponsesChannel:
-        return super().channel(path="/served", **settings)
+        return super().channel(path="/desk", **settings)

@@ -40,7 +40,7 @@ async def test_where_nobody_can_be_told_nothing_happens() -> None:
 async def test_a_platform_that_fails_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     red = Loud("red", broken=RuntimeError("token=hunter2hunter2"))
     assert not await notifier(red).tell(ANN, "hello")
-    assert "failed to notify a person of a change: channel=chat: PushUnknownError" in caplog.text
+    assert "failed to notify a person of a change: channel=red: PushUnknownError" in caplog.text
     assert "hunter2" not in caplog.text
 
 

@@ -11,7 +11,7 @@ from frontdesk_testing import messages
 
 PACKAGE = Path(frontdesk.__file__).parent
 ROOMS = [PACKAGE / "channels", PACKAGE / "auth", Path(str(messages.__file__)).parent]
-FILES = sorted(path for remaining in ROOMS for path in remaining.rglob("*.py"))
+FILES = sorted(path for room in ROOMS for path in room.rglob("*.py"))
 
 
 def _raised(tree: ast.Module) -> set[str]:

@@ -24,11 +24,11 @@ DOORS = {"/invocations": ["message"], "/v1/responses": ["input"]}
 
 def _agent() -> Any:
     @tool(approval_mode="never_require")
-    def look_up_guest(remaining: str) -> str:
+    def look_up_guest(room: str) -> str:
         """Looks into the book."""
-        return f"{remaining}: nobody of the basement"
+        return f"{room}: nobody of the basement"
 
-    turns = [[call("look_up_guest", remaining="room-404")], ["Nobody that I know of."]]
+    turns = [[call("look_up_guest", room="room-404")], ["Nobody that I know of."]]
     return scripted(turns * 4, tools=[look_up_guest], instructions=PROMPT)
 
 

@@ -28,7 +28,7 @@ class Address(BaseModel):
 class Stay(BaseModel):
     name: str = Field(title="Your name", min_length=1, max_length=20)
     nights: int = Field(ge=1, le=30, description="How many nights.")
-    remaining: Literal["attic", "garden"]
+    room: Literal["attic", "garden"]
     sea_view: bool = False
     meals: list[Meal] = []
     address: Address

@@ -98,7 +98,7 @@ def test_backticks_within_a_line_are_no_fence() -> None:
 
 
 def test_there_must_be_room() -> None:
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="limit"):
         split_text("x", 0)
 
 

@@ -103,7 +103,7 @@ def test_without_room_for_styles_there_are_none() -> None:
 
 
 def test_there_must_be_room() -> None:
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="limit"):
         plain("x", 0)
 
 

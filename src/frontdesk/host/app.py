@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Match, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -140,7 +140,6 @@ def build_app(
         routes.extend(_placed(other.path, route, ()) for route in other.routes)
     routes += [Route(path, endpoint=_Health(_lives)) for path in _LIVE]
     routes += [Route(path, endpoint=_Health(readiness.is_ready, channels_ready)) for path in _READY]
-    routes += _with_slash(routes)
     # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
     return HostApp(routes, middleware, lifespan, readiness, answers, before_cancel)
@@ -163,24 +162,6 @@ def well_known_findings(contributions: Sequence[tuple[Channel, ChannelContributi
             else:
                 taken[path] = channel.name
     return wrong
-
-
-def _with_slash(routes: Sequence[BaseRoute]) -> list[BaseRoute]:
-    """Return the routes once more with a slash at the end: clients with a base URL add one."""
-    known = {route.path for route in routes if isinstance(route, (Route, WebSocketRoute))}
-    added: list[BaseRoute] = []
-    for route in routes:
-        if not isinstance(route, (Route, WebSocketRoute)) or _takes_any_path(route):
-            continue
-        path = f"{route.path}/"
-        if route.path.endswith("/") or path in known:
-            continue
-        if isinstance(route, WebSocketRoute):
-            added.append(WebSocketRoute(path, endpoint=route.endpoint))
-        else:
-            methods = None if route.methods is None else list(route.methods)
-            added.append(Route(path, endpoint=route.endpoint, methods=methods, include_in_schema=False))
-    return added
 
 
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -211,6 +192,11 @@ class HostApp(DirectApp, Starlette):
         self._before_cancel = before_cancel
         self.router.redirect_slashes = False
         self.router.default = _not_found
+        self._without_slash = [
+            route
+            for route in routes
+            if isinstance(route, (Route, WebSocketRoute)) and not _takes_any_path(route) and route.path[-1:] != "/"
+        ]
         # Routes of other kinds need the error layers.
         ours = [
             route for route in routes if isinstance(route, Route) and isinstance(route.app, (HttpEndpoint, _Health))
@@ -234,6 +220,8 @@ class HostApp(DirectApp, Starlette):
             return self._readiness.refuse(scope, receive, send)
         if scope["type"] == "lifespan" and self._before_cancel is not None:
             call_before_cancel(scope, self._before_cancel)
+        if scope["type"] != "lifespan" and scope["path"].endswith("/"):
+            self._remove_slash(scope)
         # Checked each time, because middleware can still be added to the app after it was built.
         if scope["type"] == "http" and not self.user_middleware and not scope.get("root_path"):
             endpoint = self._fixed.get(scope["path"])
@@ -241,6 +229,15 @@ class HostApp(DirectApp, Starlette):
                 scope["app"] = self
                 return endpoint(scope, receive, send)
         return Starlette.__call__(self, scope, receive, send)
+
+    def _remove_slash(self, scope: Scope) -> None:
+        """Remove a slash at the end of the path, which clients with a base URL add, if a route has the path without."""
+        path = scope["path"]
+        if any(route.matches(scope)[0] is not Match.NONE for route in self.routes if not _takes_any_path(route)):
+            return
+        scope["path"] = path[:-1]
+        if all(route.matches(scope)[0] is Match.NONE for route in self._without_slash):
+            scope["path"] = path
 
 
 def _has_unread_body(scope: Scope) -> bool:

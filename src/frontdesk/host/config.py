@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -106,6 +105,10 @@ def build_config(
     return HostConfig(*mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket, url)
 
 
+def _is_visible(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
 def public_url_findings(url: Any) -> list[str]:
     """Return the findings for the public URL of a host, one line each."""
     if url is None:
@@ -119,7 +122,7 @@ def public_url_findings(url: Any) -> list[str]:
         is_right = False
         parts = urlsplit("")
     # Control characters and spaces would be left out by some readers of a URL, and not by others.
-    if not is_right or not re.fullmatch(r"[!-~]+", url):
+    if not is_right or not _is_visible(url):
         return ["public_url must be an absolute URL with http or https, such as 'https://bots.example.com'"]
     if parts.username is not None or parts.query or parts.fragment or "?" in url or "#" in url:
         return ["public_url must not have a user, a query or a fragment"]

@@ -80,7 +80,7 @@ class Denied(FrozenStruct, frozen=True, kw_only=True):
 
     reason_code: str
     """Why, for programs; it does not change."""
-    user_message: str = "You can't use this assistant. If you think that you should, ask whoever runs it."
+    user_message: str = "You can't use this assistant. If you think that you should, ask the operator."
     group_message: str = "You can't use this assistant."
     """The text for where others read it."""
     log_details: str = ""

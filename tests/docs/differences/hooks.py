@@ -146,8 +146,7 @@ async def one_mapping() -> None:
     assert first["attributes"] == {"tenant": "ours", "isolation": "mine"}
     assert first["isolation"] != "mine"
     assert "tenant" not in first
-    # Providers read neither of these.
-    assert second.keys().isdisjoint({"client_state", "forwarded_props"})
+    assert (second["client_state"], second["forwarded_props"]) == ({"a": 1}, {"b": 2})
 
 
 async def no_names_of_people() -> None:
@@ -213,7 +212,6 @@ HOOKS: dict[str, Any] = {
     "`ChannelSession(isolation_key=...)` on any request": the_wire_names_no_owner,
     "a hook's identity counts for approvals": an_answer_is_of_whom_it_is_for,
     "`bind_request_context(**attributes)`": one_mapping,
-    "`client_state`, `forwarded_props` reach providers": one_mapping,
     "HTTP and chats share one session by default": one_conversation_by_a_hook,
     "stored questions have `identity.attributes`": no_names_of_people,
     "`store=false` with a history provider of the agent's own": an_audit_log_still_writes,

@@ -178,7 +178,7 @@ async def test_nothing_runs_where_nobody_can_be_asked(people: Callable[[Any], An
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[ApproverRole(name="nobody", people=people)]))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        assert "nobody who can be asked" in await bot.asked(team.ada, "pay 5")
+        assert "no approver can be asked" in await bot.asked(team.ada, "pay 5")
         assert await get_store(bot.host).approvals.expired(9e12) == []
     assert team.bank.paid == []
 

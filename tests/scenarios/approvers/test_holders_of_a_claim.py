@@ -93,7 +93,7 @@ async def test_a_role_of_whose_claim_nobody_is_known_lets_nothing_run() -> None:
     team = Team()
     nobody = ApproverRole(name="the board", claim="groups", values=["board"])
     async with opened(team, ApprovalOptions(default=ApproverRule(approvers=[nobody]))) as bot:
-        assert "nobody who can be asked" in await bot.asked(team.ada, "pay 5")
+        assert "no approver can be asked" in await bot.asked(team.ada, "pay 5")
     assert team.bank.paid == []
 
 

@@ -147,14 +147,14 @@ async def test_a_schema_grew_under_a_living_host_and_neither_noticed(
             async with base.opened():
                 pass
         (told,) = warnings(caplog, "while other hosts are connected")
-        assert f"from version {VERSION} to {VERSION + 1} " in told
+        assert f"from={VERSION} to={VERSION + 1}: " in told
         assert told.endswith(f": 2 of schema version {VERSION} (they go on)")
         # The new one here has a newer schema and not a newer version, and may have heard of it from itself.
         caplog.clear()
         for _ in range(3):
             assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
     heard = warnings(
-        caplog, f"has taken the schema of the state store to version {VERSION + 1}; this one knows {VERSION}"
+        caplog, f"schema migrated by a newer host, continuing: schema_version={VERSION + 1} known_version={VERSION}"
     )
     assert len(heard) == 1
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 ERRORS: Mapping[str, str] = {
-    "error.denied": "You can't use this assistant. If you think that you should, ask whoever runs it.",
+    "error.denied": "You can't use this assistant. If you think that you should, ask the operator.",
     "error.denied_group": "You can't use this assistant.",
     "error.forbidden": "This caller may not do that.",
     "error.forbidden_group": "You can't do that here.",

@@ -31,7 +31,7 @@ class FakeTelegram(Groups):
         self,
         *,
         token: str = TOKEN,
-        name: str = "The served",
+        name: str = "The desk",
         username: str = "frontdesk_bot",
         privacy: bool = True,
         topics: bool = False,

@@ -78,7 +78,7 @@ class MessagePlatform:
         media: Sequence[Media] = (),
         album_id: str = "",
     ) -> Event:
-        """Write as a person, in their direct chat unless another is named; `@served` in the text is a mention.
+        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention.
 
         A thread of a group begins with the first message that names it, and so does an album.
         """

@@ -19,7 +19,7 @@ class RefusedError(Exception):
 class Settings(msgspec.Struct, kw_only=True):
     """The settings for a test."""
 
-    handle: str = "served"
+    handle: str = "desk"
     text_limit: int = 4096
     media_limit: int = 1024 * 1024
     most_buttons: int = 8

@@ -21,7 +21,7 @@ class World:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.me = User(user_id="bot-1", name="The served", bot=True)
+        self.me = User(user_id="bot-1", name="The desk", bot=True)
         self.users: dict[str, User] = {self.me.user_id: self.me}
         self.places: dict[str, Place] = {}
         self.events: dict[str, EventState] = {}
