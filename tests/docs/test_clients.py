@@ -15,7 +15,7 @@ from tests.docs.pages import ADDRESS, ROOT, Block, blocks
 from tests.docs.running import example
 
 NODE_MODULES = ROOT / ".venv/node/node_modules"
-CLIENTS = list(blocks("python", "js", calling=True))
+CLIENTS = [block for block in blocks("python", "js", calling=True) if block.page.parent.name != "tutorial"]
 
 
 def expected(block: Block) -> str:

@@ -44,7 +44,7 @@ DOCUMENTED = {
     ],
     "state": [f"frontdesk.{name}" for name in ("SqliteStateStore", "PostgresStateStore", "Expiry", "FileLimits")],
     "telegram": [
-        "frontdesk.channels.telegram.TelegramChannel",
+        "frontdesk.channels.telegram.TelegramChannel explicit",
         "frontdesk.channels.telegram.config.TelegramConfig own - bot_token secret_token",
     ],
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],

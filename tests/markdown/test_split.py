@@ -110,3 +110,11 @@ def test_there_must_be_room() -> None:
 @pytest.mark.parametrize("text", ["a " * 20_000, "**a** " * 3_000, "\u0301" * 20_000, "🇩" * 20_000, "- a\n" * 3_000])
 def test_a_long_text_takes_no_long_time(text: str) -> None:
     assert all(len(part.text) <= 4_096 for part in split(parse(text), Mrkdwn(), 4_096))
+
+
+@pytest.mark.parametrize("text", ["> ```\n> wbz\n> ```\n", "> ```\n> wbz\n> ```\nwcz"])
+def test_a_fence_in_a_quote_before_the_first_cut(text: str) -> None:
+    # The cut before the fence was looked up at index -1: an IndexError, or a part that was too long.
+    parts = split(parse(text), Mrkdwn(), 11, unit="characters")
+    assert "wbz" in "".join(part.text for part in parts)
+    assert all(len(part.text) <= 11 for part in parts)

@@ -215,9 +215,9 @@ class _Splitter:
     def _cut(self, start: int, reach: int) -> tuple[int, int]:
         code = self._layout.code_around(reach)
         if code is not None and start < code.start and reach < code.end and self._fits(code):
-            before = self._layout.cuts[bisect_right(self._ends, code.start) - 1]
-            if before.end > start:
-                return before.end, before.resume
+            index = bisect_right(self._ends, code.start) - 1
+            if index >= 0 and self._layout.cuts[index].end > start:
+                return self._layout.cuts[index].end, self._layout.cuts[index].resume
         # A good place near the beginning is worse than a fair one that fills the part.
         for least in (start + (reach - start) // 2, start):
             cut = self._best_cut(start, least, reach)
