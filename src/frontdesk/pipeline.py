@@ -19,10 +19,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from typing import Any
 
 from frontdesk.access.gate import Gate, identify
+from frontdesk.access.stored_requests import StoredRequests, is_stored_request
 from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.delivery.live.replies import LiveReplies, LiveRun
 from frontdesk.delivery.push import can_push
-from frontdesk.errors import EventBegunError, InvalidRequestError, LostEventError, LostRunError, RequestError
+from frontdesk.errors import (
+    EventBegunError,
+    InvalidRequestError,
+    LinkRequiredError,
+    LostEventError,
+    LostRunError,
+    RequestError,
+)
 from frontdesk.framework.approval_ids import requests_in
 from frontdesk.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.interfaces.access import Allowed
@@ -67,12 +75,14 @@ class Pipeline:
         starter: RunStarter,
         finisher: RunFinisher,
         live: LiveReplies,
+        stored_requests: StoredRequests | None = None,
         spans: Spans = NO_SPANS,
     ) -> None:
         self.live, self._spans = live, spans
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher
+        self._stored_requests = stored_requests
         # Chosen once, so that a request pays nothing for spans where nobody collects them.
         self._is_traced = spans.collects
         self.admit = self._admit_traced if self._is_traced else self._admit
@@ -100,11 +110,17 @@ class Pipeline:
         """
         claimed = hooked = identify(request, caller)
         hook = self._channels[claimed.channel].run_hook
-        if self._is_traced:
-            allowed = await self._authorize_traced(caller, claimed.channel, hook is not None, trace)
-        else:
-            trace = None
-            allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
+        try:
+            if self._is_traced:
+                allowed = await self._authorize_traced(caller, claimed.channel, hook is not None, trace)
+            else:
+                trace = None
+                allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
+        except LinkRequiredError:
+            # An event is stored when it is refused, and has the id of its run already.
+            if self._stored_requests is None or run_id is not None or not request.background:
+                raise
+            raise await self._stored_requests.keep(request, caller, protocol_request) from None
         if hook is not None:
             native = self._target.native
             hooked = await call_run_hook(hook, claimed, target=native, protocol_request=protocol_request)
@@ -279,7 +295,7 @@ class Pipeline:
         admitted = await self.admit(
             request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace, again=again
         )
-        if not resumes or can_push(self._channels[request.channel]):
+        if not (resumes or is_stored_request(event)) or can_push(self._channels[request.channel]):
             admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         if queued is not None:
@@ -321,7 +337,8 @@ class Pipeline:
 
         With `pushes`, the answer is sent to the person on the channel of the request.
         """
-        admitted = await self.admit(request, caller)
+        # The id of the run: a request of the operator is not stored until its person is linked.
+        admitted = await self.admit(request, caller, run_id=self._gate.new_run_id(request.channel))
         return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from frontdesk.access.families import Change, Family, find_first, join_names, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import TierPolicy
+from frontdesk.access.stored_requests import StoredRequests, release
 from frontdesk.chat.commands import locale_of_person
 from frontdesk.chat.i18n.texts import ENGLISH, Texts
 from frontdesk.chat.i18n.wording import person_phrase
@@ -99,6 +100,7 @@ class Links:
         changed: OnLinksChanged | None = None,
         texts: Texts | None = None,
         public_url: str | None = None,
+        requests: StoredRequests | None = None,
     ) -> None:
         self._store = store
         self._keys = keys
@@ -111,6 +113,7 @@ class Links:
         self._changed = changed
         self._texts = texts or Texts()
         self.public_url = public_url
+        self._requests = requests
 
     def now(self) -> float:
         return self._clock.now()
@@ -378,6 +381,7 @@ class Links:
         left = [link.identity for link in change.gone if link.identity.key not in kept]
         if left:
             cancelled.append(await self._questions.note_left(left))
+        stored = () if self._requests is None else await self._requests.find([link.identity for link in change.links])
         async with self._store.transaction() as transaction:
             if grant_id is not None:
                 transaction.use_grant(grant_id)
@@ -399,10 +403,13 @@ class Links:
                 transaction.add_delivery(note)
             for line in lines:
                 transaction.add_audit(line)
+            release(transaction, stored)
         for _, finish in cancelled:
             await finish()
         if self._messenger is not None:
             await self._messenger.send(notes)
+        if self._requests is not None:
+            await self._requests.start(stored)
         if self._changed is not None:
             await self._changed([record.identity for record, _ in change.records])
 

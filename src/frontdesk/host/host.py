@@ -152,6 +152,7 @@ class AgentFrameworkHost:
         default_allowlist: Allowlist | None = None,
         link_policy: LinkPolicy | None = None,
         link_verified_claims: bool = True,
+        max_link_request_bytes: int | None = None,
         middleware: Sequence[Middleware] = (),
         on_startup: Sequence[Callback] = (),
         on_shutdown: Sequence[Callback] = (),
@@ -185,7 +186,8 @@ class AgentFrameworkHost:
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
         self._config = build_config(mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket, public_url)
         self._extras = Extras(names, linker, runner, texts, telemetry, seal_key, contributions, on_startup, on_shutdown)
-        access = Access(identity_resolver, self._extras.linker, default_allowlist, link_policy, link_verified_claims)
+        linking = (link_policy, link_verified_claims, max_link_request_bytes)
+        access = Access(identity_resolver, self._extras.linker, default_allowlist, *linking)
         self._state = HostState(state_dir, checkpoint_location, store, access.linker, allow_unsafe_state_dir)
         self._assemble(target, history, as_list(channels), store, access, middleware, clock or SystemClock(), ids)
 

@@ -10,6 +10,7 @@ from frontdesk.access.links import Links
 from frontdesk.access.policy import TierPolicy, list_rules
 from frontdesk.access.principals import Principals
 from frontdesk.access.recipients import Recipients
+from frontdesk.access.stored_requests import StoredRequests
 from frontdesk.access.visitors import UnlinkedVisitors
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.answers import ApprovalAnswers, FindSession, OpenQuestions
@@ -119,6 +120,7 @@ class Components:
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self._approve(access, config, planner)
         self.chains = self._build_chains(grace)
+        self.stored_requests = self._store_requests(access)
         self.links = self._linked(self.keys, access)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(planner, presence)
@@ -186,6 +188,17 @@ class Components:
             signals=signals,
         )
 
+    def _store_requests(self, access: Access) -> StoredRequests:
+        return StoredRequests(
+            self.store,
+            self.channels,
+            self.gate,
+            self.keys,
+            self.clock,
+            max_bytes=access.max_link_request_bytes,
+            wake=lambda item: self.events.intake.wake(item),
+        )
+
     def _build_votes(self) -> HttpVotes:
         return HttpVotes(
             store=self.store,
@@ -220,6 +233,7 @@ class Components:
             live=self.live,
             active=self.active,
             pipeline=self.pipeline,
+            stored_requests=self.stored_requests,
             spans=self.spans,
         )
         return Events(given)
@@ -281,6 +295,7 @@ class Components:
             starter=starter,
             finisher=finisher,
             live=self.live,
+            stored_requests=self.stored_requests,
             spans=self.spans,
         )
 
@@ -357,6 +372,7 @@ class Components:
             changed=self.notifier.links_changed,
             texts=self.texts,
             public_url=self.public_url,
+            requests=self.stored_requests,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from frontdesk.access.gate import Gate
+from frontdesk.access.stored_requests import StoredRequests
 from frontdesk.chat.aliases import Aliases
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
@@ -36,6 +37,7 @@ class EventDependencies:
     live: LiveReplies
     active: ActiveRuns
     pipeline: Pipeline
+    stored_requests: StoredRequests
     spans: Spans = NO_SPANS
 
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from frontdesk.access.stored_requests import is_stored_request
 from frontdesk.approvals.records import audit_line
 from frontdesk.chat.commands import locale_of_person
 from frontdesk.chat.i18n.texts import Texts
@@ -15,8 +16,10 @@ from frontdesk.errors import (
     EventBegunError,
     FrontdeskError,
     InternalError,
+    LinkRequiredError,
     LostEventError,
     RequestError,
+    StoreError,
     StoreUnavailableError,
     UnreadableRecordError,
 )
@@ -95,7 +98,7 @@ class EventProcessor:
         self, given: EventDependencies, held: ClaimedEvents, replies: EventReplies, finishing: EventFinisher
     ) -> None:
         self._store, self._channels, self._pipeline = given.store, given.channels, given.pipeline
-        self._gate, self._aliases = given.gate, given.aliases
+        self._gate, self._aliases, self._stored_requests = given.gate, given.aliases, given.stored_requests
         self._planner, self._outbox, self._live = given.planner, given.outbox, given.live
         self._held = held
         self._replies = replies
@@ -163,21 +166,42 @@ class EventProcessor:
         if item.kind == "resume":
             note, told = await self._resumptions.failed(item, error)
             rows = [*rows, *told]
+
+        def write(transaction: StateTransaction) -> None:
+            transaction.finish(item, error=error.code)
+            if note is not None:
+                note(transaction)
+            for delivery in rows:
+                transaction.add_delivery(delivery)
+            if left is not None:
+                left.close(transaction)
+
         try:
-            async with self._store.transaction() as transaction:
-                transaction.finish(item, error=error.code)
-                if note is not None:
-                    note(transaction)
-                for delivery in rows:
-                    transaction.add_delivery(delivery)
-                if left is not None:
-                    left.close(transaction)
+            await self._finish_refused(item, error, write)
         except LostEventError:
             kept = await self._store.inbox.renew([item])
             if kept and kept[0].is_cancelled:
                 await self._record_cancelled(kept[0])
             return
         await self._outbox.wake(rows)
+
+    async def _finish_refused(
+        self, item: InboxItem, error: RequestError, write: Callable[[StateTransaction], None]
+    ) -> None:
+        """Write a refusal. The request of a sender who has to link first may be stored in the same transaction."""
+        grant = await self._stored_requests.prepare(item) if isinstance(error, LinkRequiredError) else None
+        if grant is not None:
+            try:
+                async with self._store.transaction() as transaction:
+                    write(transaction)
+                    self._stored_requests.add(transaction, grant)
+                return await self._stored_requests.release_if_linked(item)
+            except LostEventError:
+                raise
+            except StoreError:
+                log.info("request not stored until the link, another was first: event_id=%s", item.event_id)
+        async with self._store.transaction() as transaction:
+            write(transaction)
 
     async def _record_cancelled(self, item: InboxItem) -> None:
         """Finish a cancelled event. Messages batched with it that were not cancelled get a separate turn."""
@@ -278,7 +302,7 @@ class EventProcessor:
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)
-        if channel is None or not item.heard or (item.kind == "resume" and not can_push(channel)):
+        if channel is None or not item.heard or (_has_no_chat(item) and not can_push(channel)):
             return ()
         if not isinstance(channel, AnswersEvents) or item.kind == "resume":
             run_id = "" if item.reply_by is None else item.run_id or ""
@@ -290,3 +314,8 @@ class EventProcessor:
         except FrontdeskError as failure:
             log.warning("failed to notify the sender: event_id=%s channel=%s: %s", item.event_id, item.channel, failure)
         return ()
+
+
+def _has_no_chat(item: InboxItem) -> bool:
+    """Return True if an event may be of a channel that cannot push."""
+    return item.kind == "resume" or is_stored_request(item)

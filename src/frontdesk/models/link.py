@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from frontdesk.models.base import FrozenStruct, StoredRecord
+from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import ChannelIdentity
 
 
@@ -96,6 +97,8 @@ class Grant(StoredRecord, frozen=True, kw_only=True):
     data: Mapping[str, Any] = {}
     begun_at: float | None = None
     """The time when it was first stored; the host sets it."""
+    requests: tuple[InboxItem, ...] = ()
+    """The events to process when its identity is linked."""
 
     def lasts(self, now: float) -> bool:
         """Return True until it expires, and never for more than twice its lifetime.

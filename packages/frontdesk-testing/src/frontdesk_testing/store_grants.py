@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.errors import StoreError
 from frontdesk.interfaces.store import HostStateStore
-from frontdesk_testing.store_samples import ODD_KEYS, OWNER, grant, run
+from frontdesk_testing.store_samples import ODD_KEYS, OWNER, grant, inbox_item, run
 
 
 async def begin(store: HostStateStore, *grant_ids: str) -> None:
@@ -35,6 +35,24 @@ class Grants:
             async with store.transaction() as transaction:
                 transaction.add_grant(sample)
             assert await store.identities.grant("gra_1") == sample
+
+    async def test_a_grant_keeps_the_events_for_after_the_link(self, store: HostStateStore) -> None:
+        sample = grant("gra_1").replace(requests=(inbox_item("evt_1"), inbox_item("evt_2", group=True)))
+        async with store.transaction() as transaction:
+            transaction.add_grant(sample)
+        assert await store.identities.grant("gra_1") == sample
+
+    async def test_a_used_grant_and_its_event_are_written_together_or_not_at_all(self, store: HostStateStore) -> None:
+        await begin(store, "gra_1")
+        for accepts in (True, False):
+            try:
+                async with store.transaction() as transaction:
+                    transaction.use_grant("gra_1")
+                    transaction.accept(inbox_item("evt_1" if accepts else "evt_2"))
+            except StoreError:
+                assert not accepts
+        assert await store.inbox.find("telegram", "evt_1") is not None
+        assert await store.inbox.find("telegram", "evt_2") is None
 
     async def test_a_grant_is_used_once(self, store: HostStateStore) -> None:
         await begin(store, "gra_1", "gra_2")

@@ -21,7 +21,9 @@ from frontdesk.interfaces.access import AccessRule, Allowlist, IdentityResolver,
 from frontdesk.interfaces.argument_types import type_finding
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.linker import IdentityLinker
+from frontdesk.models.settings import count_finding
 
+MAX_LINK_REQUEST_BYTES = 64 * 1024
 _SOURCES = "neither a linker= of the host nor auth= of the channel"
 _LINKER = ("name", "gives_claims", "use", "begin", "complete", "resolve", "unlink")
 _NO_LIST = "is not an allowlist, such as NativeIdAllowlist([...]), a rule of AuthPolicy or None"
@@ -36,6 +38,7 @@ class Access:
     default_allowlist: Allowlist | None = None
     link_policy: LinkPolicy | None = None
     link_verified_claims: bool = True
+    max_link_request_bytes: int | None = None
 
     def findings(self, channels: Sequence[Any]) -> list[str]:
         """Return the validation findings, one line each. Objects that are not channels are reported elsewhere."""
@@ -62,6 +65,14 @@ class Access:
             yield f"default_allowlist: {self.default_allowlist!r} {_NO_LIST}"
         if finding := type_finding("link_verified_claims", self.link_verified_claims, bool):
             yield finding
+        most: Any = self.max_link_request_bytes
+        if most is not None:
+            if finding := count_finding("max_link_request_bytes", most):
+                yield finding
+            elif most > MAX_LINK_REQUEST_BYTES:
+                yield f"max_link_request_bytes must be at most {MAX_LINK_REQUEST_BYTES}, got {most}"
+            if self.linker is None:
+                yield "max_link_request_bytes: the host has no linker=, so no request can wait for a link"
         if self.resolver is not None and not callable(self.resolver):
             yield "identity_resolver is not a function"
         missing = [] if self.linker is None else [name for name in _LINKER if not hasattr(self.linker, name)]
