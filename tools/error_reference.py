@@ -51,6 +51,7 @@ MORE_CODES: tuple[tuple[str, str, int | None], ...] = (
 DYNAMIC_CODES = {
     ("admin/client.py", "code"),
     ("channels/telegram/client.py", "code"),
+    ("delivery/watchers.py", "code"),
     ("outbound/platform.py", "named"),
     ("outbound/platform_socket.py", "code"),
 }

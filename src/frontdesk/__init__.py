@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from frontdesk.auth.hmac_auth import HmacAuth, HmacHeaders
     from frontdesk.auth.oidc import ProviderHttp
     from frontdesk.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
+    from frontdesk.delivery.watchers import WatcherOptions
     from frontdesk.errors.base import (
         ChannelConfigurationError,
         CodecError,
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
         SupportsPushLookup,
         TimesPushes,
         ToolUse,
+        WatchesRuns,
     )
     from frontdesk.interfaces.context import CommandLocale, ShowsItems
     from frontdesk.interfaces.context_groups import ConversationsContext
@@ -157,6 +159,7 @@ if TYPE_CHECKING:
     from frontdesk.models.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
     from frontdesk.models.result import HostedRunResult, HostedStreamResult
     from frontdesk.models.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+    from frontdesk.models.watcher import RunNotice, RunWatcher
     from frontdesk.runners.base import InProcessTaskRunner
     from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
     from frontdesk.secret import Secret
@@ -197,7 +200,8 @@ _MODULES = {
     ),
     "frontdesk.interfaces.chat": (
         "ChecksRecipients Citation LivePlace LiveTerms LiveView PushPart PushTerms PushesParts ShowsNotes "
-        "ShowsQuestions ShowsTyping StreamsReplies SupportsLiveLookup SupportsPushLookup TimesPushes ToolUse"
+        "ShowsQuestions ShowsTyping StreamsReplies SupportsLiveLookup SupportsPushLookup TimesPushes ToolUse "
+        "WatchesRuns"
     ),
     "frontdesk.interfaces.runner": "DurableTaskRunner RetryPolicy TaskHandle",
     "frontdesk.interfaces.store": "HostStateStore StateTransaction",
@@ -207,6 +211,8 @@ _MODULES = {
         "AllOfAllowlists AllowAll AnyOfAllowlists CallableAllowlist LinkedClaimAllowlist NativeIdAllowlist"
     ),
     "frontdesk.access.policy": "AllowAllLinks AuthPolicy DenyAllLinks ExplicitAllowList SameConfidentialityTierOnly",
+    "frontdesk.delivery.watchers": "WatcherOptions",
+    "frontdesk.models.watcher": "RunNotice RunWatcher",
     "frontdesk.approvals.policy": "ApprovalOptions ApproverRole ApproverRule",
     "frontdesk.models.approval": "ApprovalAnswer Decision PendingApproval",
     "frontdesk.serialization.codec": "register register_dataclass register_model",
@@ -401,7 +407,9 @@ __all__ = [
     "RunEvent",
     "RunFailure",
     "RunHook",
+    "RunNotice",
     "RunRecord",
+    "RunWatcher",
     "RuntimeMode",
     "SameConfidentialityTierOnly",
     "SealError",
@@ -442,6 +450,8 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "UnsupportedMediaError",
+    "WatcherOptions",
+    "WatchesRuns",
     "Whoami",
     "apply_response_hook",
     "apply_run_hook",

@@ -23,6 +23,7 @@ from frontdesk.access.stored_requests import StoredRequests, is_stored_request
 from frontdesk.approvals.answers import ApprovalAnswers
 from frontdesk.delivery.live.replies import LiveReplies, LiveRun
 from frontdesk.delivery.push import can_push
+from frontdesk.delivery.watchers import RunWatchers
 from frontdesk.errors import (
     EventBegunError,
     InvalidRequestError,
@@ -75,10 +76,11 @@ class Pipeline:
         starter: RunStarter,
         finisher: RunFinisher,
         live: LiveReplies,
+        watchers: RunWatchers,
         stored_requests: StoredRequests | None = None,
         spans: Spans = NO_SPANS,
     ) -> None:
-        self.live, self._spans = live, spans
+        self.live, self.watchers, self._spans = live, watchers, spans
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from frontdesk.delivery import outbox
+from frontdesk.delivery import outbox, watchers
 from frontdesk.inbox.intake import TASKS
 from frontdesk.interfaces.store import ChangeKind, StateTransaction
 from frontdesk.models.base import UNKNOWN
@@ -60,7 +60,7 @@ def names() -> dict[str, Any]:
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *framework_codec.WORKFLOW_FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in read_shapes(VERSION)},
         "backfills": sorted(backfills()),
-        "tasks": [*TASKS.values(), outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
+        "tasks": [*TASKS.values(), outbox.TASK, watchers.TASK, procrastinate._CALL, procrastinate._QUEUE],
         "notices": [background.CHANNEL, *get_args(ChangeKind)],
         "locks": [connections.MIGRATIONS, procrastinate._MAKING],
     }

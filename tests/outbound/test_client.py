@@ -13,7 +13,7 @@ import pytest
 
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
 from frontdesk.outbound import network
-from frontdesk.outbound.client import Fetched, GuardedClient
+from frontdesk.outbound.client import Fetched, GuardedClient, Posted
 from tests.outbound.origin import SECRET, Origin, at, client_for, moved, ok, refusal, serving, until_gone
 from tests.scenarios.desk import until
 
@@ -300,3 +300,46 @@ def test_the_http_client_is_imported_when_it_is_used() -> None:
     code = "import sys, frontdesk.outbound.client as o; o.GuardedClient(); print('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# What is posted
+
+
+async def test_a_post_sends_its_body_and_headers(origin: Origin) -> None:
+    origin.answers["/a"] = ok(status="202 Accepted")
+    posted = await client_for(origin).post(at(origin, "/a"), b"{}", headers={"X-Key": "b"}, caller="ann")
+    assert posted == Posted(202, None)
+    lines = origin.heads[0].strip().split("\r\n")
+    assert lines[0] == "POST /a HTTP/1.1"
+    assert {"X-Key: b", "Content-Length: 2", f"Host: 127.0.0.1:{origin.port}"} <= set(lines[1:])
+
+
+async def test_a_post_follows_no_redirect(origin: Origin) -> None:
+    origin.answers["/"], origin.answers["/b"] = moved("/b"), ok()
+    assert (await client_for(origin).post(at(origin), b"{}", headers={}, caller="ann")).status == 302
+    assert len(origin.heads) == 1
+
+
+async def test_the_response_to_a_post_is_not_read(origin: Origin) -> None:
+    async def endless(one: Origin, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await until_gone(one, writer, b"x" * 65_536)
+
+    origin.answers["/"] = endless
+    assert (await client_for(origin).post(at(origin), b"{}", headers={}, caller="ann")).status == 200
+    await asyncio.wait_for(origin.left.wait(), 30)
+
+
+async def test_a_post_to_a_private_address_is_refused(origin: Origin) -> None:
+    with pytest.raises(InvalidRequestError) as raised:
+        await GuardedClient(allow_http=True).post(at(origin), b"{}", headers={}, caller="ann")
+    assert raised.value.code == "url_refused"
+    assert not origin.heads
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("7", 7.0), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-1", None), ("9" * 30, None)]
+)
+async def test_the_seconds_to_wait_are_read(origin: Origin, value: str, seconds: float | None) -> None:
+    origin.answers["/"] = ok(b"", f"Retry-After: {value}", status="429 Too Many Requests")
+    assert await client_for(origin).post(at(origin), b"", headers={}, caller="ann") == Posted(429, seconds)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from frontdesk.approvals.policy import ApprovalOptions
 from frontdesk.delivery.plan import ACTIVE_WINDOW
+from frontdesk.delivery.watchers import WatcherOptions
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.foundry.conventions import HOSTED, SESSION, FoundryAnswers
 from frontdesk.interfaces.argument_types import type_finding
@@ -61,6 +62,9 @@ class HostConfig:
     public_url: str | None = None
     """The URL of this host for others, without a slash at its end."""
 
+    watchers: WatcherOptions = field(default_factory=WatcherOptions)
+    """The bounds of watchers, and the URLs that they can have."""
+
     def findings(self) -> list[str]:
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
@@ -80,6 +84,11 @@ class HostConfig:
         if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
         wrong += public_url_findings(self.public_url)
+        watchers: Any = self.watchers
+        if isinstance(watchers, WatcherOptions):
+            wrong += watchers.findings()
+        else:
+            wrong.append(f"watchers: {type(watchers).__name__} is not WatcherOptions")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         return wrong + [f"{name} must be at least 1" for name, count in counts.items() if count < 1]
@@ -94,6 +103,7 @@ def build_config(
     approvals: ApprovalOptions | None,
     admin_socket: AdminSocketPlace,
     public_url: Any = None,
+    watchers: WatcherOptions | None = None,
 ) -> HostConfig:
     """Build the configuration.
 
@@ -102,7 +112,9 @@ def build_config(
     """
     rules = ApprovalOptions() if approvals is None else approvals
     url = public_url.rstrip("/") if isinstance(public_url, str) else public_url
-    return HostConfig(*mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket, url)
+    return HostConfig(
+        *mode, seconds, runs, on_interrupt, *sizes, rules, admin_socket, url, watchers or WatcherOptions()
+    )
 
 
 def _is_visible(text: str) -> bool:

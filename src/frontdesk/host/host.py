@@ -19,6 +19,7 @@ from frontdesk.clock import Clock, SystemClock
 from frontdesk.concurrency.begun import Begun
 from frontdesk.concurrency.loop_lag import LoopLag
 from frontdesk.concurrency.threads import TrackingExecutor
+from frontdesk.delivery.watchers import WatcherOptions
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.hooks import fill_empty
@@ -175,6 +176,7 @@ class AgentFrameworkHost:
         texts: Mapping[str, Mapping[str, str]] | None = None,
         admin_socket: AdminSocketPlace = None,
         public_url: str | None = None,
+        watchers: WatcherOptions | None = None,
         telemetry: Telemetry | None = None,
         contributions: Sequence[HostContribution] = (),
         clock: Clock | None = None,
@@ -184,7 +186,9 @@ class AgentFrameworkHost:
         mode, sizes = (runtime_mode, allow_in_process_runner, allow_anonymous), (max_session_bytes, max_history_bytes)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = build_config(mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket, public_url)
+        self._config = build_config(
+            mode, seconds, runs, on_interrupt, sizes, approvals, admin_socket, public_url, watchers
+        )
         self._extras = Extras(names, linker, runner, texts, telemetry, seal_key, contributions, on_startup, on_shutdown)
         linking = (link_policy, link_verified_claims, max_link_request_bytes)
         access = Access(identity_resolver, self._extras.linker, default_allowlist, *linking)

@@ -33,6 +33,7 @@ from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.proactive import DirectNotifier, ProactiveSender
 from frontdesk.delivery.push import can_push
+from frontdesk.delivery.watchers import WATCHERS, RunWatchers, WatcherChannel
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.editor import rebuild_history
 from frontdesk.host.links.names import command_name
@@ -104,7 +105,9 @@ class Components:
         planner = self._planning(self.keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = OutboxSender(store, channels, clock, self.aliases, self.spans)
+        self.watchers = RunWatchers(store, clock, ids, sealer, config.watchers)
+        pushing = {**channels, WATCHERS: WatcherChannel(self.watchers, store, channels)}
+        self.outbox = OutboxSender(store, pushing, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
@@ -113,7 +116,8 @@ class Components:
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.recipients = Recipients(store, self.gate, channels)
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock, self.recipients)
-        self.recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
+        snapshots, watching = Snapshots(config.max_session_bytes), self.watchers.list_deliveries
+        self.recorder = Recorder(store, ids, clock, TurnItems(channels), snapshots, watching)
         signals = signals_for(store)
         self.active = ActiveRuns(self.turns, self.recorder, cancel_grace=grace, notify=signals.notify)
         self.background = self._build_background(config, presence, signals)
@@ -138,6 +142,7 @@ class Components:
             decisions=self.decisions,
             open_questions=self.open_questions,
             cancel_grace=cancel_grace,
+            watchers=self.watchers,
         )
 
     def _approve(self, access: Access, config: HostConfig, planner: Planner) -> None:
@@ -171,6 +176,7 @@ class Components:
 
     def _register_tasks(self) -> None:
         self.outbox.register(self.runner)
+        self.watchers.register(self.runner, self.outbox)
         self.events.register(self.runner)
         ApprovalExpiry(self.store, self._expire, self.clock, self.asking, self.outbox).register(self.runner)
 
@@ -295,6 +301,7 @@ class Components:
             starter=starter,
             finisher=finisher,
             live=self.live,
+            watchers=self.watchers,
             stored_requests=self.stored_requests,
             spans=self.spans,
         )

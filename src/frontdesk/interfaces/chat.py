@@ -13,6 +13,8 @@ from frontdesk.models.delivery import DeliveryAction, DestinationKind
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.live_message import LiveFence
 from frontdesk.models.result import HostedRunResult
+from frontdesk.models.run import RunRecord
+from frontdesk.models.watcher import RunNotice
 
 
 class PushTerms(FrozenStruct, frozen=True, kw_only=True):
@@ -112,6 +114,15 @@ class PushesParts(ABC):
     @abstractmethod
     async def push_part(self, part: PushPart) -> str | None:
         """Send one part. Return the platform's receipt, or raise a `PushError`."""
+
+
+@channel_ability
+class WatchesRuns(ABC):
+    """A channel with its own format for the notifications of its watchers (`context.runs.watch`)."""
+
+    @abstractmethod
+    def render_notice(self, notice: RunNotice, run: RunRecord) -> Any:
+        """Return the JSON body of a notification. The response hook of the channel was applied to the run."""
 
 
 @channel_ability

@@ -23,6 +23,7 @@ from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedStreamResult
 from frontdesk.models.run import RunChain, RunPage, RunRecord, RunStatus
 from frontdesk.models.session import SessionSummary
+from frontdesk.models.watcher import RunWatcher
 
 
 class RunsContext(Protocol):
@@ -86,6 +87,21 @@ class RunsContext(Protocol):
         Read each stream to its end before the next one. The last one is that of a run which nothing continues. With
         `waits`, an open question does not end the sequence.
         """
+        ...
+
+    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher) -> str:
+        """Notify a URL when a run of the chain ends or requests input. Return the id of the watcher.
+
+        Not about a run that has ended before. Headers need a `seal_key`. A watcher expires after 30 days.
+        """
+        ...
+
+    async def watchers(self, caller: Caller, run_id: str) -> Sequence[RunWatcher]:
+        """List the watchers of the chain of a run, oldest first, without their headers."""
+        ...
+
+    async def unwatch(self, caller: Caller, run_id: str, watcher_id: str) -> None:
+        """Remove a watcher. Notifications that have not been sent are dropped."""
         ...
 
     async def cancel_background(self, caller: Caller, *, conversation_id: str | None = None) -> Sequence[RunRecord]:

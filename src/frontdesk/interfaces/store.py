@@ -31,6 +31,7 @@ from frontdesk.interfaces.store_sessions import (
     RunWrites,
     Sessions,
     SessionWrites,
+    Watchers,
 )
 from frontdesk.models.channel_storage import Leadership, SealedValue, ValueLocation
 from frontdesk.models.conversation import AliasMerge, Conversation, ConversationAlias, ConversationItem
@@ -332,6 +333,9 @@ class HostStateStore(Protocol):
 
     @property
     def runs(self) -> Runs: ...
+
+    @property
+    def watchers(self) -> Watchers: ...
 
     @property
     def background(self) -> Background: ...

@@ -8,6 +8,7 @@ from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen,
 from frontdesk.models.link import Grant, LinkRecord
 from frontdesk.models.run import BackgroundRun, RunEvent, RunFilter, RunPosition, RunRecord, RunSlice
 from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import WatcherRecord
 
 Charge = Callable[[int], Awaitable[None]]
 """Counts memory that a history takes, and waits or raises a `RequestError` while there is no room for it."""
@@ -132,6 +133,24 @@ class Runs(Protocol):
         ...
 
 
+class Watchers(Protocol):
+    """The watchers of run chains."""
+
+    async def get(self, owner: str, watcher_id: str) -> WatcherRecord | None: ...
+
+    async def of_chain(self, owner: str, chain_id: str, *, now: float) -> Sequence[WatcherRecord]:
+        """Return the watchers of a chain that have not expired, oldest first."""
+        ...
+
+    async def may_exist(self) -> bool:
+        """Return False if there are no watchers at all.
+
+        Costs no query, except one in `WATCHERS_FRESH_SECONDS` where other processes write the same store. There the
+        answer may be older by this time.
+        """
+        ...
+
+
 class Background(Protocol):
     """Background runs that have not ended."""
 
@@ -154,13 +173,22 @@ class Background(Protocol):
         ...
 
 
+WATCHERS_FRESH_SECONDS = 10.0
+
+
 class RunWrites(Protocol):
+    def add_watcher(self, watcher: WatcherRecord, *, most_of_owner: int, most_of_chain: int) -> None:
+        """Store a watcher. Too many unexpired ones fail the transaction with `TooManyRequestsError`."""
+        ...
+
+    def remove_watcher(self, owner: str, watcher_id: str) -> None: ...
+
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         """Write the state of a run. With `new`, raises `RunExistsError` if it exists."""
         ...
 
     def delete_run(self, owner: str, run_id: str) -> None:
-        """Delete a run and its events."""
+        """Delete a run with its events and the watchers of its chain, if it is the first run."""
         ...
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:

@@ -7,10 +7,10 @@ would resolve the name again and bypass the checks.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from frontdesk import loggers
 from frontdesk.concurrency.tasks import spawn_clean
@@ -126,6 +126,7 @@ def bare_media_type(given: str) -> str:
     return kind if is_media_type(kind) else ANY_TYPE
 
 
+T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MAX_URL_LENGTH: Final = 8192
@@ -163,8 +164,29 @@ class _Place:
     trusted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """The method, the further headers and the body of a request."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+_GET = _Sent()
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The response to a POST. Its body is not read."""
+
+    status: int
+    retry_after: float | None
+    """The seconds of the `Retry-After` header, if it has a number of them."""
+
+
 class GuardedClient:
-    """Fetches untrusted URLs, and refuses those that only the host can reach. Bound to one event loop.
+    """Requests untrusted URLs, and refuses those that only the host can reach. Bound to one event loop.
 
     `allowed_hosts` are internal hosts that may be fetched anyway, see `AllowedHosts`. `timeout` and `max_bytes` apply
     to a whole fetch, including redirects and the wait for a connection. One caller uses at most
@@ -199,12 +221,27 @@ class GuardedClient:
     async def fetch(self, url: str, *, caller: Hashable) -> Fetched:
         """Fetch the body of a URL, using the connection share of `caller`."""
         place = self._check(url)
+        return await self._within_limits(caller, lambda slot: self._follow(place, slot))
+
+    async def post(self, url: str, body: bytes, *, headers: Mapping[str, str], caller: Hashable) -> Posted:
+        """Send a body to a URL, using the connection share of `caller`. Redirects are returned and not followed.
+
+        The body of the response is not read. The headers must be valid, see `check_headers`.
+        """
+        place, sent = self._check(url), _Sent("POST", headers, body)
+        return await self._within_limits(caller, lambda slot: self._post(place, sent, slot))
+
+    def check(self, url: str) -> None:
+        """Raise an `InvalidRequestError` for a URL that is refused regardless of its addresses."""
+        self._check(url)
+
+    async def _within_limits(self, caller: Hashable, work: Callable[[Slot], Awaitable[T]]) -> T:
         slot: Slot | None = None
         try:
             # The query of a redirect is often a key.
             with quiet():
                 async with asyncio.timeout(self._timeout), self._slots.held(caller) as slot:
-                    return await self._follow(place, slot)
+                    return await work(slot)
         except TimeoutError:
             if slot is None:
                 raise TooManyRequestsError("Too many URLs are being fetched.", retry_after=1.0) from None
@@ -225,6 +262,18 @@ class GuardedClient:
             cause = error if isinstance(error, httpx.ConnectError) else None
             raise _unreachable("The URL's server can't be reached, or broke off its answer.") from cause
         raise _refused("The URL is redirected too many times.")
+
+    async def _post(self, place: _Place, sent: _Sent, slot: Slot) -> Posted:
+        import httpx
+
+        try:
+            async with self._open(place, slot, sent) as response:
+                after = response.headers.get("retry-after", "")
+                seconds = float(after) if re.fullmatch("[0-9]{1,9}", after) else None
+                return Posted(response.status_code, seconds)
+        except httpx.TransportError as error:
+            loggers.http.info("post failed: url=%s: %s", place.host, type(error).__name__)
+            raise _unreachable("The URL's server can't be reached, or broke off its answer.") from None
 
     def _check(self, url: str, base: "httpx.URL | None" = None) -> _Place:
         parsed, host = _parse(url, base)
@@ -250,7 +299,7 @@ class GuardedClient:
         return target
 
     @asynccontextmanager
-    async def _open(self, place: _Place, slot: Slot) -> "AsyncGenerator[httpx.Response]":
+    async def _open(self, place: _Place, slot: Slot, sent: _Sent = _GET) -> "AsyncGenerator[httpx.Response]":
         import httpx
 
         if self._ssl is None:
@@ -259,7 +308,7 @@ class GuardedClient:
         # A transport of its own for each request: in a shared pool, a connection that was verified for one name would
         # serve another at the same address. It sends no cookies and no credentials, follows nothing, decodes nothing.
         async with httpx.AsyncHTTPTransport(verify=self._ssl, trust_env=False) as transport:
-            response = await _send(transport, place, addresses[:MAX_ADDRESSES])
+            response = await _send(transport, place, addresses[:MAX_ADDRESSES], sent)
             try:
                 yield response
             finally:
@@ -325,25 +374,47 @@ def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]"
         raise _refused("The URL can't be understood.") from None
 
 
-async def _send(transport: "httpx.AsyncHTTPTransport", place: _Place, addresses: Sequence[str]) -> "httpx.Response":
+async def _send(
+    transport: "httpx.AsyncHTTPTransport", place: _Place, addresses: Sequence[str], sent: _Sent
+) -> "httpx.Response":
     """Return the response of the first address that accepts the connection."""
     import httpx
 
     for address in addresses[:-1]:
         with suppress(httpx.ConnectError, httpx.ConnectTimeout):
-            return await transport.handle_async_request(_request(place, address))
-    return await transport.handle_async_request(_request(place, addresses[-1]))
+            return await transport.handle_async_request(_request(place, address, sent))
+    return await transport.handle_async_request(_request(place, addresses[-1], sent))
 
 
-def _request(place: _Place, address: str) -> "httpx.Request":
+def _request(place: _Place, address: str, sent: _Sent) -> "httpx.Request":
     import httpx
 
     return httpx.Request(
-        "GET",
+        sent.method,
         place.url.copy_with(host=address),
-        headers={"Host": place.url.netloc.decode("ascii"), **_HEADERS},
+        headers={"Host": place.url.netloc.decode("ascii"), **_HEADERS, **sent.headers},
+        content=sent.body if sent.method == "POST" else None,
         extensions={"sni_hostname": place.host, "timeout": {"connect": CONNECT_SECONDS}},
     )
+
+
+MAX_HEADERS: Final = 16
+MAX_HEADER_LENGTH: Final = 4096
+_OWN_HEADERS = {name.lower() for name in _HEADERS} | {
+    *("host", "content-length", "content-type", "transfer-encoding", "te", "trailer", "upgrade", "expect"),
+    *("idempotency-key", "keep-alive", "proxy-connection", "proxy-authorization"),
+}
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise an `InvalidRequestError` for headers that a POST can't have. The error quotes no values."""
+    if len(headers) > MAX_HEADERS:
+        raise _refused(f"A URL takes {MAX_HEADERS} headers at most, got {len(headers)}.")
+    for name, value in headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", name) or name.lower() in _OWN_HEADERS:
+            raise _refused("A header name is invalid, or names a header that the host sets itself.")
+        if not re.fullmatch(rf"[!-~](?:[ -~]{{0,{MAX_HEADER_LENGTH - 2}}}[!-~])?", value):
+            raise _refused(f"The value of the header {name} must be printable ASCII, at most {MAX_HEADER_LENGTH}.")
 
 
 def _refused(message: str) -> InvalidRequestError:

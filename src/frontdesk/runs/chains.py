@@ -13,6 +13,7 @@ from frontdesk.approvals.answers import AbandonedSession, FindSession, OpenQuest
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.chat.i18n.en import ENGLISH
 from frontdesk.clock import Clock
+from frontdesk.delivery.watchers import RunWatchers
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.errors.requests import NO_RUN
 from frontdesk.framework.workflow_requests import REQUEST_INFO
@@ -67,11 +68,12 @@ class RunChains:
         decisions: Decisions,
         open_questions: Callable[[FindSession, ChannelIdentity], OpenQuestions],
         cancel_grace: float,
+        watchers: RunWatchers,
     ) -> None:
         """Wait at most `cancel_grace` seconds for the run of a decision, when its chain is cancelled."""
         self._store, self._clock, self._active, self._background = store, clock, active, background
         self._decisions, self._open_questions, self._cancel_grace = decisions, open_questions, cancel_grace
-        self._followers = background.followers
+        self._followers, self.watchers = background.followers, watchers
 
     async def find_run(self, owner: str, run_id: str) -> RunRecord | None:
         """Return an active or stored run of an owner."""
@@ -207,10 +209,14 @@ class RunChains:
             client_calls=tuple(call for call in record.client_calls if call.name != REQUEST_INFO),
             checkpoint=record.checkpoint if left is None else left.record.checkpoint,
         )
+        deliveries = await self.watchers.list_deliveries(cancelled, "cancelled", asks=False)
         async with self._store.transaction() as transaction:
             if left is not None:
                 left.note(transaction)
             transaction.save_run(cancelled)
+            for delivery in deliveries:
+                transaction.add_delivery(delivery)
+        await self.watchers.wake(deliveries)
         self._followers.signals.notify(record.chain_id)
         return cancelled
 

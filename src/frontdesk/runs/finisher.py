@@ -111,8 +111,7 @@ class RunFinisher:
         except StoreError as error:
             log.error("failed to write the end of the run: run_id=%s", run.record.run_id, exc_info=error)
             return await self._fail_unwritten(run, error)
-        if turn.deliveries or turn.approval_deliveries:
-            await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries])
+        await self._wake(turn)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
@@ -216,15 +215,17 @@ class RunFinisher:
             notice = self._planner.for_event(notice, turn.event)
         status = "cancelled" if cancelled and not stopped else "failed"
         record = await asyncio.shield(self._write_end(turn, run.record, status, failure, notice))
-        if turn.deliveries:
-            await self._outbox.wake(turn.deliveries)
+        await self._wake(turn)
         return record
+
+    async def _wake(self, turn: Turn) -> None:
+        if turn.deliveries or turn.approval_deliveries or turn.watcher_deliveries:
+            await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries, *turn.watcher_deliveries])
 
     async def cancel(self, turn: Turn) -> None:
         """Write the end of a turn that was cancelled before it began. Its input stays, and no notice is sent."""
         await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
-        if turn.deliveries:
-            await self._outbox.wake(turn.deliveries)
+        await self._wake(turn)
 
     async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
         """Write the end of a background run that cannot continue. Its input stays in the history, as failed."""
@@ -232,7 +233,7 @@ class RunFinisher:
         run = self._recorder.begin(turn)
         notice = await self._failure_notice(turn.admitted, run, failure.message)
         await self._write_end(turn, run, "failed", failure, notice)
-        await self._outbox.wake(turn.deliveries)
+        await self._wake(turn)
 
     async def _write_end(
         self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure, notice: Sequence[Delivery]

@@ -44,6 +44,7 @@ from frontdesk.models.request import AdmittedRequest, ChannelRequest, ChannelSes
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import BackgroundRun, ContinuationToken, RunEvent, RunFailure, RunRecord
 from frontdesk.models.session import CheckpointRef, ClientCall, ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import WatcherRecord
 from frontdesk.serialization import framework_codec
 from frontdesk.serialization.json_tree import (
     PLAIN,
@@ -113,6 +114,7 @@ STORED_AS: Mapping[str, type[StoredRecord]] = {
     "SessionRecord": SessionRecord,
     "Skipped": Skipped,
     "TaskRecord": TaskRecord,
+    "WatcherRecord": WatcherRecord,
     "Whoami": Whoami,
 }
 """The nouns by the tags that they have in records.

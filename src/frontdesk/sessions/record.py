@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from agent_framework import AgentResponse, Content, Message
 
@@ -84,6 +84,12 @@ _TAKEN = RunFailure(code="cancelled", message="The run is no longer this process
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
 
 
+class ListWatcherDeliveries(Protocol):
+    """Returns the deliveries for the watchers of a run that ends with a status. `asks` is True if it requests input."""
+
+    async def __call__(self, run: RunRecord, status: RunStatus, *, asks: bool) -> Sequence[Delivery]: ...
+
+
 class Recorder:
     def __init__(
         self,
@@ -92,7 +98,9 @@ class Recorder:
         clock: Clock,
         items: TurnItems | None = None,
         snapshots: Snapshots | None = None,
+        list_watcher_deliveries: "ListWatcherDeliveries | None" = None,
     ) -> None:
+        self._list_watcher_deliveries = list_watcher_deliveries
         self._store = store
         self._items = items
         self._snapshots = snapshots or Snapshots()
@@ -248,6 +256,9 @@ class Recorder:
             shared, known = turn.shared, None if session is None else session.shared_state
             if shared is not None and (shared.is_set or known is not None):
                 changes["shared_state"] = shared.text
+            if self._list_watcher_deliveries is not None:
+                asks = bool(questions or changes.get("client_calls"))
+                turn.watcher_deliveries = await self._list_watcher_deliveries(run, changes["status"], asks=asks)
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             else:
@@ -291,7 +302,7 @@ class Recorder:
             return self._taken(turn, run)
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
-        turn.deliveries = turn.approval_deliveries = ()
+        turn.deliveries = turn.approval_deliveries = turn.watcher_deliveries = ()
         log.warning("run taken over by another process, dropping this result: run_id=%s", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
@@ -327,6 +338,8 @@ class Recorder:
             if question.terms is not None:
                 transaction.add_audit(_asked_line(question, now))
         for delivery in turn.approval_deliveries if questions else ():
+            transaction.add_delivery(delivery)
+        for delivery in turn.watcher_deliveries:
             transaction.add_delivery(delivery)
         uses_up = None if turn.answering is None else _uses_up(turn, changes)
         if uses_up is not None:

@@ -114,6 +114,8 @@ class Turn:
     """The deliveries of the result to other places, written together with it."""
     approval_deliveries: Sequence[Delivery] = ()
     """The deliveries that ask other people about its tool calls, written together with the questions."""
+    watcher_deliveries: Sequence[Delivery] = ()
+    """The notifications of the run's watchers, written together with its end."""
     live: LiveEnding | None = None
     """The writer that showed the answer while it was written, and ends together with the run."""
     displayed_result: Any = None

@@ -53,6 +53,7 @@ from frontdesk_testing.store_samples import (
     terms,
     texts,
     vote,
+    watcher,
 )
 
 SESSIONS = len(ODD_KEYS) + 3
@@ -133,6 +134,7 @@ async def fill(place: Place) -> None:
         transaction.add_grant(GRANT)
         transaction.save_run(run("run_1", background=True, finished_at=NOW))
         transaction.save_run(run("run_2"))
+        transaction.add_watcher(watcher(), most_of_owner=9, most_of_chain=9)
         transaction.queue_run(
             run("run_3", status="queued", background=True), job("run_3"), most_waiting=9, most_of_owner=9
         )

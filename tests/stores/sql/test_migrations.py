@@ -221,6 +221,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert "run_1" in [row.columns["run_id"] for row in failed]
     chained = await store.runs.newest_of_chain("chained", "run_27")
     assert (None if chained is None else chained.run_id) == ("run_28" if version >= RUN_CHAINS else None)
+    watching = await store.watchers.of_chain("chained", "run_27", now=NOW)
+    assert [one.watcher_id for one in watching] == (["watch_27"] if version >= RUN_CHAINS else [])
     # Runs of earlier versions are listed too, and found by what is only in their records.
     for where in (RunFilter(), RunFilter(channel="web", status="completed")):
         listed = await store.runs.page(OWNER, where)

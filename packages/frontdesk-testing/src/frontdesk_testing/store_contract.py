@@ -70,7 +70,7 @@ from frontdesk_testing.store_nonces import Nonces  # noqa: E402
 from frontdesk_testing.store_outbox import Outbox  # noqa: E402
 from frontdesk_testing.store_people import Identities  # noqa: E402
 from frontdesk_testing.store_quarantine import LostEvents  # noqa: E402
-from frontdesk_testing.store_run_lists import RunChains, RunLists  # noqa: E402
+from frontdesk_testing.store_run_lists import RunChains, RunLists, Watchers  # noqa: E402
 from frontdesk_testing.store_runs import Approvals, Runs  # noqa: E402
 from frontdesk_testing.store_sessions import History, SessionNames  # noqa: E402
 from frontdesk_testing.store_tasks import Tasks  # noqa: E402
@@ -89,6 +89,7 @@ class StoreContract(
     Runs,
     RunChains,
     RunLists,
+    Watchers,
     Background,
     Approvals,
     Answers,

@@ -31,6 +31,7 @@ from frontdesk_testing.store_samples import (
     session,
     shown_at,
     vote,
+    watcher,
 )
 
 Read = Callable[[HostStateStore, str], Awaitable[Any]]
@@ -71,6 +72,8 @@ READS: dict[str, Read] = {
     "runs.newest_of_chain": lambda store, owner: store.runs.newest_of_chain(owner, "run_1"),
     "runs.next_of_chain": lambda store, owner: store.runs.next_of_chain(owner, "run_1", run(finished_at=NOW)),
     "runs.page": _runs_listed,
+    "watchers.get": lambda store, owner: store.watchers.get(owner, "watch_1"),
+    "watchers.of_chain": lambda store, owner: store.watchers.of_chain(owner, "run_1", now=NOW),
     "background.get": lambda store, owner: store.background.get(owner, "run_2"),
     "background.of_owner": lambda store, owner: store.background.of_owner(owner),
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
@@ -91,6 +94,7 @@ READS: dict[str, Read] = {
 """Every call that reads for an owner."""
 
 WRITES: dict[str, Write] = {
+    "remove_watcher": lambda transaction, owner: transaction.remove_watcher(owner, "watch_1"),
     "remove_link": lambda transaction, owner: transaction.remove_link(owner, identity()),
     "delete_run": lambda transaction, owner: transaction.delete_run(owner, "run_1"),
     "add_events": lambda transaction, owner: transaction.add_events([event(3, owner=owner)]),
@@ -123,6 +127,7 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.save_run(run())
         transaction.save_run(run("run_3", finished_at=NOW + 1, root_run_id="run_1"))
         transaction.add_events([event(1), event(2)])
+        transaction.add_watcher(watcher(), most_of_owner=9, most_of_chain=9)
         queued = run("run_2", status="queued", background=True)
         transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)
         transaction.title_session(OWNER, "ses_1", "secret")

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from frontdesk.errors import TooManyRequestsError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.run import MAX_COUNTED_RUNS, RunFilter, RunPosition, RunRecord, RunSlice
-from frontdesk_testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, job, question, run
+from frontdesk.models.watcher import WatcherRecord
+from frontdesk_testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, job, question, run, watcher
 
 LONG_LIST = 2 * MAX_COUNTED_RUNS + 10
 
@@ -169,3 +171,56 @@ class RunLists:
         parts = await pages(store, RunFilter(channel="rare"), 50)
         assert [one.run_id for part in parts for one in part.runs] == ["run_0000"]
         assert len(parts) <= LONG_LIST // MAX_COUNTED_RUNS + 2
+
+
+async def add(store: HostStateStore, *watchers: WatcherRecord, of_owner: int = 9, of_chain: int = 9) -> None:
+    async with store.transaction() as transaction:
+        for one in watchers:
+            transaction.add_watcher(one, most_of_owner=of_owner, most_of_chain=of_chain)
+
+
+class Watchers:
+    """The watchers of chains."""
+
+    async def test_a_watcher_is_found_by_its_chain_until_it_expires(self, store: HostStateStore) -> None:
+        assert await store.watchers.may_exist() is False
+        first, second = watcher("watch_1"), watcher("watch_2", created_at=NOW + 1, expires_at=NOW + 10)
+        await add(store, second)
+        await add(store, first, watcher("watch_3", chain_id="run_2"), watcher("watch_4", owner=OTHER))
+        assert await store.watchers.may_exist() is True
+        assert await store.watchers.of_chain(OWNER, "run_1", now=NOW) == [first, second]
+        assert await store.watchers.of_chain(OWNER, "run_1", now=NOW + 10) == [first]
+        assert await store.watchers.get(OWNER, "watch_1") == first
+        assert await store.watchers.get(OWNER, "watch_4") is None
+
+    async def test_a_removed_watcher_is_gone(self, store: HostStateStore) -> None:
+        await add(store, watcher("watch_1"), watcher("watch_2"))
+        async with store.transaction() as transaction:
+            transaction.remove_watcher(OWNER, "watch_1")
+            transaction.remove_watcher(OTHER, "watch_2")
+        assert await store.watchers.of_chain(OWNER, "run_1", now=NOW) == [watcher("watch_2")]
+
+    async def test_watchers_go_with_the_first_run_of_their_chain(self, store: HostStateStore) -> None:
+        await save(store, run("run_1", finished_at=NOW), run("run_2", finished_at=NOW, root_run_id="run_1"))
+        await add(store, watcher())
+        for run_id, left in (("run_2", 1), ("run_1", 0)):
+            async with store.transaction() as transaction:
+                transaction.delete_run(OWNER, run_id)
+            assert len(await store.watchers.of_chain(OWNER, "run_1", now=NOW)) == left
+
+    @pytest.mark.parametrize("bounds", [{"of_owner": 2}, {"of_chain": 2}], ids=["owner", "chain"])
+    async def test_their_number_is_bounded(self, store: HostStateStore, bounds: dict[str, int]) -> None:
+        await add(store, watcher("watch_1"))
+        await add(store, watcher("watch_2", expires_at=NOW + 10))
+        with pytest.raises(TooManyRequestsError):
+            await add(store, watcher("watch_3"), **bounds)
+        await add(store, watcher("watch_4", owner=OTHER), **bounds)
+        # Expired ones do not count.
+        await add(store, watcher("watch_5", created_at=NOW + 10), **bounds)
+        found = await store.watchers.of_chain(OWNER, "run_1", now=NOW)
+        assert [one.watcher_id for one in found] == ["watch_1", "watch_2", "watch_5"]
+
+    async def test_another_chain_has_a_bound_of_its_own(self, store: HostStateStore) -> None:
+        await add(store, watcher("watch_1"), of_chain=1)
+        await add(store, watcher("watch_2", chain_id="run_2"), of_chain=1)
+        assert await store.watchers.get(OWNER, "watch_2") is not None

@@ -18,6 +18,7 @@ from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import SessionName, SessionRecord
+from frontdesk.models.watcher import WatcherRecord
 from frontdesk.serialization.codec import from_json, to_json
 
 OWNER = "alice"
@@ -332,3 +333,19 @@ async def move_conversation(store: HostStateStore, old: str, new: str, channel: 
     version = await aliases.version(channel)
     merge = merge_aliases(old, new, await aliases.find(channel, old), await aliases.find(channel, new))
     return merge is not None and await aliases.merge(channel, merge, version=version)
+
+
+def watcher(watcher_id: str = "watch_1", **fields: Any) -> WatcherRecord:
+    """Return a watcher of the chain of `run_1`."""
+    given: dict[str, Any] = {
+        "owner": OWNER,
+        "chain_id": "run_1",
+        "channel": "web",
+        "identity": identity(),
+        "url": "https://hooks.example.com/a",
+        "metadata": {"name": "first"},
+        "created_at": NOW,
+        "expires_at": NOW + 3600,
+        **fields,
+    }
+    return WatcherRecord(watcher_id=watcher_id, **given)

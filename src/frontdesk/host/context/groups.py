@@ -30,6 +30,7 @@ from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import RunChain, RunFilter, RunPage, RunRecord, RunStatus
 from frontdesk.models.session import SessionName, SessionSummary
+from frontdesk.models.watcher import RunWatcher
 from frontdesk.runs.chains import read_run_cursor, write_run_cursor
 from frontdesk.sessions.scope import tracked_name
 from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by
@@ -48,10 +49,13 @@ class HostRuns(ScopedCalls):
         return await self.show(record.replace(continued_by=await continued_by(self._store, record)), caller)
 
     async def chain(self, caller: Caller, run_id: str) -> RunChain:
+        return await self._shown(await self._find_chain(caller, run_id), caller)
+
+    async def _find_chain(self, caller: Caller, run_id: str) -> RunChain:
         chain = await self._readable(caller, lambda owner: self._parts.chains.find(owner, run_id))
         if chain is None:
             raise NotFoundError(NO_RUN)
-        return await self._shown(chain, caller)
+        return chain
 
     async def _shown(self, chain: RunChain, caller: Caller) -> RunChain:
         root = await self.show(chain.root, caller)
@@ -119,6 +123,18 @@ class HostRuns(ScopedCalls):
         if record is None:
             raise NotFoundError(NO_RUN)
         return record
+
+    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher) -> str:
+        chain = await self._find_chain(caller, run_id)
+        return await self._parts.watchers.add(chain, self.channel, caller.identity, watcher)
+
+    async def watchers(self, caller: Caller, run_id: str) -> Sequence[RunWatcher]:
+        chain = await self._find_chain(caller, run_id)
+        return await self._parts.watchers.list(chain.root.owner, chain.root.chain_id)
+
+    async def unwatch(self, caller: Caller, run_id: str, watcher_id: str) -> None:
+        chain = await self._find_chain(caller, run_id)
+        await self._parts.watchers.remove(chain.root.owner, chain.root.chain_id, watcher_id)
 
     async def cancel_background(self, caller: Caller, *, conversation_id: str | None = None) -> Sequence[RunRecord]:
         owner = await self._owner(caller)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from frontdesk.auth.any_auth import rename_warnings
+from frontdesk.delivery.watchers import WATCHERS
 from frontdesk.hooks import takes
 from frontdesk.host.validation.abilities import channel_ability_findings
 from frontdesk.interfaces.argument_types import FINDINGS
@@ -119,6 +120,8 @@ def _path_findings(channel: Channel) -> list[str]:
         wrong.append("name must not be empty")
     if channel.name == ORIGINATING_NAME:
         wrong.append(f"name {channel.name!r} stands for where a request came from; choose another")
+    if channel.name == WATCHERS:
+        wrong.append(f"name {channel.name!r} is that of the host's own notifications; choose another")
     if channel.path and (not channel.path.startswith("/") or channel.path.endswith("/")):
         wrong.append(f"path {channel.path!r} must begin with a slash and not end with one, or be empty")
     if channel.path in HOST_PATHS:

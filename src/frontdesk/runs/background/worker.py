@@ -10,6 +10,7 @@ from agent_framework import AgentResponseUpdate
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import Pauses, until_available
 from frontdesk.delivery.live.replies import LiveReplies, LiveRun
+from frontdesk.delivery.watchers import RunWatchers
 from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
@@ -23,6 +24,7 @@ from frontdesk.errors import (
 from frontdesk.framework.state_updates import state_in
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
+from frontdesk.models.delivery import Delivery
 from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import FINAL, BackgroundRun, RunEvent, RunFailure, RunRecord, RunStatus
@@ -60,6 +62,7 @@ class RunPipeline(Protocol):
     """Runs admitted requests as the jobs of background runs."""
 
     live: LiveReplies
+    watchers: RunWatchers
 
     async def find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None: ...
 
@@ -231,14 +234,21 @@ class RunWorker:
             record = await self._store.runs.get(*job.key) or queued(job)
             left = None if record.status in FINAL else await self.pipeline.live.left_by(job)
             rows = () if left is None else await left.end((), status)
+            notices: Sequence[Delivery] = ()
+            is_open = record.status not in FINAL
+            if is_open:
+                record = record.replace(status=status, failure=failure, finished_at=self._clock.now())
+                notices = await self.pipeline.watchers.list_deliveries(record, status, asks=False)
             async with self._store.transaction() as transaction:
-                if record.status not in FINAL:
-                    now = self._clock.now()
-                    transaction.save_run(record.replace(status=status, failure=failure, finished_at=now))
+                if is_open:
+                    transaction.save_run(record)
+                for notice in notices:
+                    transaction.add_delivery(notice)
                 transaction.end_job(job)
                 if left is not None:
                     left.add_end(transaction, rows)
             await self.pipeline.live.wake(rows)
+            await self.pipeline.watchers.wake(notices)
 
         try:
             with suppress(LostRunError, LostEventError):

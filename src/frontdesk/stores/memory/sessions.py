@@ -4,19 +4,20 @@ Nothing here awaits, so every call is atomic on one event loop.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import compute_weight
-from frontdesk.errors import StaleTurnError
+from frontdesk.errors import StaleTurnError, TooManyRequestsError
 from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
 from frontdesk.json_size import estimate_parts
 from frontdesk.models.conversation import Conversation, ConversationItem, HistoryPage, build_page
 from frontdesk.models.operations import OPEN
 from frontdesk.models.run import MAX_COUNTED_RUNS, NO_FILTER, RunEvent, RunFilter, RunPosition, RunRecord, RunSlice
 from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import TOO_MANY_WATCHERS, WatcherRecord
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
 from frontdesk.stores.memory.pages import bound_page
 
@@ -494,3 +495,43 @@ class MemoryCheckpoints:
         for key, _ in self.kept.items():
             if key[0] in gone:
                 self.kept.pop(key)
+
+
+class MemoryWatchers:
+    def __init__(self, limit: int) -> None:
+        self.records: FairBoundedDict[tuple[str, str], WatcherRecord] = FairBoundedDict(limit, lambda key, _: key[0])
+
+    async def get(self, owner: str, watcher_id: str) -> WatcherRecord | None:
+        return self.records.get((owner, watcher_id))
+
+    async def of_chain(self, owner: str, chain_id: str, *, now: float) -> Sequence[WatcherRecord]:
+        found = [one for one in self._of_owner(owner, now) if one.chain_id == chain_id]
+        return sorted(found, key=lambda one: (one.created_at, one.watcher_id))
+
+    async def may_exist(self) -> bool:
+        return len(self.records) > 0
+
+    def check_capacity(self, watcher: WatcherRecord, most_of_owner: int, most_of_chain: int) -> None:
+        owned = list(self._of_owner(watcher.owner, watcher.created_at))
+        same_chain = sum(one.chain_id == watcher.chain_id for one in owned)
+        if len(owned) >= most_of_owner or same_chain >= most_of_chain:
+            raise TooManyRequestsError(TOO_MANY_WATCHERS)
+
+    def _of_owner(self, owner: str, now: float) -> Iterator[WatcherRecord]:
+        return (one for (key, _), one in self.records.items() if key == owner and one.expires_at > now)
+
+    def add(self, watcher: WatcherRecord) -> None:
+        self.records.put((watcher.owner, watcher.watcher_id), watcher)
+
+    def remove(self, owner: str, watcher_id: str) -> None:
+        self.records.pop((owner, watcher_id))
+
+    def drop_chain(self, owner: str, chain_id: str) -> None:
+        for key, one in list(self.records.items()):
+            if key[0] == owner and one.chain_id == chain_id:
+                self.records.pop(key)
+
+    def drop_expired(self, now: float) -> None:
+        for key, one in list(self.records.items()):
+            if one.expires_at <= now:
+                self.records.pop(key)

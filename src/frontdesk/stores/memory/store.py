@@ -24,6 +24,7 @@ from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.operations import YEAR, Expiry
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import WatcherRecord
 from frontdesk.stores.memory.approvals import MemoryApprovals, MemoryAudit, is_same_question
 from frontdesk.stores.memory.channels import (
     MemoryChannelValues,
@@ -34,7 +35,13 @@ from frontdesk.stores.memory.channels import (
 from frontdesk.stores.memory.delivery import MemoryInbox, MemoryLiveAnswers, MemoryOutbox
 from frontdesk.stores.memory.identities import MemoryIdentities
 from frontdesk.stores.memory.operations import MemoryLedger, MemoryTasks
-from frontdesk.stores.memory.sessions import MemoryCheckpoints, MemoryConversations, MemoryRuns, MemorySessions
+from frontdesk.stores.memory.sessions import (
+    MemoryCheckpoints,
+    MemoryConversations,
+    MemoryRuns,
+    MemorySessions,
+    MemoryWatchers,
+)
 
 TOO_MANY = "Too many runs wait in the background."
 TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
@@ -130,6 +137,7 @@ class MemorySweep:
         self._store.identities.drop_ended(now)
         self._store.channel_values.drop_expired(now)
         self._store.live.drop_expired(now)
+        self._store.watchers.drop_expired(now)
         self._store.files.drop_unused(now - _FILES_KEPT)
         if self._idle is None:
             return 0
@@ -185,6 +193,7 @@ class InMemoryStateStore:
         self.sessions = MemorySessions(limit)
         self.identities = MemoryIdentities(10 * limit)
         self.runs = MemoryRuns(limit)
+        self.watchers = MemoryWatchers(limit)
         self.background = MemoryBackground()
         self.approvals = MemoryApprovals(limit)
         self.audit = MemoryAudit(10 * limit)
@@ -290,6 +299,14 @@ class MemoryTransaction:
     def delete_run(self, owner: str, run_id: str) -> None:
         self._writes.append((self._store.runs.delete, (owner, run_id)))
         self._writes.append((self._store.background.end, (owner, run_id)))
+        self._writes.append((self._store.watchers.drop_chain, (owner, run_id)))
+
+    def add_watcher(self, watcher: WatcherRecord, *, most_of_owner: int, most_of_chain: int) -> None:
+        self._checks.append((self._store.watchers.check_capacity, (watcher, most_of_owner, most_of_chain)))
+        self._writes.append((self._store.watchers.add, (watcher,)))
+
+    def remove_watcher(self, owner: str, watcher_id: str) -> None:
+        self._writes.append((self._store.watchers.remove, (owner, watcher_id)))
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
         if job is not None:

@@ -4,8 +4,10 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from frontdesk.clock import Clock, Moment
 from frontdesk.concurrency.offload import run_sized
-from frontdesk.interfaces.store_sessions import FREE_BYTES, Charge
+from frontdesk.errors import TooManyRequestsError
+from frontdesk.interfaces.store_sessions import FREE_BYTES, WATCHERS_FRESH_SECONDS, Charge
 from frontdesk.json_size import estimate_row
 from frontdesk.models.conversation import HistoryPage, build_page
 from frontdesk.models.operations import OPEN
@@ -19,6 +21,8 @@ from frontdesk.models.run import (
     RunSlice,
 )
 from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import TOO_MANY_WATCHERS, WatcherRecord
+from frontdesk.serialization.codec import encode
 from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key, name_key, text
@@ -445,3 +449,56 @@ class SqlCheckpoints:
             (key(session_id), key(checkpoint_id)),
         )
         return bytes(rows[0][0]) if rows else None
+
+
+class SqlWatchers:
+    def __init__(self, engine: Engine, records: Records, clock: Clock, *, is_shared: bool) -> None:
+        self._engine, self._records, self._clock, self._is_shared = engine, records, clock, is_shared
+        self._may_exist = True
+        self._read_at = Moment.of(clock)
+
+    async def get(self, owner: str, watcher_id: str) -> WatcherRecord | None:
+        found = await self._read("owner = ? AND watcher_id = ?", (key(owner), key(watcher_id)))
+        return found[0] if found else None
+
+    async def of_chain(self, owner: str, chain_id: str, *, now: float) -> Sequence[WatcherRecord]:
+        return await self._read("owner = ? AND chain_id = ? AND expires_at > ?", (key(owner), key(chain_id), now))
+
+    async def _read(self, where: str, values: tuple[Any, ...]) -> Sequence[WatcherRecord]:
+        sql = f"SELECT owner, watcher_id, data FROM watchers WHERE {where} ORDER BY created_at, watcher_id"
+        rows = await self._engine.read(sql, values)
+        places: list[tuple[Place, bytes]] = [
+            (("watchers", ("owner", "watcher_id"), (owner, watcher_id)), data) for owner, watcher_id, data in rows
+        ]
+        return await self._records.read_all("watchers", places)
+
+    async def may_exist(self) -> bool:
+        if not self._is_shared and not self._may_exist:
+            return False
+        if self._read_at.age(self._clock) > WATCHERS_FRESH_SECONDS:
+            await self.refresh()
+        return self._may_exist
+
+    async def refresh(self) -> None:
+        # The time before the query, so that the answer is never older than it seems.
+        read_at = Moment.of(self._clock)
+        rows = await self._engine.read("SELECT 1 FROM watchers LIMIT 1")
+        if self._read_at.steady <= read_at.steady:
+            self._read_at, self._may_exist = read_at, bool(rows)
+
+    def note_new(self) -> None:
+        """Expect watchers from now on. The row is committed soon after."""
+        self._read_at, self._may_exist = Moment.of(self._clock), True
+
+
+def build_watcher_insert(watcher: WatcherRecord, most_of_owner: int, most_of_chain: int) -> Do:
+    """Insert a watcher if its owner and its chain have not too many."""
+    owner, chain = key(watcher.owner), key(watcher.chain_id)
+    row = (owner, key(watcher.watcher_id), chain, watcher.created_at, watcher.expires_at, encode(watcher))
+    counted = "(SELECT COUNT(*) FROM watchers WHERE owner = ? AND expires_at > ?"
+    return Do(
+        "INSERT INTO watchers (owner, watcher_id, chain_id, created_at, expires_at, data) SELECT ?, ?, ?, ?, ?, ? "
+        f"WHERE {counted}) < ? AND {counted} AND chain_id = ?) < ?",
+        (*row, owner, watcher.created_at, most_of_owner, owner, watcher.created_at, chain, most_of_chain),
+        TooManyRequestsError(TOO_MANY_WATCHERS),
+    )

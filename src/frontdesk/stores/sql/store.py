@@ -24,6 +24,7 @@ from frontdesk.models.live_message import LiveMessageRecord
 from frontdesk.models.operations import Expiry
 from frontdesk.models.run import BackgroundRun, RunEvent, RunRecord
 from frontdesk.models.session import Lease, SessionName, SessionRecord
+from frontdesk.models.watcher import WatcherRecord
 from frontdesk.serialization.codec import build_form, encode, seal
 from frontdesk.stores.sql import approvals, background, identities, inbox, outbox, tables
 from frontdesk.stores.sql.approvals import SqlApprovals, SqlAudit
@@ -49,7 +50,14 @@ from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
 from frontdesk.stores.sql.operations import SqlLedger, SqlTasks
 from frontdesk.stores.sql.outbox import SqlLiveAnswers, SqlOutbox, saved
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.sessions import Leases, SqlCheckpoints, SqlRuns, SqlSessions
+from frontdesk.stores.sql.sessions import (
+    Leases,
+    SqlCheckpoints,
+    SqlRuns,
+    SqlSessions,
+    SqlWatchers,
+    build_watcher_insert,
+)
 from frontdesk.stores.sql.sweeper import Sweep
 from frontdesk.stores.sql.tables import as_bytes, key, listed_columns, name_key
 from frontdesk.stores.sql.writes import Do, Engine, Fence, Op, Put
@@ -60,7 +68,7 @@ class SqlTransaction:
 
     __slots__ = (
         *("_changed", "_clock", "_engine", "_files", "_forget", "_forms", "_grants_for"),
-        *("_lease_sql", "_ops", "_owners", "_uses"),
+        *("_lease_sql", "_on_watcher", "_ops", "_owners", "_uses"),
     )
 
     def __init__(
@@ -72,8 +80,10 @@ class SqlTransaction:
         files: SqlFiles,
         *,
         grants_for: float | None,
+        on_watcher: Callable[[], None],
     ) -> None:
-        """Call `forget` with changed identities. `grants_for` limits new grants."""
+        """Call `forget` with changed identities, `on_watcher` for watchers. `grants_for` limits new grants."""
+        self._on_watcher = on_watcher
         self._engine = engine
         self._clock = clock
         self._lease_sql = lease_sql
@@ -227,6 +237,15 @@ class SqlTransaction:
         self._ops.append(Do("DELETE FROM runs WHERE run_id = ? AND owner = ?", place))
         self._ops.append(Do("DELETE FROM events WHERE run_id = ? AND owner = ?", place))
         self._ops.append(Do("DELETE FROM background WHERE run_id = ? AND owner = ?", place))
+        self._ops.append(Do("DELETE FROM watchers WHERE chain_id = ? AND owner = ?", place))
+
+    def add_watcher(self, watcher: WatcherRecord, *, most_of_owner: int, most_of_chain: int) -> None:
+        self._on_watcher()
+        self._ops.append(build_watcher_insert(watcher, most_of_owner, most_of_chain))
+
+    def remove_watcher(self, owner: str, watcher_id: str) -> None:
+        place = (key(owner), key(watcher_id))
+        self._ops.append(Do("DELETE FROM watchers WHERE owner = ? AND watcher_id = ?", place))
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
         if events:
@@ -501,6 +520,7 @@ class SqlStateStore(ReportsWriteFailures):
             engine, self._records, clock, fresh_for=identities_fresh_for, seen_every=expiry.seen_every
         )
         self.runs = SqlRuns(engine, self._records)
+        self.watchers = SqlWatchers(engine, self._records, clock, is_shared=lease_sql.notifies)
         self.background = SqlBackground(engine, self._records, lease_sql)
         self.approvals = SqlApprovals(engine, self._records, lease_sql)
         self.audit = SqlAudit(engine)
@@ -533,6 +553,7 @@ class SqlStateStore(ReportsWriteFailures):
             self.identities.forget,
             self.files,
             grants_for=self._expiry.grants,
+            on_watcher=self.watchers.note_new,
         )
 
     def listen(self, on_change: OnChange) -> None: ...
@@ -542,6 +563,7 @@ class SqlStateStore(ReportsWriteFailures):
 
     async def open(self) -> None:
         await self._engine.open()
+        await self.watchers.refresh()
         self._sweep.start()
         self._upkeep.start()
 

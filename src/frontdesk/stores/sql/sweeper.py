@@ -43,6 +43,7 @@ _OWNED = (
     ("background", "owner"),
     ("deliveries", "owner"),
     ("files", "owner"),
+    ("watchers", "owner"),
     ("links", "isolation_key"),
     ("last_seen", "isolation_key"),
 )
@@ -87,6 +88,7 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     # A nonce has its own time of expiry too.
     yield _plain("nonces", "scope, nonce", "expires_at", now)
     yield _plain("channel_values", "channel, storage, name", "expires_at", now)
+    yield _plain("watchers", "owner, watcher_id", "expires_at", now)
     yield _plain("live", "run_id, channel, place", "expires_at", now)
 
 

@@ -275,6 +275,17 @@ RUN_CHAINS = Step(
         """CREATE INDEX approvals_of_chain ON approvals (owner, root_run_id, number)
             WHERE root_run_id IS NOT NULL""",
         "DROP INDEX IF EXISTS runs_of_owner",
+        """CREATE TABLE watchers (
+            owner TEXT NOT NULL,
+            watcher_id TEXT NOT NULL,
+            chain_id TEXT NOT NULL,
+            created_at DOUBLE PRECISION NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            data {blob} NOT NULL,
+            PRIMARY KEY (owner, watcher_id)
+        )""",
+        "CREATE INDEX watchers_of_chain ON watchers (owner, chain_id)",
+        "CREATE INDEX watchers_by_time ON watchers (expires_at)",
     ),
     min_reader=10,
     contracts=True,
