@@ -85,7 +85,7 @@ def _with_checkpoint(request: ChannelRequest, before: str | None) -> ChannelRequ
     if named is None:
         return request
     if not isinstance(named, str):
-        wrong: Exception = TypeError(f"it set {CHECKPOINT_ATTRIBUTE} to {named!r}, which is no str")
+        wrong: Exception = TypeError(f"it set {CHECKPOINT_ATTRIBUTE} to {named!r}, which is not a string")
         raise _failed("run_hook", request.channel, wrong)
     if request.checkpoint_id not in (None, before, named):
         wrong = ValueError(f"it set checkpoint_id and {CHECKPOINT_ATTRIBUTE} to two checkpoints")
@@ -181,7 +181,7 @@ async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arg
         raise
     except Exception as error:
         access_log.error("%s failed", name, exc_info=error)
-        raise UnavailableError("Who may come in can't be found out at the moment.", retry_after=1.0) from error
+        raise UnavailableError("Access can't be checked at the moment. Try again later.", retry_after=1.0) from error
 
 
 async def call_approvers(tool: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:

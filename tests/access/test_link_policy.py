@@ -140,7 +140,7 @@ async def test_a_policy_that_fails_refuses_and_says_that_it_may_be_better_later(
 
 @pytest.mark.parametrize("pairs", [["ab"], [("a",)], [("a", "b", "c")], [("a", "")], [("a", 1)]])
 def test_what_is_no_pair_is_refused(pairs: Any) -> None:
-    with pytest.raises(ValueError, match="pairs of names"):
+    with pytest.raises(ValueError, match="pairs of non-empty names"):
         ExplicitAllowList(pairs)
-    with pytest.raises(ValueError, match="pairs of names"):
+    with pytest.raises(ValueError, match="pairs of non-empty names"):
         ExplicitAllowList(allowed_pairs=pairs)

@@ -35,7 +35,7 @@ async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
         for command in ("deliver", "run"):
             done = await asyncio.to_thread(frontdesk, command, "hello", *words)
             assert (done.returncode, done.stdout) == (1, "")
-            assert "There is no person with the id 'vis_nobody' on 'web'" in done.stderr
+            assert "No person with id 'vis_nobody' on channel 'web'" in done.stderr
             assert "frontdesk people list --channel web" in done.stderr
         with pytest.raises(NotFoundError) as caught:
             await host.deliver(NOBODY, "hello")
@@ -59,7 +59,7 @@ async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
 async def test_telegram_is_asked_about_somebody_whom_the_host_has_never_met(nobody: str) -> None:
     async with open_bot(EchoAgent()) as bot:
         ada = bot.fake.user("Ada")
-        with pytest.raises(NotFoundError, match="no person"):
+        with pytest.raises(NotFoundError, match="No person with id"):
             await bot.host.deliver(ChannelIdentity("telegram", nobody), "hello")
         bot.fake.private(ada)
         await bot.host.deliver(ChannelIdentity("telegram", str(ada.id)), "hello")

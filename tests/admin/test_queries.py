@@ -183,9 +183,9 @@ async def test_a_row_is_named_by_its_id(store: HostStateStore) -> None:
     async with store.transaction() as transaction:
         transaction.save_run(run("run_0", owner=OTHER, finished_at=NOW))
     asked = AdminQueries(store)
-    with pytest.raises(NotFoundError, match="There is no such session"):
+    with pytest.raises(NotFoundError, match="No session with this id"):
         await asked.show("sessions", {"id": "ses_9"})
-    with pytest.raises(ConflictError, match="say whose"):
+    with pytest.raises(ConflictError, match="Add the person"):
         await asked.show("runs", {"id": "run_0"})
     assert (await asked.show("runs", {"id": "run_0", "person": OTHER}))["person"] == OTHER
     with pytest.raises(InvalidRequestError):

@@ -75,13 +75,13 @@ class TestIds:
 
     @pytest.mark.parametrize("missing", [None, "", " ", "\t\n", "\u3000"])
     def test_a_question_without_an_id_is_refused(self, missing: Any) -> None:
-        with pytest.raises(ApprovalIdError, match="'pay' without an id") as caught:
+        with pytest.raises(ApprovalIdError, match="'pay' has no id") as caught:
             self.asked("a", missing)
         assert caught.value.code == "approval_id_missing"
 
     @pytest.mark.parametrize("wrong", [0, 7, b"q", ["q"], "x" * 257, "a\nb", "a\n", " a", "a\0", "\ud800", "\u202eq"])
     def test_an_id_that_is_no_plain_text_is_refused(self, wrong: Any) -> None:
-        with pytest.raises(ApprovalIdError, match="not a text of 1 to 256") as caught:
+        with pytest.raises(ApprovalIdError, match="must be a string of 1 to 256") as caught:
             self.asked("a", wrong)
         assert caught.value.code == "approval_id_invalid"
 

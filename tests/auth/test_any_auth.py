@@ -113,9 +113,9 @@ def test_claims_come_from_the_kinds_that_have_them() -> None:
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda: AnyAuth([]), "a name of its own"),
-        (lambda: AnyAuth([ApiKeyAuth({"a": KEY}), ApiKeyAuth({"b": KEY})]), "a name of its own"),
-        (lambda: both(keep_ids_of="bearer"), "is none of"),
+        (lambda: AnyAuth([]), "must be unique"),
+        (lambda: AnyAuth([ApiKeyAuth({"a": KEY}), ApiKeyAuth({"b": KEY})]), "must be unique"),
+        (lambda: both(keep_ids_of="bearer"), "must be one of"),
     ],
 )
 def test_what_is_wrong_is_found_at_once(build: Any, reason: str) -> None:

@@ -128,7 +128,7 @@ class TestBrokenFiles:
             ("not JSON", "line 1: this is not JSON"),
             ('{"id": "key_1"}', "an id and a principal"),
             ('{"id": "key_1", "principal": "anonymous", "hash": "sha256:%s"}' % ("0" * 64), "an id and a principal"),
-            (f'{{"id": "key_1", "principal": "alice", "hash": "{EMPTY}"}}', "an empty one"),
+            (f'{{"id": "key_1", "principal": "alice", "hash": "{EMPTY}"}}', "an empty key"),
             ('{"id": "key_1", "principal": "alice", "hash": "plain-key-by-mistake"}', "64 hexadecimal digits"),
             ('{"id": "key_1", "principal": "alice", "key": "plain-key-by-mistake"}', "unknown field"),
             ('{"id": "key_1", "principal": "alice", "hash": "sha256:%s", "expires": "soon"}' % ("0" * 64), "a time"),

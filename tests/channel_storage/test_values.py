@@ -109,7 +109,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
 async def test_what_cannot_be_kept_is_refused_without_being_told(tmp_path: Path, value: Any) -> None:
     chat = Keeper()
     async with living(tmp_path, chat):
-        with pytest.raises(ValueError, match=r"must be JSON|and may have") as refused:
+        with pytest.raises(ValueError, match=r"must be JSON|the maximum is") as refused:
             await chat.context.storage.values("tokens").set("bot", value)
         assert HIDDEN not in str(refused.value)
 
@@ -134,7 +134,7 @@ async def test_values_are_sealed_and_keys_can_be_replaced(tmp_path: Path, caplog
     chat = Keeper()
     async with living(tmp_path, chat, seal_key=NEW):
         storage = chat.context.storage.values("tokens")
-        with pytest.raises(SealError, match="add that key"):
+        with pytest.raises(SealError, match="Add that key"):
             await storage.get("old")
         # It can be replaced without being read.
         await storage.set("old", 1)

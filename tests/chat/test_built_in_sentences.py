@@ -52,21 +52,21 @@ OF_HTTP = {
 }
 """Errors that only a caller over HTTP can make."""
 FOR_INTEGRATORS = {
-    "A request can't name whose session it is.",
-    "A request can't set the platform's keys.",
-    "There is no such run to continue.",
+    "A request can't set the owner of its session.",
+    "A request can't set isolation keys.",
+    "Run to continue not found.",
     "operation must be one of {known}, got {request.operation}",
-    "An answer can only be sent to yourself.",
-    "An approval needs the session that asked for it.",
-    "An approval is answered twice in one request.",
-    "There is no such conversation.",
-    "A workflow that waits takes answers, and no message with them.",
-    "This target has no checkpoints to go back to.",
-    "There is no such checkpoint.",
-    "The run of this checkpoint has ended: it goes on with a message only.",
-    "This checkpoint is in the middle of a run: it goes on without a message.",
-    "A checkpoint needs the session that it is of.",
-    "An approval was used up at this checkpoint, and it counts once.",
+    "A response target can only list identities of the caller.",
+    "An approval answer requires the session of the approval.",
+    "An approval can be answered only once per request.",
+    "Conversation not found.",
+    "A waiting workflow accepts answers only. Send the message later.",
+    "This target does not support checkpoints.",
+    "Checkpoint not found.",
+    "The run of this checkpoint has ended. Send a message to continue.",
+    "The run of this checkpoint has not ended. Continue it without a message.",
+    "`checkpoint_id` requires the session of the checkpoint.",
+    "The approval at this checkpoint was already used. It can be used only once.",
     "Invalid cursor for runs. Use the cursor of the previous page.",
     "The client state can't be used: {error}",
 }
@@ -76,23 +76,23 @@ ABOUT_TARGETS = {"agent.py", "branches.py", "extras.py", "own_history.py", "extr
 TO_PROGRAMS = {"proactive.py", "recipients.py"}
 """The files whose errors are for the program or operator that sends a message by itself."""
 TO_OPERATORS = {
-    "No host with channels that share an auth has used this state.",
-    "The rule about principals is being changed at the moment.",
+    "This state has no principal rule. Start a host whose channels share an auth on it first.",
+    "The principal rule was changed concurrently. Try again.",
 }
 """Errors of `frontdesk people join-principals`, which no chat command calls."""
 TO_PLATFORMS = {"webhook.py"}
 """The files whose errors are responses to a platform."""
 NOT_IN_CHATS = {
-    "The link has changed since it was looked at.",
+    "The link has changed since it was read. Read it again.",
     "The reply to this event is being written.",
-    "The event can't be understood: {error}.",
-    "The platform has not said yet who we are.",
+    "The event is invalid: {error}.",
+    "The platform has not sent the bot's identity yet.",
     "The channel is not part of a host.",
-    "There is no channel on which this person can be spoken to first.",
-    "It could not be proved who you are. Ask for a new link.",
-    "The accounts stay apart. You can close this page.",
-    "An answer to somebody else's question is sent by itself: it goes on with no conversation of yours.",
-    "Answers to your own questions and to those of others are sent in requests of their own.",
+    "No channel can send messages to this person.",
+    "Your identity could not be verified. Ask for a new link.",
+    "The accounts were not linked. You can close this page.",
+    "An answer to another person's approval can't be combined with a session or other input.",
+    "Send answers to your own approvals and to those of others in separate requests.",
 }
 """Sentences for a platform or a program, and on the pages on which people sign in."""
 SENTENCE = re.compile(r"[A-Z“{][^\n]* [^\n]*[.?!]")
@@ -174,7 +174,7 @@ def test_what_errors_say_on_the_way_of_a_chat_is_in_the_catalogue() -> None:
         if shape(message) not in known and message not in FOR_INTEGRATORS | NOT_IN_CHATS | TO_OPERATORS
     }
     # It is built from two sentences that are there.
-    assert said == {"resume.py: What the session stood at {why}."}
+    assert said == {"resume.py: The checkpoint of this session {why}."}
 
 
 @pytest.mark.parametrize("place", SPEAKING)

@@ -39,7 +39,7 @@ def test_an_event_is_decoded() -> None:
 
 @pytest.mark.parametrize("event", [b"", b"{", b"[]", b'{"id": 1}', b"\xff", b"[" * 100_000])
 def test_an_event_that_does_not_match_is_an_invalid_request(event: bytes) -> None:
-    with pytest.raises(InvalidRequestError, match="The event can't be understood"):
+    with pytest.raises(InvalidRequestError, match="The event is invalid"):
         decode_event(event, Event)
 
 
@@ -60,7 +60,7 @@ def test_a_recent_time_is_accepted(time: bytes) -> None:
 
 @pytest.mark.parametrize("time", [b"699", b"1301", b"", b"-1000", b"1e3", b"9" * 13, b"\xb2"])
 def test_another_time_is_refused(time: bytes) -> None:
-    with pytest.raises(UnauthenticatedError, match="another time"):
+    with pytest.raises(UnauthenticatedError, match="out of range"):
         verify_time(time, 1000.0)
 
 

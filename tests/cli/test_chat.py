@@ -193,11 +193,11 @@ def test_a_key_opens_a_locked_door(parrot: Running, tmp_path: Path) -> None:
     [
         ([], "Valid credentials are needed. (401, unauthenticated)"),
         (["--api-key", "another-key-that-is-long"], "The API key is not valid. (401, unauthenticated)"),
-        (["--api-key", "ключ"], "what --api-key gives is no key; a key is one line of plain characters"),
+        (["--api-key", "ключ"], "--api-key contains no valid key. A key is one line of printable ASCII characters"),
         (["--api-key-file", "gone"], "--api-key-file gone: No such file or directory"),
         (
             ["--api-key-file", "empty"],
-            "what --api-key-file empty gives is no key; a key is one line of plain characters",
+            "--api-key-file empty contains no valid key. A key is one line of printable ASCII characters",
         ),
     ],
 )
@@ -217,7 +217,7 @@ def test_nobody_at_the_url_is_told() -> None:
 def test_a_wrong_path_is_told(parrot: Running) -> None:
     ended = frontdesk("chat", f"{parrot.url()}/elsewhere", stdin="hello\n")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "error: Nothing is served at this path. (404, not_found)\n"
+    assert ended.stderr == "error: No route for this path. (404, not_found)\n"
 
 
 @contextmanager
@@ -250,9 +250,9 @@ HALF = b'event: update\ndata: {"text": "half"}\n\n'
     ("status", "kind", "body", "announced", "told"),
     [
         (502, "text/html", b"<h1>Oh no</h1>", None, "error: the server answered 502 Bad Gateway"),
-        (200, "text/html", b"<h1>Hi</h1>", None, "error: the server's answer is not in the Invocations protocol"),
-        (200, EVENTS, b"data: hello\n\n", None, "error: the server's answer is not in the Invocations protocol"),
-        (200, EVENTS, HALF, None, "frontdesk: the server broke off its answer"),
+        (200, "text/html", b"<h1>Hi</h1>", None, "error: the server did not respond with the Invocations protocol"),
+        (200, EVENTS, b"data: hello\n\n", None, "error: the server did not respond with the Invocations protocol"),
+        (200, EVENTS, HALF, None, "frontdesk: the server ended its response early"),
         (200, EVENTS, HALF, 1000, "frontdesk: http://127.0.0.1"),
         (
             200,

@@ -178,14 +178,14 @@ def test_a_file_elsewhere_finds_its_neighbours(folder: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
-        ("gone:host", "there is no module 'gone', neither in {folder} nor among what is installed"),
-        ("good.gone:host", "there is no module 'good.gone'"),
-        ("gone/app.py:host", "there is no file 'gone/app.py'"),
+        ("gone:host", "module 'gone' not found, neither in {folder} nor installed"),
+        ("good.gone:host", "module 'good.gone' not found"),
+        ("gone/app.py:host", "file 'gone/app.py' not found"),
         ("good:hots", "good has no 'hots'; it has host"),
         ("good:nothing", "good:nothing is an object of type NoneType, not a host"),
         ("good:AgentFrameworkHost", "is the class AgentFrameworkHost, not a host"),
         ("good:echo", "good:echo is an async function"),
-        ("good:make_one_of", "good:make_one_of() can't be called without arguments: missing a required argument"),
+        ("good:make_one_of", "cannot call good:make_one_of() without arguments: missing a required argument"),
         ("good:make_text", "good:make_text() returned an object of type str, not a host"),
         ("good:make_none_of_it", "good.py:39: RuntimeError: no luck"),
     ],
@@ -288,9 +288,9 @@ def test_a_state_directory_is_handed_to_a_function_that_takes_one(
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
-        ("good:host", "--state-dir: good:host is a host that has its settings already"),
-        ("good:make", "good:make() can't be called with nothing but state_dir, for --state-dir: "),
-        ("good:make_one_of", "good:make_one_of() can't be called with nothing but state_dir, for --state-dir: "),
+        ("good:host", "--state-dir: good:host is an already configured host"),
+        ("good:make", "cannot call good:make() with nothing but state_dir, for --state-dir: "),
+        ("good:make_one_of", "cannot call good:make_one_of() with nothing but state_dir, for --state-dir: "),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "serve"])

@@ -59,7 +59,7 @@ def test_each_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[st
         ("demo --port -1", "--port"),
         ("demo --state-dir=", "--state-dir"),
         ("serve app:host --log-level loud", "'loud'"),
-        ("serve app:host --max-connections 0", "'0' is not a number"),
+        ("serve app:host --max-connections 0", "'0' must be a number"),
         ("serve app:host --head-seconds never", "'never' is not a number of seconds"),
         ("chat localhost:8000", "'localhost:8000'"),
         ("chat ftp://localhost", "'ftp://localhost'"),

@@ -90,7 +90,7 @@ def test_one_of_them_with_its_history(state: Path) -> None:
 
 def test_one_that_is_not_there_is_a_mistake(state: Path) -> None:
     done = frontdesk("deliveries", "show", "dlv_9", "--state", str(state))
-    assert (done.returncode, done.stderr) == (3, "frontdesk: There is no such delivery.\n")
+    assert (done.returncode, done.stderr) == (3, "frontdesk: No delivery with this id.\n")
 
 
 async def test_a_dead_one_is_tried_again_with_those_that_died_with_it(state: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_dead_one_is_tried_again_with_those_that_died_with_it(state: Pat
     await store.close()
     assert waiting == ["dlv_2", "dlv_3"]
     again = frontdesk("deliveries", "retry", "dlv_2", "--state", str(state))
-    assert (again.returncode, again.stderr) == (4, "frontdesk: A delivery that is pending can't be tried again.\n")
+    assert (again.returncode, again.stderr) == (4, "frontdesk: The delivery can't be retried: its status is pending.\n")
 
 
 def test_one_that_waits_is_dropped(state: Path) -> None:

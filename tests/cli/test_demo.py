@@ -109,7 +109,7 @@ def test_a_port_that_was_asked_for_is_not_replaced() -> None:
         port = str(taken.getsockname()[1])
         ended = frontdesk("demo", "--port", port)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"frontdesk: port {port} of 127.0.0.1 is taken; choose another with --port\n"
+    assert ended.stderr == f"frontdesk: port {port} of 127.0.0.1 is in use. Choose another with --port\n"
 
 
 def test_it_is_not_shown_to_other_machines() -> None:

@@ -126,7 +126,7 @@ def test_doors_that_there_are_not_are_named(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as left:
         main(["init", "hotel", "--channels", "web,cat"])
     assert left.value.code == 2
-    assert f"there is no 'cat' among {', '.join(CHANNEL_TEMPLATES)}" in capsys.readouterr().err
+    assert f"unknown channel 'cat', choose from {', '.join(CHANNEL_TEMPLATES)}" in capsys.readouterr().err
 
 
 def test_a_place_that_can_t_be_written_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

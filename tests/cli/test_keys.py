@@ -79,16 +79,16 @@ def test_a_key_is_revoked_once(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["list"], "--file: there is no file keys.jsonl"),
-        (["revoke", "key_1", "--file", "nowhere/keys.jsonl"], "--file: there is no file"),
+        (["list"], "--file: file keys.jsonl not found"),
+        (["revoke", "key_1", "--file", "nowhere/keys.jsonl"], "--file: file nowhere/keys.jsonl not found"),
         (["create", "alice", "--file", "nowhere/keys.jsonl"], "can't be written"),
         (["create", "alice", "--file", "."], "can't be read"),
-        (["create", ""], "NAME: a principal can't be called"),
-        (["create", "anonymous"], "NAME: a principal can't be called"),
-        (["create", "a\x1b[31m"], r"NAME: a principal can't be called 'a\\u001b[31m'"),
+        (["create", ""], "NAME: invalid principal name"),
+        (["create", "anonymous"], "NAME: invalid principal name"),
+        (["create", "a\x1b[31m"], r"NAME: invalid principal name 'a\\u001b[31m'"),
         (["create", "alice", "--expires", "soon"], "--expires: a time must look like"),
         (["create", "alice", "--expires", "0d"], "--expires: a time must look like"),
-        (["create", "alice", "--expires", "2020-01-01"], "--expires: 2020-01-01 is over"),
+        (["create", "alice", "--expires", "2020-01-01"], "--expires: 2020-01-01 is in the past"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,5 +147,5 @@ def test_a_host_without_its_file_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "host.py").write_text(HOST)
     ended = frontdesk("check", "host.py:host", cwd=tmp_path)
     assert ended.returncode == 1
-    assert "there is no file keys.jsonl; `frontdesk keys create NAME --file keys.jsonl` makes one" in ended.stderr
+    assert "file keys.jsonl not found. Create it with `frontdesk keys create NAME --file keys.jsonl`" in ended.stderr
     assert "Traceback" not in ended.stderr

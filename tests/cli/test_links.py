@@ -85,14 +85,14 @@ async def test_a_link_is_revoked_with_those_that_came_through_it(place: str) -> 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("b on chat-b is no longer linked.")
     assert "c on chat-c was linked through it, and is not any more.\n" in done.stdout
-    assert "Nobody was told: only a host can do that." in done.stdout
+    assert "No one was notified: only a running host can do that." in done.stdout
     assert [line.partition(" link_id=")[0] for line in done.stderr.splitlines()] == [
         "identity unlinked: identity=chat-b:'b'",
         "identity unlinked: identity=chat-c:'c'",
     ]
     assert await keys_at(place) == {name: name for name in "abcd"}
     again = frontdesk("links", "revoke", "chat-b", "b", "--state", place)
-    assert (again.returncode, again.stderr) == (3, "frontdesk: There is no such link.\n")
+    assert (again.returncode, again.stderr) == (3, "frontdesk: No link with this id.\n")
 
 
 async def test_a_command_drops_nothing_that_the_host_would_keep(place: str) -> None:
@@ -125,7 +125,7 @@ async def test_on_postgres_a_host_that_runs_sees_the_end_of_a_link(postgres: str
         await join(desk(store), "b", "a")
         done = frontdesk("links", "revoke", "chat-b", "b", "--state", postgres)
         assert done.returncode == 0, done.stderr
-        assert "A host that runs sees it within a second." in done.stdout
+        assert "A running host applies it within a second." in done.stdout
         store.identities.forget(who("b"))
         assert (await keys(store))["b"] == "b"
     finally:
@@ -135,11 +135,11 @@ async def test_on_postgres_a_host_that_runs_sees_the_end_of_a_link(postgres: str
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("list --state {nowhere}", "there is no file"),
+        ("list --state {nowhere}", "not found"),
         ("list --state mysql://host/name", "begins with postgresql://"),
         ("list --state-env NOT_SET", "--state-env: NOT_SET is not set"),
         ("list --state postgresql://user:hunter2@127.0.0.1:1/x", "the database can't be reached"),
-        ("list --state {empty}", "there is no state of Frontdesk's at this place"),
+        ("list --state {empty}", "the database contains no Frontdesk state"),
     ],
 )
 def test_a_place_that_is_none_is_told_in_words(

@@ -75,15 +75,15 @@ async def test_an_address_can_come_from_the_environment(state: Path, postgres: s
     assert ended.returncode == 0, ended.stderr
     again = frontdesk("move-state", "--from", str(state), "--to-env", "STATE_URL", env={"STATE_URL": address})
     assert again.returncode == 1
-    assert "is not empty: there is something in sessions" in again.stderr
+    assert "is not empty: it has rows in sessions" in again.stderr
     assert SECRET not in ended.stdout + ended.stderr + again.stdout + again.stderr
 
 
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        (f"postgresql://ada:{SECRET}%zz@localhost/state", "not one that libpq understands"),
-        (f"host=localhost password={SECRET} {SECRET}", "not one that libpq understands"),
+        (f"postgresql://ada:{SECRET}%zz@localhost/state", "not a valid libpq connection string"),
+        (f"host=localhost password={SECRET} {SECRET}", "not a valid libpq connection string"),
         (f"mysql://ada:{SECRET}@localhost/state", "--to: an address of a Postgres database begins with postgresql://"),
         (f"postgresql://ada:{SECRET}@127.0.0.1:1/state", "the database state: "),
         ("", "--to-env: STATE_URL is not set"),
@@ -134,8 +134,8 @@ def test_the_state_of_a_host_that_runs_is_refused(state: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "told"),
     [
-        ("nowhere", "new", f"--from: there is no file {Path('nowhere/frontdesk.db')}"),
-        ("state", "state", "--to: state/frontdesk.db is where the state is already"),
+        ("nowhere", "new", f"--from: file {Path('nowhere/frontdesk.db')} not found"),
+        ("state", "state", "--to: state/frontdesk.db is the current state"),
         ("state", "", "--to: a place is needed"),
         ("state", "state/frontdesk.lock/new", "can't be used: "),
     ],

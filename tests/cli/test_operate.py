@@ -99,9 +99,9 @@ def test_an_operator_works_beside_a_host(beside: Beside) -> None:
     (person,) = beside.command("people", "list", "--person", failed["person"])["people"]
     assert person["channel"] == "invocations"
     again = frontdesk("runs", "cancel", run["id"], "--state", beside.place)
-    assert (again.returncode, "Only a background run" in again.stderr) == (4, True)
+    assert (again.returncode, "Only a pending or running background run" in again.stderr) == (4, True)
     gone = frontdesk("runs", "show", "run_nobodys", "--state", beside.place)
-    assert (gone.returncode, gone.stderr) == (3, "frontdesk: There is no such run.\n")
+    assert (gone.returncode, gone.stderr) == (3, "frontdesk: No run with this id.\n")
 
 
 def _cancel(beside: Beside, run_id: str) -> None:
@@ -138,9 +138,9 @@ def test_a_host_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
         other = tmp_path / "state" / "other.db"
         other.write_bytes(b"")
         wrong = frontdesk("runs", "list", "--state", str(other), cwd=tmp_path)
-        assert (wrong.returncode, "has its state in" in wrong.stderr) == (1, True)
+        assert (wrong.returncode, "uses the state" in wrong.stderr) == (1, True)
     done = frontdesk("runs", "list", "--socket", "nowhere.sock", cwd=tmp_path)
-    assert (done.returncode, "no host answers" in done.stderr) == (1, True)
+    assert (done.returncode, "no host listens" in done.stderr) == (1, True)
 
 
 def test_a_socket_that_others_could_have_put_there_is_not_used(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_wrong_time_or_cursor_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["runs", "list", "--since", "monday", "--state", str(tmp_path)]) == 1
     assert "--since:" in capsys.readouterr().err
     assert main(["runs", "list", "--after", "x", "--state", str(tmp_path)]) == 1
-    assert "no cursor of a list of runs" in capsys.readouterr().err
+    assert "Invalid cursor for runs" in capsys.readouterr().err
 
 
 def test_the_command_line_offers_what_there_is() -> None:

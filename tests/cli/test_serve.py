@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         ended = frontdesk("serve", "parrot:make", "--port", port, cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"frontdesk: port {port} of 127.0.0.1 is taken; choose another with --port\n"
+    assert ended.stderr == f"frontdesk: port {port} of 127.0.0.1 is in use. Choose another with --port\n"
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
@@ -159,7 +159,7 @@ def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
     ended = frontdesk("serve", "app:host", "--port", "0", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "callback failed: callback=start-up owner=connect" in ended.stderr
-    assert ended.stderr.endswith("frontdesk: the host did not start; the log above says why\n")
+    assert ended.stderr.endswith("frontdesk: the host did not start. See the log above for the reason\n")
 
 
 def _raw(server: Running, data: bytes) -> bytes:

@@ -88,13 +88,13 @@ def test_the_caller_is_the_one_whom_the_proxy_names(behind_a_proxy: Running) -> 
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--root-path", "desk", "begins with a slash"),
-        ("--root-path", "/desk/", "ends without one"),
+        ("--root-path", "desk", "must begin with a slash"),
+        ("--root-path", "/desk/", "not end with one"),
         ("--root-path", "/a b", "is not a path"),
         ("--proxy", "*", "neither an address nor a network"),
         ("--proxy", "127.0.0.1,nginx", "'nginx' is neither"),
-        ("--proxy", "0.0.0.0/0", "every address"),
-        ("--proxy", "::/0", "every address"),
+        ("--proxy", "0.0.0.0/0", "all addresses"),
+        ("--proxy", "::/0", "all addresses"),
     ],
 )
 def test_what_can_t_be_meant_is_refused(option: str, value: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,9 +24,9 @@ _LINE = len(_HEAD.splitlines()) + 1
 SLIPS = {
     "host = later()": "slip.py:host is an object of type coroutine, not a host or a function that returns one; "
     "an async function was called without await: let a plain function build the host",
-    "host = later": "what has to be awaited at the start goes into on_startup= of the host",
+    "host = later": "Move awaits at startup to on_startup= of the host",
     "host = build().app": "it is the app of one: name the host itself",
-    "def host(place): return build()": "missing a required argument: 'place'; give its other parameters defaults",
+    "def host(place): return build()": "missing a required argument: 'place'. Give its other parameters defaults",
     "def host(): build()": "host() returned an object of type NoneType, not a host; is a return missing?",
     "def build_host() -> AgentFrameworkHost: return build()": "slip.py has no 'host'; it has build_host",
     'host = build(seal_key=os.environ["NO_SUCH_KEY"])': f"slip.py:{_LINE}: the environment variable NO_SUCH_KEY "
@@ -38,13 +38,13 @@ SLIPS = {
     'InvocationsChannel(allowed_origin=["https://a.example"])': "'allowed_origin'; did you mean 'allowed_origins'?",
     'host = build(store="postgresql://ada:hidden@db/x")': "- store: a text or a path is no store; give state_dir= ",
     "host = AgentFrameworkHost(ScriptedChatClient([]), channels=[InvocationsChannel()])": "- target: "
-    "ScriptedChatClient is the client of a model; give an agent that has it: Agent(client=..., name=...)",
+    "ScriptedChatClient is a chat client. Pass an agent with it: Agent(client=..., name=...)",
     'InvocationsChannel(auth="a-key-of-16-or-more")': "(name, authenticate), such as ApiKeyAuth({...}), nor",
-    'ApiKeyAuth(["a-key-of-16-or-more"])': f"slip.py:{_LINE}: TypeError: ApiKeyAuth takes the keys with the names",
+    'ApiKeyAuth(["a-key-of-16-or-more"])': f"slip.py:{_LINE}: TypeError: ApiKeyAuth requires a mapping of",
     "host = AgentFrameworkHost(echo, channels=[InvocationsChannel(), InvocationsChannel(name='b')])": "have the path "
     "'/invocations'; give each its own path=",
     "host = AgentFrameworkHost(echo, channels=[InvocationsChannel(allowed_origins='https://a.example')])": "- channel "
-    "'invocations': allowed_origins: one text; put it into a list: ['https://a.example']",
+    "'invocations': allowed_origins: got one string, put it into a list: ['https://a.example']",
     "host = AgentFrameworkHost(echo, channels=[InvocationsChannel(allowed_origins=['*'])])": "no wildcard",
     "host = AgentFrameworkHost(echo, channels=[InvocationsChannel(allowlist=['ada'])])": "is not an allowlist, "
     "such as NativeIdAllowlist([...])",

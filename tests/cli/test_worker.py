@@ -86,4 +86,6 @@ def test_a_database_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(WORKER)
     ended = frontdesk("worker", "app:host", cwd=tmp_path, env={"DATABASE": "host=127.0.0.1 port=1 dbname=none"})
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.endswith("frontdesk: the worker did not start, or did not end well; the log above says why\n")
+    assert ended.stderr.endswith(
+        "frontdesk: the worker did not start or did not end cleanly. See the log above for the reason\n"
+    )

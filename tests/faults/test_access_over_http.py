@@ -121,7 +121,7 @@ async def test_sends_to_others_ignored_the_list() -> None:
         for target in (ResponseTarget.identity(bob), ResponseTarget.identities([alice, bob])):
             request = ChannelRequest(channel="invocations", input="for bob", response_target=target)
             for call in (context.run, context.stream, context.submit):
-                with pytest.raises(ForbiddenError, match="only be sent to yourself"):
+                with pytest.raises(ForbiddenError, match="only list identities of the caller"):
                     await call(request, Caller(identity=alice))
     assert agent.seen == []
 

@@ -86,7 +86,7 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None
     other.commit()
     other.close()
     before = path.read_bytes()
-    assert "tables of another program (sessions), and none of Frontdesk's" in await refused(SqliteStateStore(path))
+    assert "tables of another program (sessions) and none of Frontdesk" in await refused(SqliteStateStore(path))
     assert path.read_bytes() == before
 
 

@@ -121,7 +121,7 @@ def test_a_default_that_requires_a_link_does_too() -> None:
     ],
 )
 def test_a_list_of_a_channel_that_does_not_exist(allowlist: Any) -> None:
-    wrong = "the host has no channel called 'tg'"
+    wrong = "the host has no channel named 'tg'"
     assert findings(web(allowlist=allowlist)) == (f"channel 'web': NativeIdAllowlist: {wrong}",)
     assert findings(default_allowlist=allowlist) == (f"default_allowlist: NativeIdAllowlist: {wrong}",)
     assert not findings(default_allowlist=NativeIdAllowlist(["1"], channel="web"))
@@ -170,7 +170,7 @@ def test_the_hosts_own_list_inherits_from_nobody() -> None:
 
 def test_callers_of_a_channel_that_does_not_exist() -> None:
     (finding,) = findings(ConversationsChannel())
-    assert finding == "channel 'conversations': callers_of: the host has no channel called 'responses'"
+    assert finding == "channel 'conversations': callers_of: the host has no channel named 'responses'"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_all_of_it_is_told_at_once() -> None:
         "default_allowlist: 'inherit'",
         "identity_resolver is not a function",
         "link_policy: ",
-        "no channel called 'tg'",
+        "no channel named 'tg'",
         "a link is required",
         "the claim 'tid'",
         "allowlist: 'everyone'",
@@ -279,7 +279,7 @@ class TestAuthorize:
         assert isinstance(await host.authorize(named), LinkRequired)
         allowed = await host.authorize(ALICE, verified_claims={"tid": "ours"})
         assert allowed == Allowed(isolation_key=None, verified_claims={"tid": "ours"}, claim_source="channel")
-        with pytest.raises(TypeError, match="their own claims"):
+        with pytest.raises(TypeError, match="its own claims"):
             await host.authorize(Caller(identity=ALICE), verified_claims={"tid": "ours"})
 
     async def test_it_changes_nothing(self) -> None:

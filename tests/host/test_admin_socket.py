@@ -86,7 +86,7 @@ async def test_a_directory_that_others_can_change_has_none_unless_it_is_named(
 
 async def test_two_hosts_do_not_share_one(tmp_path: Path) -> None:
     async with started(admin_socket=str(tmp_path / "desk.sock")):
-        with pytest.raises(AdminSocketError, match="another process answers there"):
+        with pytest.raises(AdminSocketError, match="another process listens on it"):
             async with started(admin_socket=str(tmp_path / "desk.sock")):
                 pass
         assert await call(tmp_path / "desk.sock", "counts") == {}

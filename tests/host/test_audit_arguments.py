@@ -49,8 +49,8 @@ def test_audit_284_all_mistakes_are_in_one_error() -> None:
         "active_window_seconds must be a number, got str",
         "max_background_runs must be a whole number, got str",
         "channel 'responses': sockets must be SocketLimits, got bool",
-        "channel 'responses': forward: one text; put it into a list: ['model']",
-        "channel 'chat_completions': path must be a text, got NoneType",
+        "channel 'responses': forward: got one string, put it into a list: ['model']",
+        "channel 'chat_completions': path must be a string, got NoneType",
     ]
 
 
@@ -74,12 +74,12 @@ def test_audit_284_an_argument_of_the_host(settings: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "settings", "told"),
     [
-        (ResponsesChannel, {"name": 5}, "name must be a text, got int"),
+        (ResponsesChannel, {"name": 5}, "name must be a string, got int"),
         (ResponsesChannel, {"max_body_bytes": "x"}, "max_body_bytes must be a whole number, got str"),
         (
             ResponsesChannel,
             {"allowed_origins": "https://a.example"},
-            "allowed_origins: one text; put it into a list",
+            "allowed_origins: got one string, put it into a list",
         ),
         (ChatCompletionsChannel, {"keep_alive": "x"}, "keep_alive must be a number, got str"),
         (InvocationsChannel, {"body_timeout": None}, "body_timeout must be a number, got NoneType"),
@@ -89,7 +89,7 @@ def test_audit_284_an_argument_of_the_host(settings: Any, told: str) -> None:
         (TelegramChannel, {"push_terms": "x"}, "push_terms must be PushTerms or None, got str"),
         (TelegramChannel, {"commands": ["start"]}, "commands must be a list of ChannelCommand, got list"),
         (TelegramChannel, {"poll_seconds": "x"}, "poll_seconds must be a number, got str"),
-        (TelegramChannel, {"path": None}, "path must be a text, got NoneType"),
+        (TelegramChannel, {"path": None}, "path must be a string, got NoneType"),
     ],
 )
 def test_audit_284_an_argument_of_a_channel(kind: Any, settings: Any, told: str) -> None:
@@ -99,7 +99,7 @@ def test_audit_284_an_argument_of_a_channel(kind: Any, settings: Any, told: str)
 
 
 def test_audit_284_an_argument_that_has_no_default_is_refused_at_once() -> None:
-    with pytest.raises(ChannelConfigurationError, match="bot_token must be a text or Secret, got int"):
+    with pytest.raises(ChannelConfigurationError, match="bot_token must be a string or Secret, got int"):
         TelegramChannel(bot_token=5)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="nope"):
         TelegramChannel(bot_token=TOKEN, nope=1)  # pyright: ignore[reportCallIssue]

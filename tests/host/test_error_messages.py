@@ -71,7 +71,7 @@ async def test_an_unknown_run_was_a_thing() -> None:
         await ask(made.json()["id"], ben)
         await ask("run_made_up", ben)
     (message,) = told
-    assert message.startswith("There is no such run: its id is wrong, it has expired, or")
+    assert message.startswith("Run not found: its id is wrong, it has expired, or")
 
 
 async def test_tables_of_another_program_in_postgres(postgres: str) -> None:
@@ -80,7 +80,7 @@ async def test_tables_of_another_program_in_postgres(postgres: str) -> None:
         with pytest.raises(StoreError) as caught:
             await PostgresStateStore(postgres).open()
         assert "tables of another program" in str(caught.value)
-        assert "a database of its own" in str(caught.value)
+        assert "a separate database" in str(caught.value)
         # What the message says to do works.
         await connection.execute("CREATE SCHEMA frontdesk")
     store = PostgresStateStore(make_conninfo(postgres, options="-csearch_path=frontdesk"))

@@ -34,7 +34,7 @@ async def test_a_mounted_host_that_was_never_started_says_so_and_logs_it_once(
         for path, body in (("/desk/invocations", {"message": "hi"}), ("/desk/v1/responses", {"input": "hi"})):
             answer = await client.http.post(path, json=body)
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_started")
-            assert answer.json()["error"]["message"] == "This host was never started."
+            assert answer.json()["error"]["message"] == "This host was not started."
             assert answer.headers["x-should-retry"] == "false"
         with pytest.raises(InvalidStatus) as caught:
             async with connect(f"{client.base_url.replace('http', 'ws')}/desk/v1/responses", proxy=None):
@@ -78,7 +78,7 @@ async def test_several_hosts_live_in_one_app(tmp_path: Path) -> None:
 async def test_a_host_runs_once_at_a_time() -> None:
     host = _host()
     async with host.lifespan():
-        with pytest.raises(FrontdeskError, match="running already"):
+        with pytest.raises(FrontdeskError, match="already running"):
             async with host.lifespan():
                 pytest.fail("it ran twice")
     async with host.lifespan():

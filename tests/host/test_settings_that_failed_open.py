@@ -124,7 +124,7 @@ def test_of_a_mapping_the_names_counted(build: Callable[[], Any]) -> None:
 
 def test_of_a_mapping_as_the_values_of_a_role_the_names_counted() -> None:
     role = ApproverRole(name="the managers", claim="groups", values={"managers": False})
-    assert list(role.findings()) == ["the role 'the managers' has a claim and no list of values"]
+    assert list(role.findings()) == ["the role 'the managers' has a claim but no list of values"]
 
 
 @pytest.mark.parametrize("keys", [[], ()])

@@ -73,7 +73,7 @@ async def test_an_unknown_path_is_answered_in_the_format_of_the_channel() -> Non
     async with serving(AgentFrameworkHost(EchoAgent(), channels=[Elsewhere()])) as client:
         answer = await client.http.delete("/plain/more/x")
     assert answer.status_code == 404
-    assert answer.json() == {"error": {"code": "unknown_url", "message": "/plain/more/x is not served here."}}
+    assert answer.json() == {"error": {"code": "unknown_url", "message": "No route for /plain/more/x."}}
 
 
 def test_importing_the_package_loads_no_channel() -> None:

@@ -21,5 +21,5 @@ def test_what_is_filled_in_stands_where_it_was_marked(before: str, first: str, s
 
 @pytest.mark.parametrize("names", [("a",), ("b", "a"), ("a", "b", "c"), ("a", "a", "b")])
 def test_marks_that_are_not_those_that_are_named_are_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="marked"):
+    with pytest.raises(ValueError, match="placeholder"):
         JsonTemplate(msgspec.json.encode([mark("a"), mark("b")]), names)

@@ -273,7 +273,7 @@ async def test_wrong_ended_used_and_own_codes_look_alike(hall: Hall) -> None:
     words = {str(await refused(hall, "b", code)) for code in ("0000-0000", "what?", used, own)}
     hall.clock.advance(900)
     words.add(str(await refused(hall, "a", late)))
-    assert words == {"This code does not work. Ask for a new one."}
+    assert words == {"This code is invalid. Ask for a new one."}
     assert await hall.nobody_is_linked()
 
 

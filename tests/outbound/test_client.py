@@ -87,7 +87,7 @@ async def test_redirects_come_to_an_end(origin: Origin, allowed: int) -> None:
     origin.answers["/"] = moved("/")
     code, text = await refusal(client_for(origin, max_redirects=allowed), at(origin))
     assert (code, len(origin.heads)) == ("url_refused", allowed + 1)
-    assert "too many times" in text
+    assert "too many redirects" in text
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ async def test_an_endless_body_is_refused(origin: Origin, head: str, piece: byte
 async def test_a_compressed_answer_is_not_taken(origin: Origin, encoding: str) -> None:
     origin.answers["/"] = ok(BOMB, f"Content-Encoding: {encoding}")
     code, text = await refusal(client_for(origin), at(origin))
-    assert (code, "compressed" in text) == ("url_unreachable", True)
+    assert (code, "content encoding" in text) == ("url_unreachable", True)
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n"])
@@ -198,7 +198,7 @@ async def test_slow_names_of_one_caller_leave_threads_to_another(monkeypatch: py
             with pytest.raises(TooManyRequestsError):
                 await client.fetch("https://slow.example/", caller="ann")
         client._timeout = 20.0
-        with pytest.raises(InvalidRequestError, match="not a public one"):
+        with pytest.raises(InvalidRequestError, match="not public"):
             await client.fetch("https://quick.example/", caller="bob")
     finally:
         may_end.set()

@@ -146,7 +146,7 @@ def test_an_entry_that_is_no_host_is_an_error(entry: str) -> None:
 
 
 def test_one_text_is_not_a_list_of_hosts() -> None:
-    with pytest.raises(ValueError, match="several hosts"):
+    with pytest.raises(ValueError, match="a list of hosts"):
         AllowedHosts("files.corp")
 
 

@@ -164,7 +164,7 @@ async def test_the_responses_api_says_so_too() -> None:
         again = {"input": "pay 500", "previous_response_id": first.json()["id"]}
         refused = (await desk.client.post("/responses", json=again)).json()
         assert (refused["status"], refused["error"]["code"]) == ("failed", "invalid_prompt")
-        assert "an id that another question has" in refused["error"]["message"]
+        assert "the id of another pending approval" in refused["error"]["message"]
 
 
 async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None:

@@ -205,7 +205,7 @@ async def test_a_forgotten_await_is_told() -> None:
     async def function(said: str) -> Any:
         return of_text(said)
 
-    with pytest.raises(TypeError, match="returned a coroutine instead of an answer; is an await missing"):
+    with pytest.raises(TypeError, match=r"returned a coroutine instead of an answer\. Check for a missing await"):
         await run(function)
 
 

@@ -174,7 +174,7 @@ class TestForms:
     def test_a_builder_that_cannot_be_copied_is_said_so(self) -> None:
         notebook = Notebook()
         notebook.lock = threading.Lock()  # type: ignore[attr-defined]
-        with pytest.raises(ChannelConfigurationError, match="function that makes the builder"):
+        with pytest.raises(ChannelConfigurationError, match="function that creates the builder"):
             adapted(builder(notebook))
 
     def test_one_object_for_all_callers_is_refused_with_the_change_that_helps(self) -> None:

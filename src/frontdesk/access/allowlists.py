@@ -83,11 +83,11 @@ def checked(ids: Any) -> frozenset[str]:
     Mappings are rejected because their values would be ignored: `{"alice": False}` would allow Alice.
     """
     if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Collection):
-        raise TypeError(f"native ids must be a list or set of texts, not {type(cast(object, ids)).__name__}")
+        raise TypeError(f"native ids must be a list or set of strings, got {type(cast(object, ids)).__name__}")
     listed = cast("Collection[Any]", ids)
     for native_id in listed:
         if not isinstance(native_id, str) or not native_id:
-            raise TypeError(f"a native id must be a text that is not empty, not {native_id!r}")
+            raise TypeError(f"a native id must be a non-empty string, got {native_id!r}")
     return frozenset(listed)
 
 
@@ -149,11 +149,11 @@ class LinkedClaimAllowlist:
         if isinstance(values, Mapping):
             raise TypeError("LinkedClaimAllowlist: the values must be a list, got a mapping")
         if not isinstance(cast(object, claim), str):
-            raise TypeError(f"LinkedClaimAllowlist: the claim must be a name, got {type(claim).__name__}")
+            raise TypeError(f"LinkedClaimAllowlist: the claim must be a string, got {type(claim).__name__}")
         if not claim or not listed:
-            raise ValueError("LinkedClaimAllowlist needs the name of a claim, and at least one value")
+            raise ValueError("LinkedClaimAllowlist requires a claim name and at least one value")
         if not all(isinstance(value, (str, int)) for value in cast("list[Any]", listed)):
-            raise TypeError("LinkedClaimAllowlist compares texts, whole numbers and booleans")
+            raise TypeError("LinkedClaimAllowlist: the values must be strings, integers or booleans")
         # With their types, because True equals 1 in a set.
         self._values = frozenset((type(value), value) for value in listed)
 
@@ -176,7 +176,7 @@ class _Combined:
         for allowlist in allowlists:
             if not is_allowlist(allowlist):
                 kind = type(allowlist).__name__
-                raise TypeError(f"{type(self).__name__} takes allowlists one by one, and {kind} is none")
+                raise TypeError(f"{type(self).__name__} takes allowlists as separate arguments, got {kind}")
         self.parts = allowlists
 
     @property

@@ -66,13 +66,13 @@ def after_link(
     return "allowlist_denied_post_link" if denied else "allowlist_abstained"
 
 
-REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver gave no isolation key")
+REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver returned no isolation key")
 REASONS = {
     "allowlist_denied_pre_link": "the allowlist denies this identity",
-    "allowlist_denied_post_link": "the allowlist denies what was proved of this identity",
-    "allowlist_abstained": "no allowlist lets this identity in",
-    "link_unavailable": "a link is required, and this identity can't be linked",
-    "unknown_channel": "the host has no channel of this name",
+    "allowlist_denied_post_link": "the allowlist denies the verified claims of this identity",
+    "allowlist_abstained": "no allowlist allows this identity",
+    "link_unavailable": "a link is required, but this identity can't be linked",
+    "unknown_channel": "the host has no channel with this name",
 }
 _DENIED = {reason: Denied(reason_code=reason, log_details=why) for reason, why in REASONS.items()}
 
@@ -129,7 +129,7 @@ class Authorizer:
         if isinstance(who, ChannelIdentity):
             who = Caller(identity=who, claims=claims or {})
         elif claims is not None:
-            raise TypeError("a caller brings their own claims; verified_claims are those of an identity")
+            raise TypeError("verified_claims can only be passed with a ChannelIdentity, a Caller has its own claims")
         rule = self._rules.get(who.identity.channel) if allowlist is None else as_rule(allowlist)
         if rule is not None and require_link is not None:
             rule = rule.replace(require_link=require_link)
@@ -402,7 +402,9 @@ class Gate(Authorizer):
             known = await self._keys.list_identities(key)
             others -= {Address.of(name) for identity in known for name in self._keys.list_names(identity)}
         if others:
-            raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
+            raise ForbiddenError(
+                "A response target can only list identities of the caller.", code="not_yours", param="response_target"
+            )
 
     def require_allowed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
         """Return the decision if it allows the caller. Otherwise raise an error that is safe to display."""
@@ -428,15 +430,15 @@ class Gate(Authorizer):
 def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     """Return the request with its verified identity. Reject fields that only the operator may set."""
     if request.session is not None and request.granted_key is not None:
-        raise InvalidRequestError("A request can't name whose session it is.", param="session")
+        raise InvalidRequestError("A request can't set the owner of its session.", param="session")
     if request.isolation is not None:
-        raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")
+        raise InvalidRequestError("A request can't set isolation keys.", param="isolation")
     return request if request.identity is caller.identity else request.replace(identity=caller.identity)
 
 
 def _refuse_continuation(request: ChannelRequest) -> None:
     """Reject a continuation or an approval answer from a new caller, before a key is issued."""
     if request.previous_run_id is not None:
-        raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+        raise NotFoundError("Run to continue not found.", param="previous_run_id")
     if request.approvals:
-        raise NotFoundError("There is no such approval.", param="approvals")
+        raise NotFoundError("Approval not found.", param="approvals")

@@ -37,12 +37,12 @@ _NAMES = ("name", "preferred_username", "email", "login")
 _TRIES = 8
 _GRACE_SECONDS = 5.0
 _LINKED, _UNLINKED = ENGLISH["reason.linked"], ENGLISH["reason.unlinked"]
-_OVER = "This proof has been used, or has ended. Begin again."
-_TAKEN = "This account is linked with another one already. Unlink it first."
+_OVER = "This proof was used before, or has expired. Start again."
+_TAKEN = "This account is already linked with another one. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
 _PARTED = Phrase("link.parted")
-_BUSY = "These accounts are being changed at the moment."
-_CHANGED = "The link has changed since it was looked at."
+_BUSY = "These accounts are being changed. Try again."
+_CHANGED = "The link has changed since it was read. Read it again."
 
 T = TypeVar("T")
 Named = Callable[[str, str], str | None]
@@ -187,7 +187,7 @@ class Links:
         there, other = await self._family(survivor), await self._family(proof.identity)
         found_by_subject = proof.survivor is None and first is not None
         if found_by_subject and not _has_subject(there.links.get(survivor.key), proof.subject):
-            raise StoreError("the identity that was linked with the subject is not any more")
+            raise StoreError("the identity linked with the subject has been unlinked")
         self._check(there, other, proof)
         await self._check_policy(there, other)
         change = merge(there, survivor.key, other, proof, self.now(), lambda: self._ids.new("lnk"))

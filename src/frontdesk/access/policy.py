@@ -104,7 +104,7 @@ class ExplicitAllowList:
         known_tiers = {tier for tier in tiers.values() if tier is not None}
         channels = {name for pair in self.pairs for name in pair}
         either = {name for pair in self.allowed_pairs for name in pair}
-        wrong = [f"the host has no channel called {name!r}" for name in sorted(channels - tiers.keys())]
+        wrong = [f"the host has no channel named {name!r}" for name in sorted(channels - tiers.keys())]
         wrong += [
             f"{name!r} is neither a confidentiality_tier nor a channel of the host"
             for name in sorted(either - tiers.keys() - known_tiers)
@@ -128,7 +128,7 @@ class ExplicitAllowList:
 
 def _pair(given: Any) -> tuple[str, str]:
     if isinstance(given, str) or len(given) != 2 or not all(isinstance(name, str) and name for name in given):
-        raise ValueError(f"ExplicitAllowList takes pairs of names, not {given!r}")
+        raise ValueError(f"ExplicitAllowList requires pairs of non-empty names, got {given!r}")
     return tuple(given)
 
 

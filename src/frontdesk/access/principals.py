@@ -69,11 +69,14 @@ class StoredRule:
         for _ in range(_MAX_TRIES):
             rule, version = await self.read()
             if rule is None:
-                raise ConflictError("No host with channels that share an auth has used this state.", code="changed")
+                raise ConflictError(
+                    "This state has no principal rule. Start a host whose channels share an auth on it first.",
+                    code="changed",
+                )
             joined = rule.replace(joined=True, homes={**rule.homes, **rule.shared})
             if joined == rule or await self.write(joined, version):
                 return joined
-        raise ConflictError("The rule about principals is being changed at the moment.", code="changed")
+        raise ConflictError("The principal rule was changed concurrently. Try again.", code="changed")
 
     async def people(self, channel: str, *, limit: int) -> Sequence[Mapping[str, Any]]:
         rows = await self._store.ledger.rows("people", by={"channel": channel}, limit=limit)

@@ -33,8 +33,8 @@ class Recipients:
             return
         if not await channel.has_recipient(who):
             raise NotFoundError(
-                f"There is no person with the id {who.native_id!r} on {who.channel!r}. "
-                f"`frontdesk people list --channel {who.channel}` shows who is known.",
+                f"No person with id {who.native_id!r} on channel {who.channel!r}. "
+                f"`frontdesk people list --channel {who.channel}` lists the known people.",
                 code="unknown_recipient",
                 param="to",
             )

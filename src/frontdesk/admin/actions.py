@@ -43,7 +43,7 @@ ACTIONS: Mapping[LedgerKind, tuple[str, ...]] = {
 OPERATOR = "operator:"
 """The beginning of the names of operators in the audit log."""
 _MAX_NAME_LENGTH = 100
-_CHANGED = "It has changed since it was looked at; look at it again."
+_CHANGED = "The record has changed since it was read. Read it again."
 
 
 async def _no_run(owner: str, run_id: str) -> None:
@@ -99,7 +99,7 @@ class AdminParts:
 
 def operator_name(by: str) -> str:
     if not 0 < len(by) <= _MAX_NAME_LENGTH or not by.isprintable():
-        raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
+        raise InvalidRequestError("An operator name must have 1 to 100 printable characters.", param="by")
     return by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
 
 
@@ -127,7 +127,7 @@ class AdminActions:
         self._reason = reason
         known = known_kind(kind)
         if action not in ACTIONS.get(known, ()):
-            raise InvalidRequestError(f"There is no action {action!r} on {kind}.", param="action")
+            raise InvalidRequestError(f"Unknown action {action!r} on {kind}.", param="action")
         row = await self._queries.find(known, name)
         if summary(known, row)["seen"] != seen:
             raise ConflictError(_CHANGED, code="changed")
@@ -149,7 +149,7 @@ class AdminActions:
         owner, run_id = _read(row, "owner"), _read(row, "run_id")
         fence = row.columns["fence"]
         if fence is None:
-            raise ConflictError("Only a background run that has not ended can be cancelled.", code="not_cancellable")
+            raise ConflictError("Only a pending or running background run can be cancelled.", code="not_cancellable")
         async with self._parts.store.transaction() as transaction:
             transaction.cancel_job(owner, run_id, fence=int(fence))
             transaction.add_audit(self._line(owner, run_id, "run_cancelled"))
@@ -158,7 +158,7 @@ class AdminActions:
 
     async def _on_event(self, row: LedgerRow, action: str) -> None:
         if row.columns["kind"] != "turn" or row.columns["done_at"] is not None:
-            raise ConflictError("Only a turn that has not ended can be cancelled.", code="not_cancellable")
+            raise ConflictError("Only a pending or running turn can be cancelled.", code="not_cancellable")
         item = _event(row)
         number = str(row.columns["number"])
         async with self._parts.store.transaction() as transaction:
@@ -171,10 +171,10 @@ class AdminActions:
         owner, approval_id = _read(row, "owner"), _read(row, "approval_id")
         question = await self._parts.store.approvals.get(owner, approval_id)
         if question is None:
-            raise NotFoundError("There is no such approval.")
+            raise NotFoundError("Approval not found.")
         if question.status != "pending":
             done = "cancelled" if action == "cancel" else "answered"
-            raise ConflictError(f"An approval that is {question.status} can't be {done}.", code="not_pending")
+            raise ConflictError(f"The approval can't be {done}: its status is {question.status}.", code="not_pending")
         if action != "cancel":
             return await self._answer(question, approved=action == "approve")
         if not await self._parts.decisions.cancel(question, by=self._by):

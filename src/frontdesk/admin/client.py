@@ -21,7 +21,7 @@ from frontdesk.state_dir.lock import find_unsafe
 TIMEOUT = 60.0
 _BASE_URL = "http://frontdesk"
 _HTTP = b"HTTP/"
-_NO_ANSWER = "the host has ended, or could not answer; its log says why"
+_NO_ANSWER = "the host has ended or failed. See its log for the reason"
 _RETRY_INTERVAL_SECONDS = 0.2
 _ENDED = ("completed", "failed", "cancelled", "incomplete")
 
@@ -66,7 +66,7 @@ class OperatorClient:
             if row["status"] in _ENDED:
                 return self.call("show", {"kind": "runs", "name": name, "content": True})
             pause.wait(_RETRY_INTERVAL_SECONDS)
-        raise OperatorError(f"The run {run_id} has not ended within {seconds:g} seconds.", code="timeout")
+        raise OperatorError(f"The run {run_id} did not end within {seconds:g} seconds.", code="timeout")
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
         """Make a call of `docs/reference/cli.md`. Raise `OperatorError` if it is rejected or not answered."""
@@ -80,7 +80,7 @@ class OperatorClient:
         except httpx.RemoteProtocolError:
             raise OperatorError(_NO_ANSWER) from None
         except httpx.TransportError as error:
-            raise OperatorError(f"the host does not answer: {error}") from None
+            raise OperatorError(f"no response from the host: {error}") from None
         try:
             answer: Any = msgspec.json.decode(response.content)
             if response.is_success:
@@ -145,7 +145,7 @@ def _http_call(name: str, given: Mapping[str, Any]) -> _HttpCall:
         case "deliver" | "run":
             return _HttpCall("POST", "/messages" if name == "deliver" else "/runs", body=given)
         case _:
-            raise OperatorError(f"There is no call {name!r}.", code="invalid_request")
+            raise OperatorError(f"Unknown call {name!r}.", code="invalid_request")
 
 
 def _segment(value: Any) -> str:
@@ -160,7 +160,7 @@ def _query_value(value: Any) -> str:
 def _probe(path: Path, timeout: float) -> None:
     """Raise unless a host answers HTTP at the path. httpx would wait for the end of a line of an earlier version."""
     if path_findings(path) or not hasattr(socket, "AF_UNIX") or not path.exists():
-        raise OperatorError(f"no host answers at {path}", code="no_host")
+        raise OperatorError(f"no host listens on {path}", code="no_host")
     # Whoever can change the directory can answer in place of the host.
     if (unsafe := find_unsafe(path.parent)) is not None:
         raise OperatorError(f"the socket {path} is not used: its directory {unsafe.reason}; {unsafe.advice}")
@@ -169,7 +169,7 @@ def _probe(path: Path, timeout: float) -> None:
         try:
             connection.connect(str(path))
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            raise OperatorError(f"no host answers at {path}", code="no_host") from None
+            raise OperatorError(f"no host listens on {path}", code="no_host") from None
         except OSError as error:
             raise OperatorError(f"the socket {path} can't be used: {error.strerror or error}") from None
         try:
@@ -179,8 +179,8 @@ def _probe(path: Path, timeout: float) -> None:
             with connection.makefile("rb") as stream:
                 start = stream.read(len(_HTTP))
         except OSError as error:
-            raise OperatorError(f"the host does not answer: {error.strerror or error}") from None
+            raise OperatorError(f"no response from the host: {error.strerror or error}") from None
     if not start:
         raise OperatorError(_NO_ANSWER)
     if start != _HTTP:
-        raise OperatorError(f"the host at {path} has an earlier version, without HTTP; use the command of its version")
+        raise OperatorError(f"the host at {path} has an earlier version without HTTP. Use the command of that version")

@@ -41,13 +41,13 @@ class Deliveries:
     async def get(self, delivery_id: str) -> Delivery:
         delivery = await self._store.outbox.get(delivery_id)
         if delivery is None:
-            raise NotFoundError("There is no such delivery.", param="delivery_id")
+            raise NotFoundError("Delivery not found.", param="delivery_id")
         return delivery
 
     async def _seen(self, delivery_id: str, fence: int | None) -> Delivery:
         delivery = await self.get(delivery_id)
         if fence is not None and delivery.fence != fence:
-            raise ConflictError("The delivery has changed since it was looked at.", code="changed")
+            raise ConflictError("The delivery has changed since it was read. Read it again.", code="changed")
         return delivery
 
     async def retry(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
@@ -57,9 +57,9 @@ class Deliveries:
         """
         delivery = await self._seen(delivery_id, fence)
         if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
-            raise ConflictError(f"A delivery that is {delivery.status} can't be tried again.", code="not_ended")
+            raise ConflictError(f"The delivery can't be retried: its status is {delivery.status}.", code="not_ended")
         if delivery.payload is None:
-            raise ConflictError("There is nothing to send: it could not be made.", code="nothing_to_send")
+            raise ConflictError("This delivery has no payload because rendering failed.", code="nothing_to_send")
         again = [delivery, *await self._died_with(delivery)]
         now = self._clock.now()
         async with self._store.transaction() as transaction:
@@ -86,7 +86,9 @@ class Deliveries:
         """Cancel a part that has not been accepted. The parts after it are sent."""
         delivery = await self._seen(delivery_id, fence)
         if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
-            raise ConflictError(f"A delivery that is {delivery.status} can't be dropped.", code="not_droppable")
+            raise ConflictError(
+                f"The delivery can't be dropped: its status is {delivery.status}.", code="not_droppable"
+            )
         now = self._clock.now()
         history = (*delivery.history, Attempt(at=now, code=f"dropped by {by}"))
         async with self._store.transaction() as transaction:

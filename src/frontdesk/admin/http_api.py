@@ -35,7 +35,7 @@ MAX_CONNECTIONS = 16
 BODY_SECONDS = IDLE_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 """The time for open requests when the host stops."""
-_NOT_HTTP = "This host serves operators by HTTP. Use the frontdesk command of the version of the host."
+_NOT_HTTP = "This host has an HTTP admin API. Use the frontdesk command of the host's version."
 Given = dict[str, Any]
 _object = msgspec.json.Decoder(Given)
 
@@ -151,7 +151,8 @@ class AdminProtocol(BoundedHttpProtocol):
 
     def refusal(self, status: HTTPStatus, text: str) -> tuple[bytes, bytes]:
         full = status is HTTPStatus.SERVICE_UNAVAILABLE
-        code, message = ("too_many_requests", "Too many operators at once.") if full else ("invalid_request", text)
+        busy = ("too_many_requests", "Too many concurrent operator requests.")
+        code, message = busy if full else ("invalid_request", text)
         return b"application/json", msgspec.json.encode(error_body(code, message))
 
 

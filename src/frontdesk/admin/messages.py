@@ -61,7 +61,7 @@ class AdminMessaging:
         """Run the target for a person in the background and return the run. The same key returns the same run."""
         parts = self._parts
         if to.channel not in parts.channels:
-            raise InvalidRequestError(f"The host has no channel called {to.channel!r}.", param="to")
+            raise InvalidRequestError(f"The host has no channel named {to.channel!r}.", param="to")
         key, said = _checked_key(idempotency_key), _said(text)
         await parts.check(to)
         run_id = parts.ids.new("run") if key is None else f"run_{_digest(to, key)}"
@@ -84,7 +84,7 @@ class AdminMessaging:
 def require_messaging(parts: AdminMessagingDeps | None) -> AdminMessagingDeps:
     """Return the parts. Raise without a host, because then nothing can be sent and no target runs."""
     if parts is None:
-        raise NotFoundError("Only a running host can send messages and run its target.", code="no_host")
+        raise NotFoundError("Sending messages and running the target require a running host.", code="no_host")
     return parts
 
 
@@ -96,7 +96,9 @@ def _said(text: str) -> str:
 
 def _checked_key(key: str | None) -> str | None:
     if key is not None and not 0 < len(key) <= _MAX_KEY_LENGTH:
-        raise InvalidRequestError(f"An idempotency key has 1 to {_MAX_KEY_LENGTH} characters.", param="idempotency_key")
+        raise InvalidRequestError(
+            f"An idempotency key must have 1 to {_MAX_KEY_LENGTH} characters.", param="idempotency_key"
+        )
     return key
 
 

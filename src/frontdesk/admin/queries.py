@@ -26,7 +26,7 @@ def write_cursor(kind: LedgerKind, place: Sequence[Any]) -> str:
 
 def read_cursor(kind: LedgerKind, cursor: str) -> tuple[Any, ...]:
     """Decode a cursor. Raise if it does not belong to this kind."""
-    wrong = InvalidRequestError(f"This is no cursor of a list of {kind}.", param="after")
+    wrong = InvalidRequestError(f"Invalid cursor for {kind}. Use the cursor of the previous page.", param="after")
     if len(cursor) > _MAX_TEXT_LENGTH or not cursor.isascii():
         raise wrong
     try:
@@ -240,19 +240,19 @@ class AdminQueries:
         wanted = {key: value for key, value in name.items() if key in ("id", "channel", "person")}
         _checked(kind, wanted, 1)
         if "id" not in wanted:
-            raise InvalidRequestError("A row is named by its id.", param="id")
+            raise InvalidRequestError("An id is required.", param="id")
         rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MAX_PAGE_ROWS)
         rows = [row for row in rows if _matches(kind, summary(kind, row), wanted, None)]
         if not rows:
-            raise NotFoundError(f"There is no such {_RECORD_NAMES[kind]}.", param="id")
+            raise NotFoundError(f"No {_RECORD_NAMES[kind]} with this id.", param="id")
         if len(rows) > 1:
-            raise ConflictError("Several people have a row with this id; say whose it is.", code="ambiguous")
+            raise ConflictError("Several people have a record with this id. Add the person.", code="ambiguous")
         return rows[0]
 
 
 def known_kind(kind: str) -> LedgerKind:
     if kind not in PLACES:
-        raise InvalidRequestError(f"{kind!r} is none of {', '.join(PLACES)}.", param="kind")
+        raise InvalidRequestError(f"Unknown kind {kind!r}, must be one of {', '.join(PLACES)}.", param="kind")
     return cast(LedgerKind, kind)
 
 
@@ -260,13 +260,13 @@ def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | N
     """Reject filters that the kind does not support. Remove the time filter and return its value."""
     for name, value in filters.items():
         if name not in FILTERS[kind]:
-            raise InvalidRequestError(f"Rows of {kind} have no filter {name!r}.", param=name)
+            raise InvalidRequestError(f"Unknown filter {name!r} for {kind}.", param=name)
         if type(value) is not str:
             raise InvalidRequestError("The value of a filter is a text.", param=name)
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidRequestError(f"limit must be from 1 to {MAX_PAGE_ROWS}.", param="limit")
     if kind in ("people", "links") and "id" in filters and "channel" not in filters:
-        raise InvalidRequestError("An id is one of a channel; name it too.", param="channel")
+        raise InvalidRequestError("The id filter requires the channel filter.", param="channel")
     try:
         return float(filters.pop("since")) if "since" in filters else None
     except ValueError:

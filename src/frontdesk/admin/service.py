@@ -30,7 +30,7 @@ class AdminPrincipals:
         if action == "switch":
             return await self._switch()
         if action not in ("list", "join", "close"):
-            raise InvalidRequestError(f"There is no action {action!r} on principals.", param="action")
+            raise InvalidRequestError(f"Unknown action {action!r} on principals.", param="action")
         joiner = self._parts.joiner
         steps, last = await joiner.steps(_place(after), min(max(limit, 1), MAX_STEPS))
         for step in steps if action != "list" else ():
@@ -101,7 +101,7 @@ class AdminService:
         if name == "principals":
             joining = AdminPrincipals(self._parts, _text(given, "by"))
             return await joining.act(_text(given, "action"), after=_optional(given, "after"), limit=_limit(given))
-        raise InvalidRequestError(f"There is no call {name!r}.", param="call")
+        raise InvalidRequestError(f"Unknown call {name!r}.", param="call")
 
     async def _show(self, kind: str, named: Mapping[str, str], given: Mapping[str, Any]) -> Any:
         """Return a row. Reading the content of a question is written to the audit log first."""
@@ -125,14 +125,14 @@ class AdminService:
 
 def _identity(to: Mapping[str, str]) -> ChannelIdentity:
     if set(to) != {"channel", "id"} or not all(to.values()):
-        raise InvalidRequestError("to must have a channel and the id of a user there.", param="to")
+        raise InvalidRequestError("to requires a channel and the id of a user on it.", param="to")
     return ChannelIdentity(channel=to["channel"], native_id=to["id"])
 
 
 def _text(given: Mapping[str, Any], name: str) -> str:
     value = given.get(name)
     if type(value) is not str:
-        raise InvalidRequestError(f"{name} must be a text.", param=name)
+        raise InvalidRequestError(f"{name} must be a string.", param=name)
     return value
 
 

@@ -50,7 +50,7 @@ def _remove_stale(path: Path) -> None:
     except OSError as error:
         raise AdminSocketError(path, error.strerror or str(error)) from error
     if not stat.S_ISSOCK(mode):
-        raise AdminSocketError(path, "there is something else at this place")
+        raise AdminSocketError(path, "the path exists and is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_PROBE_SECONDS)
         try:
@@ -60,7 +60,7 @@ def _remove_stale(path: Path) -> None:
             return
         except OSError as error:
             raise AdminSocketError(path, error.strerror or str(error)) from error
-    raise AdminSocketError(path, "another process answers there")
+    raise AdminSocketError(path, "another process listens on it")
 
 
 def file_identity(path: Path) -> tuple[int, int]:

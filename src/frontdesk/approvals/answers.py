@@ -132,7 +132,7 @@ Expire = Callable[[PendingApproval], Awaitable[None]]
 
 _MAX_TRIES = 100
 """The number of times that answers are recorded again because something has changed meanwhile."""
-_CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
+_CHANGED = "The tool or its arguments have changed since the approval was requested. Ask again."
 
 
 class ApprovalAnswers:
@@ -197,7 +197,7 @@ class ApprovalAnswers:
         Each answer to an expired question fails with `approval_expired`, not only the first.
         """
         if session is None:
-            raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
+            raise InvalidRequestError("An approval answer requires the session of the approval.", param="approvals")
         _require_distinct(answers)
         questions = [await self._question(owner, session, given) for given in answers]
         return await self._require_answerable(owner, questions, answers, caller)
@@ -368,7 +368,7 @@ class ApprovalAnswers:
 
 def _require_distinct(answers: Sequence[ApprovalAnswer]) -> None:
     if len({given.approval_id for given in answers}) != len(answers):
-        raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
+        raise InvalidRequestError("An approval can be answered only once per request.", param="approvals")
 
 
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
@@ -392,11 +392,11 @@ def _closed(question: PendingApproval) -> ConflictError:
 
 
 def unknown() -> NotFoundError:
-    return NotFoundError("There is no such approval.", param="approvals")
+    return NotFoundError("Approval not found.", param="approvals")
 
 
 def answered() -> ConflictError:
-    return ConflictError("This approval was answered before.", code=ANSWERED, param="approvals")
+    return ConflictError("This approval has already been answered.", code=ANSWERED, param="approvals")
 
 
 def refused(decision: Decision) -> RequestError | None:
@@ -415,7 +415,7 @@ def _changed() -> ConflictError:
 
 
 def _expired() -> ConflictError:
-    return ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
+    return ConflictError("This approval has expired.", code="approval_expired", param="approvals")
 
 
 class AbandonedSession(FrozenStruct, frozen=True, kw_only=True):

@@ -146,10 +146,10 @@ def _approves(one: CountedVote) -> bool:
     return one.counts and one.vote.approved
 
 
-NOT_YOURS = "Others have to answer this question."
+NOT_YOURS = "You are not an approver of this call."
 _MAX_TRIES = 100
 """The number of times that a vote is counted again because other votes, or links of voters, have changed meanwhile."""
-NEEDS_MORE = "Your answer was noted. Others have to agree."
+NEEDS_MORE = "Your vote was recorded. More approvers are required."
 
 
 class Decisions:
@@ -265,7 +265,7 @@ class Decisions:
         # Of questions of earlier versions it is not known who asked: only that person could answer.
         requester = fresh.requester or build_caller(vote)
         if requester is None:
-            raise ValueError("a vote has the account with which it was given")
+            raise ValueError("the vote has no account")
         decided = fresh.replace(status=get_status(answer), decided_at=vote.at, reason=answer.reason, begun=False)
         event = resuming(decided, answer, requester, vote.at, new_run_id).replace(trace=span.carry())
         if await self._write(decided, event, resume, build_caller(vote), tally):
@@ -547,5 +547,5 @@ class Decisions:
 
 def _busy() -> ConflictError:
     return ConflictError(
-        "This approval is being answered by others at the moment.", code="approval_busy", retry_after=1.0
+        "Other approvers are answering this approval. Try again.", code="approval_busy", retry_after=1.0
     )

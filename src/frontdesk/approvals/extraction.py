@@ -35,7 +35,7 @@ def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) ->
 def taken(question: PendingApproval) -> ApprovalIdError:
     """Return the error for an id that belongs to another question. An approval of one could run the other."""
     return ApprovalIdError(
-        f"The agent asked for an approval of {question.tool!r} under an id that another question has.",
+        f"The agent asked for an approval of {question.tool!r} with the id of another pending approval.",
         code="approval_id_taken",
     )
 
@@ -103,11 +103,11 @@ def _id(request: Content) -> str:
     given: Any = request.id
     if given is None or given == "" or (isinstance(given, str) and given.isspace()):
         raise ApprovalIdError(
-            f"The agent asked for an approval of {_tool(request)!r} without an id.", code="approval_id_missing"
+            f"The agent's approval request for {_tool(request)!r} has no id.", code="approval_id_missing"
         )
     if not isinstance(given, str) or len(given) > MAX_ID_LENGTH or not given.isprintable() or given != given.strip():
         raise ApprovalIdError(
-            f"The agent asked for an approval of {_tool(request)!r} under an id that is not a text of 1 to "
+            f"The agent's approval request for {_tool(request)!r} has an invalid id: it must be a string of 1 to "
             f"{MAX_ID_LENGTH} printable characters."
         )
     return given

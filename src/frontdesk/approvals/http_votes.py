@@ -34,8 +34,8 @@ from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import DECISIONS, RunRecord
 
-_ALONE = "An answer to somebody else's question is sent by itself: it goes on with no conversation of yours."
-_MIXED = "Answers to your own questions and to those of others are sent in requests of their own."
+_ALONE = "An answer to another person's approval can't be combined with a session or other input."
+_MIXED = "Send answers to your own approvals and to those of others in separate requests."
 
 
 class HttpVote(FrozenStruct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ class ApproverRole:
     def findings(self) -> Iterator[str]:
         name: Any = self.name
         if not isinstance(name, str) or not name or not name.isprintable():
-            yield f"the name of a role is a printable text, not {name!r}"
+            yield f"the name of a role must be a printable string, got {name!r}"
         yield from self._claim_findings()
         people: Any = self.people
         if callable(people):
@@ -59,15 +59,15 @@ class ApproverRole:
         if claim is not None and (not isinstance(claim, str) or not claim):
             yield f"the claim of the role {self.name!r} must be a name, got {claim!r}"
         if not is_collection(values):
-            yield f"the role {self.name!r} has a claim and no list of values"
+            yield f"the role {self.name!r} has a claim but no list of values"
             return
         if claim is not None and not values:
-            yield f"the role {self.name!r} has a claim and no list of values"
+            yield f"the role {self.name!r} has a claim but no list of values"
         if claim is None and values:
-            yield f"the role {self.name!r} has values and no claim"
+            yield f"the role {self.name!r} has values but no claim"
         for value in values:
             if not isinstance(value, (str, int)):
-                yield f"the values of the role {self.name!r} must be texts, whole numbers or booleans"
+                yield f"the values of the role {self.name!r} must be strings, integers or booleans"
 
 
 Approver = Literal["requester"] | ChannelIdentity | ApproverRole
@@ -113,7 +113,7 @@ class ApproverRule:
                 yield from _person_findings(approver)
         for channel in sorted({person.channel for person in _listed(everyone)}):
             if channel not in known:
-                yield f"the host has no channel called {channel!r}"
+                yield f"the host has no channel named {channel!r}"
             elif channel not in asking:
                 yield f"nobody can be asked on {channel!r}: the channel can't show a question to a person first"
         yield from self._vote_findings()
@@ -201,7 +201,7 @@ class ApprovalOptions:
         if not isinstance(tools, Mapping):
             yield f"tools must be a mapping of tool names to rules, got {type(tools).__name__}"
         elif len(self.rules) < len(cast("Mapping[Any, Any]", tools)):
-            yield "tools: the name of a tool must be a string that is not empty"
+            yield "tools: the name of a tool must be a non-empty string"
         if not is_collection(dynamic) or len(self.dynamic_names) < len(dynamic):
             yield "dynamic_tools must be a list of tool names"
         if self.rule is not None and not (callable(self.rule) and takes(self.rule, 2)):

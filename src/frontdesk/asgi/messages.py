@@ -62,10 +62,10 @@ class BodyBudget:
         """
         held = self._held.get(who, 0)
         if held > own and held + size > self._most_of_one:
-            raise TooManyRequestsError("Your requests hold too much memory at once.", retry_after=_RETRY)
+            raise TooManyRequestsError("Your concurrent requests use too much memory.", retry_after=_RETRY)
         is_first_and_small = held == own and own + size <= _ALWAYS
         if self._total > own and self._total + size > self._most and not is_first_and_small:
-            raise UnavailableError("Requests hold too much memory at once here.", retry_after=_RETRY)
+            raise UnavailableError("The concurrent requests use too much memory.", retry_after=_RETRY)
         self._held[who] = held + size
         self._total += size
 
@@ -188,7 +188,7 @@ class SingleHeaders(dict[bytes, bytes]):
 
 
 def _repeated(name: bytes) -> InvalidRequestError:
-    return InvalidRequestError(f"The header {name.decode('latin-1')} comes twice.", code="repeated_header")
+    return InvalidRequestError(f"The header {name.decode('latin-1')} must be sent only once.", code="repeated_header")
 
 
 def require_identity(headers: Headers) -> None:

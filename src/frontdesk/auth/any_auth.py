@@ -35,14 +35,14 @@ class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
     def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | Undecided | None = "undecided") -> None:
         names = [auth.name for auth in auths]
         if not auths or len(set(names)) < len(names) or not all(names):
-            raise ValueError(f"AnyAuth: each of several kinds of auth needs a name of its own, not {names!r}")
+            raise ValueError(f"AnyAuth: the names of its auths must be unique, got {names!r}")
         self.renames = keep_ids_of == UNDECIDED
         """Whether principals are called by their kind, and nobody has said that none had a plain name before."""
         if not self.renames and keep_ids_of is not None and keep_ids_of not in names:
-            raise ValueError(f"AnyAuth: keep_ids_of={keep_ids_of!r} is none of {names!r}")
+            raise ValueError(f"AnyAuth: keep_ids_of must be one of {names!r}, got {keep_ids_of!r}")
         signed = {auth.body_header for auth in auths if isinstance(auth, SignsBodies)} - {None}
         if len(signed) > 1:
-            raise ValueError("AnyAuth: all that sign bodies must name the hash in the same header")
+            raise ValueError("AnyAuth: auths that sign bodies must use the same header for the body hash")
         self.name = " or ".join(names)
         self.body_header: bytes | None = signed.pop() if signed else None
         self.gives_claims = any(getattr(auth, "gives_claims", True) for auth in auths)

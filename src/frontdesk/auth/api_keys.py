@@ -64,10 +64,12 @@ def read_keys(path: Path) -> list[StoredKey]:
     """Return all keys of a file, in creation order."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
-            raise KeyFileError(f"{path} is larger than a file of keys can be")
+            raise KeyFileError(f"{path} exceeds the maximum size of a key file")
         text = path.read_text("utf-8")
     except FileNotFoundError:
-        raise KeyFileError(f"there is no file {path}; `frontdesk keys create NAME --file {path}` makes one") from None
+        raise KeyFileError(
+            f"file {path} not found. Create it with `frontdesk keys create NAME --file {path}`"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise KeyFileError(
             f"{path} can't be read: {getattr(error, 'strerror', None) or type(error).__name__}"
@@ -93,7 +95,7 @@ def _joined(path: Path, lines: Iterable[str]) -> list[StoredKey]:
 
 def _checked(key: StoredKey) -> StoredKey:
     if not key.id or not key.principal or key.principal == ANONYMOUS:
-        raise ValueError("a key needs an id and a principal")
+        raise ValueError("a key requires an id and a principal")
     for time in (key.created, key.expires, key.revoked):
         if time is not None:
             parse_seconds(time)
@@ -132,9 +134,9 @@ def read_hash(text: str) -> bytes:
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
-        raise ValueError("a hashed key is 'sha256:' and 64 hexadecimal digits")
+        raise ValueError("a hashed key must be 'sha256:' followed by 64 hexadecimal digits")
     if hmac.compare_digest(digest, _EMPTY):
-        raise ValueError("a hashed key is not that of an empty one")
+        raise ValueError("a hashed key must not be the hash of an empty key")
     return digest
 
 
@@ -179,7 +181,7 @@ class ApiKeyAuth(ShowsSchemes):
         self._clock = clock or SystemClock()
         self._principals: dict[bytes, _Entry] = {}
         if not isinstance(cast(object, keys), Mapping):
-            raise TypeError('ApiKeyAuth takes the keys with the names of their principals: ApiKeyAuth({"ada": "..."})')
+            raise TypeError('ApiKeyAuth requires a mapping of principal names to keys: ApiKeyAuth({"ada": "..."})')
         labels: dict[str, str] = {}
         for number, (principal, given) in enumerate(keys.items(), 1):
             # Not by name: of a mapping that was written the wrong way round, the name is the key.
@@ -188,7 +190,7 @@ class ApiKeyAuth(ShowsSchemes):
             for key in listed_secrets(given, f"ApiKeyAuth: the keys of {label}"):
                 _add(self._principals, principal, _digest(label, key), labels)
         if not self._principals:
-            raise ValueError("ApiKeyAuth needs at least one key; without one, every caller would be denied")
+            raise ValueError("ApiKeyAuth requires at least one key, without keys it denies every caller")
 
     @staticmethod
     def hash(key: Key) -> str:
@@ -215,7 +217,7 @@ class ApiKeyAuth(ShowsSchemes):
                 return None
             raise UnauthenticatedError("The API key is not valid.")
         if ends_at is not None and ends_at <= self._clock.now():
-            raise UnauthenticatedError("The API key is no longer valid.", code="key_expired")
+            raise UnauthenticatedError("The API key has expired.", code="key_expired")
         if not bearer:
             self._require_one_key(presented, headers)
         return principal
@@ -322,7 +324,7 @@ def _require_name(principal: object, label: str) -> None:
     if not isinstance(principal, str):
         raise TypeError(f"ApiKeyAuth: the name of {label} must be a string, got {type(principal).__name__}")
     if not principal or principal == ANONYMOUS:
-        raise ValueError(f"ApiKeyAuth: {label} can't be called {principal!r}")
+        raise ValueError(f"ApiKeyAuth: {label} has a reserved or invalid name: {principal!r}")
     if looks_secret(principal):
         raise ValueError(f"ApiKeyAuth: the name of {label} looks like a key; {_DIRECTION}")
 
@@ -338,11 +340,11 @@ def _digest(label: str, given: object) -> bytes:
     try:
         return read_hash(key)
     except ValueError as error:
-        raise ValueError(f"ApiKeyAuth: {error}; one of {label} is not") from None
+        raise ValueError(f"ApiKeyAuth: a key of {label} is invalid: {error}") from None
 
 
 def _two_keys() -> InvalidRequestError:
-    return InvalidRequestError("The request has two different API keys.", code="several_credentials")
+    return InvalidRequestError("The request has two different API keys. Send one.", code="several_credentials")
 
 
 def _bearer(headers: Headers) -> bytes | None:

@@ -71,7 +71,7 @@ def read(token: bytes) -> Unproved:
         header = msgspec.json.decode(_unpacked(parts[0]), type=Header)
         issued = msgspec.json.decode(_unpacked(parts[1]), type=_Issued)
     except (msgspec.MsgspecError, binascii.Error, UnicodeDecodeError, RecursionError):
-        raise refused("it is not a signed token, or names no issuer") from None
+        raise refused("it is not a signed token with an issuer") from None
     return Unproved(text=token.decode("ascii"), header=header, issuer=issued.iss)
 
 
@@ -98,7 +98,7 @@ class Rules:
 def checked_algorithms(algorithms: Collection[str]) -> tuple[str, ...]:
     """Return the algorithms. Raise unless all of them are asymmetric."""
     if isinstance(algorithms, str) or not algorithms or not all(algorithm in ALGORITHMS for algorithm in algorithms):
-        raise ValueError(f"algorithms must be some of {', '.join(ALGORITHMS)}")
+        raise ValueError(f"algorithms must be a non-empty list of {', '.join(ALGORITHMS)}")
     return tuple(algorithms)
 
 
@@ -109,19 +109,19 @@ async def prove(token: Unproved, issuer: Issuer, accepted: Collection[str], rule
     """
     header = token.header
     if token.issuer not in accepted:
-        raise refused("its issuer is not known here")
+        raise refused("its issuer is not configured")
     if header.alg not in rules.algorithms:
-        raise refused("it is signed in a way that is not accepted")
+        raise refused("its signature algorithm is not accepted")
     if header.crit is not None:
-        raise refused("it demands an extension that is not known here")
+        raise refused("its critical header extension is not supported")
     if (header.typ or "jwt").lower() not in rules.types:
-        raise refused("it is a token for something else")
+        raise refused("its type is not accepted")
     key = await issuer.key(header.kid, header.alg)
     if key is None:
-        raise refused("its key is not known")
+        raise refused("its signing key is unknown")
     claims = _signed(token, key, rules)
     if key.issuer is not None and not _signs_for(key.issuer, claims):
-        raise refused("its key is another tenant's")
+        raise refused("its signing key belongs to another tenant")
     _check(claims, accepted, rules, now)
     return claims
 
@@ -137,7 +137,7 @@ def _signed(token: Unproved, key: SigningKey, rules: Rules) -> dict[str, Any]:
     try:
         return jwt.decode(token.text, key.key, registry=_registry(rules.algorithms)).claims
     except (JoseError, ValueError, TypeError, RecursionError):
-        raise refused("its signature is wrong") from None
+        raise refused("its signature is invalid") from None
 
 
 def _registry(algorithms: Collection[str]) -> "JWSRegistry":
@@ -251,7 +251,7 @@ class BearerAuth:
     async def _prove(self, digest: bytes, token: Unproved) -> Principal:
         issuer = self._issuers.get(token.issuer)
         if issuer is None:
-            raise refused("its issuer is not known here")
+            raise refused("its issuer is not configured")
         claims = await prove(token, issuer, (issuer.issuer,), self._rules, self._clock.now())
         principal = self._principal(believed(claims))
         # Once the keys have to be looked at again, so has everything that they signed.
@@ -263,10 +263,12 @@ class BearerAuth:
         if not isinstance(subject, str) or not subject.strip() or not subject.isprintable():
             raise refused(f"it has no {self._subject_claim}")
         if subject == ANONYMOUS or len(subject) > MAX_SUBJECT_LENGTH:
-            raise refused(f"its {self._subject_claim} is not one that a principal can have")
+            raise refused(f"its {self._subject_claim} is not a valid principal id")
         for claim, wanted in self._required.items():
             if not _has(claims.get(claim), wanted, in_words=claim in _IN_WORDS):
-                raise ForbiddenError(f"The token lacks a value of the claim {claim}.", code="insufficient_scope")
+                raise ForbiddenError(
+                    f"The token lacks a required value of the claim {claim}.", code="insufficient_scope"
+                )
         values = {name: claims[name] for name in self._claims if name in claims}
         # No issuer has a bar in its name, so that no two principals can come to have one id.
         return Principal(id=subject if len(self._issuers) == 1 else f"{claims['iss']}|{subject}", claims=values)
@@ -284,7 +286,7 @@ class BearerAuth:
 def _several(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else tuple(given)
     if not texts or not all(texts) or len(set(texts)) != len(texts):
-        raise ValueError(f"BearerAuth: {what} must be a text, or several that differ, and none of them empty")
+        raise ValueError(f"BearerAuth: {what} must be a non-empty string or a list of different non-empty strings")
     return texts
 
 

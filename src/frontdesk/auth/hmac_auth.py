@@ -95,11 +95,11 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         if not 0 <= max_ahead_seconds <= window_seconds:
             raise ValueError("HmacAuth: max_ahead_seconds must be between 0 and window_seconds")
         if len(set(headers)) < len(headers) or not all(map(_HEADER.fullmatch, headers)):
-            raise ValueError("HmacAuth: headers must be five different names in lower case")
+            raise ValueError("HmacAuth: headers must be five different lower-case names")
         if isinstance(signed_headers, str) or not all(map(_HEADER.fullmatch, signed_headers)):
-            raise ValueError("HmacAuth: signed_headers must be names in lower case")
+            raise ValueError("HmacAuth: signed_headers must be lower-case names")
         if any(name.startswith(SIGNED_PREFIX.decode()) or name in signed_headers for name in headers):
-            raise ValueError("HmacAuth: headers can't name one that must be signed itself")
+            raise ValueError("HmacAuth: headers must not contain a name of signed_headers")
         self._clock = clock or SystemClock()
         self._window, self._ahead = window_seconds, max_ahead_seconds
         self._names = HmacHeaders(*headers)
@@ -131,7 +131,9 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         # Kept for a window longer than it is good for: the clock of another replica may be behind this one.
         expires_at = time + 2 * self._window
         if not await self._nonces.use(self.name, signature.decode(), now=now, expires_at=expires_at):
-            raise UnauthenticatedError("This signature was used already; sign anew.", code="signature_replayed")
+            raise UnauthenticatedError(
+                "This signature was used before. Sign the request again.", code="signature_replayed"
+            )
         person.take_capacity(self._clock.steady() + 2 * self._window + self._ahead)
         return person.principal
 
@@ -142,10 +144,12 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         if time < self._not_before:
             if now < self._not_before:
                 raise UnavailableError(
-                    "This host has just started, and can't know which signatures were used before; sign anew.",
+                    "This host has just started and can't detect replayed signatures yet. Sign the request again.",
                     retry_after=self._not_before - now,
                 )
-            raise UnauthenticatedError("The signature is older than this host; sign anew.", code="signature_expired")
+            raise UnauthenticatedError(
+                "The signature was made before this host started. Sign the request again.", code="signature_expired"
+            )
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
         # It counted at the handshake, and the time of that is over; what may have changed since are the secrets.
@@ -159,9 +163,9 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
             return None
         if not (_TIME.fullmatch(timestamp) and _NONCE.fullmatch(nonce) and _HASH.fullmatch(body_hash)):
             needed = ", ".join(self._names)
-            raise UnauthenticatedError(f"A signed request needs the headers {needed}, each in its form.")
+            raise UnauthenticatedError(f"A signed request requires valid headers {needed}.")
         if scope["type"] != "http" and body_hash != EMPTY.encode():
-            raise UnauthenticatedError("A handshake is signed with an empty body.")
+            raise UnauthenticatedError("A WebSocket handshake must be signed with an empty body.")
         self._require_single(scope)
         person = self._people.get(principal, self._nobody)
         method = scope.get("method", "GET").encode()
@@ -179,12 +183,12 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         # Of two, one reader takes the first and another the last.
         sent = [name for name, _ in scope.get("headers", ()) if self._must_sign(name)]
         if len(sent) != len(set(sent)):
-            raise UnauthenticatedError("A header that must be signed comes twice.")
+            raise UnauthenticatedError("The request has a duplicate signed header. Send each signed header once.")
 
     def _lines(self, headers: Headers) -> list[bytes]:
         lines = sorted(name + b":" + headers[name] for name in headers if self._must_sign(name))
         if any(b"\n" in line for line in lines):
-            raise UnauthenticatedError("A header that must be signed has more than one line.")
+            raise UnauthenticatedError("A signed header contains a line break.")
         return lines
 
     def sign(
@@ -230,7 +234,7 @@ class _Person:
         while ends and ends[0] <= now:
             ends.popleft()
         if len(ends) >= self._most:
-            raise TooManyRequestsError("Too many signed requests.", retry_after=ends[0] - now)
+            raise TooManyRequestsError("Too many signed requests of this principal.", retry_after=ends[0] - now)
 
     def take_capacity(self, until: float) -> None:
         """Record that a signature is stored until a time, by the steady clock."""
@@ -252,7 +256,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
                 raise ValueError(f"HmacAuth: principal {owners[secret.reveal()]} and {label} have the same secret")
         people[name.encode()] = _Person(name, own, most)
     if not people:
-        raise ValueError("HmacAuth needs at least one principal; without one, every caller would be denied")
+        raise ValueError("HmacAuth requires at least one principal, without principals it denies every caller")
     return people
 
 
@@ -260,7 +264,7 @@ def _require_name(name: object, label: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"HmacAuth: the name of {label} must be a string, got {type(name).__name__}")
     if not name or name == ANONYMOUS or not name.isprintable() or not name.isascii():
-        raise ValueError(f"HmacAuth: {label} can't be called that; use printable ASCII, and not {ANONYMOUS!r}")
+        raise ValueError(f"HmacAuth: {label} has an invalid name: use printable ASCII other than {ANONYMOUS!r}")
     if looks_secret(name):
         raise ValueError(f"HmacAuth: the name of {label} looks like a secret; {_DIRECTION}")
 

@@ -105,7 +105,7 @@ class _UnusableError(Exception):
 
 async def _read(response: "httpx.Response") -> bytes:
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
-        raise _UnusableError("it is compressed, though that was not asked for")
+        raise _UnusableError("it has an unsupported content encoding")
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
@@ -118,7 +118,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _UnusableError("it is no JSON object") from None
+        raise _UnusableError("it is not a JSON object") from None
 
 
 def unavailable(retry_after: float = RETRY_SECONDS) -> UnavailableError:
@@ -133,7 +133,7 @@ def provider_url(url: str, what: str) -> str:
     local = parts.scheme == "http" and parts.hostname in _LOOPBACK
     odd = parts.username is not None or parts.fragment or not url.isprintable() or any(char in url for char in " |\\")
     if not parts.hostname or odd or not (parts.scheme == "https" or local):
-        raise ValueError(f"{what} must be an https URL without user name and fragment")
+        raise ValueError(f"{what} must be an https URL without user name or fragment")
     return url
 
 

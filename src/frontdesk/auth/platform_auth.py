@@ -41,7 +41,7 @@ class TrustedEnvironment:
 
     def __init__(self, variable: str = HOSTED) -> None:
         if not variable:
-            raise ValueError("TrustedEnvironment: the name of a variable is needed")
+            raise ValueError("TrustedEnvironment requires the name of a variable")
         self.variable = variable
         self._there = False
 
@@ -61,7 +61,9 @@ class TrustedPeers:
         except ValueError as error:
             raise ValueError(f"TrustedPeers: {error}") from None
         if not networks or any(network.prefixlen == 0 for network in self._networks):
-            raise ValueError("TrustedPeers: name networks, and not all there are; to trust everybody, say so by name")
+            raise ValueError(
+                "TrustedPeers: list specific networks, or use trusted='anyone_who_can_connect' to trust all"
+            )
 
     def trusts(self, scope: Scope, headers: Headers) -> bool:
         client = scope.get("client")
@@ -81,7 +83,7 @@ class TrustedSecret:
         if len(revealed(secret)) < MIN_SECRET_LENGTH:
             raise ValueError(f"TrustedSecret: the secret is shorter than {MIN_SECRET_LENGTH} characters")
         if not _HEADER.fullmatch(header):
-            raise ValueError("TrustedSecret: the header must be a name in lower case")
+            raise ValueError("TrustedSecret: the header must be a lower-case name")
         self._secret = Secret(secret)
         self._header = header.encode()
 
@@ -91,7 +93,7 @@ class TrustedSecret:
         if given is None:
             return False
         if not hmac.compare_digest(given, self._secret.reveal().encode()):
-            raise UnauthenticatedError("The platform's secret is not valid.")
+            raise UnauthenticatedError("The platform secret is not valid.")
         return True
 
 
@@ -123,9 +125,9 @@ class PlatformAuth(AsksEnvironment, ShowsSchemes):
         self, *, trusted: Trusted, user_header: UserHeader | None = None, protocol: Protocol | None = None
     ) -> None:
         if protocol not in (None, "1.0", "2.0"):
-            raise ValueError(f"PlatformAuth: protocol={protocol!r} is not '1.0' or '2.0'")
+            raise ValueError(f"PlatformAuth: protocol must be '1.0' or '2.0', got {protocol!r}")
         if user_header is not None and user_header.encode() not in _USER:
-            raise ValueError(f"PlatformAuth: user_header={user_header!r} is not one that names the user")
+            raise ValueError(f"PlatformAuth: user_header is not a supported header, got {user_header!r}")
         self._user = _USER if user_header is None else (user_header.encode(),)
         if not isinstance(trusted, (TrustedEnvironment, TrustedPeers, TrustedSecret)):
             if trusted != "anyone_who_can_connect":
@@ -163,7 +165,7 @@ def _require_single(scope: Scope) -> None:
     # A platform that adds its header to the one of a client means its own, and the host can't tell the two apart.
     sent = [name for name, _ in scope.get("headers", ()) if name in _ALL]
     if len(sent) != len(set(sent)):
-        raise UnauthenticatedError("A header of the platform's comes twice.")
+        raise UnauthenticatedError("The request has a duplicate platform header.")
 
 
 def _user(headers: Headers, names: tuple[bytes, ...]) -> str | None:
@@ -171,7 +173,7 @@ def _user(headers: Headers, names: tuple[bytes, ...]) -> str | None:
     users = {value for name in names if (value := _value(headers, name)) is not None}
     if len(users) > 1:
         # A client may have sent one of them, and the host can't tell which.
-        raise UnauthenticatedError("The headers of the platform's name different users.")
+        raise UnauthenticatedError("The platform headers name different users.")
     return users.pop() if users else None
 
 

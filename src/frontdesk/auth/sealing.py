@@ -14,8 +14,8 @@ from frontdesk.secret import Secret
 MIN_KEY_LENGTH = 32
 _NONCE = 12
 _NOT_SEALED = ""
-_UNKNOWN_KEY = "it is sealed with a key that this host was not given; add that key behind the first in seal_key="
-_CHANGED = "it is not what was sealed here: somebody has changed or moved it"
+_UNKNOWN_KEY = "it is encrypted with an unknown key. Add that key after the first one in seal_key="
+_CHANGED = "its authentication tag is invalid: the value was changed or moved"
 
 
 class Sealer:

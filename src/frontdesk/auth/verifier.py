@@ -88,7 +88,7 @@ class HttpVerifier:
         if self._allow_anonymous:
             return self._stranger
         raise UnauthenticatedError(
-            "Callers from other machines, or behind a proxy, need credentials, and this channel has none to check."
+            "Remote and proxied callers need credentials, and this channel has no auth. Set auth= on the channel."
         )
 
     def check_origin(self, headers: Headers, *, log_refusal: bool = True) -> None:
@@ -101,7 +101,7 @@ class HttpVerifier:
         if log_refusal:
             self._refused.warn(origin, self._origins.union(own_origins(headers)))
         raise ForbiddenError(
-            "Pages of this origin may not call this host; allowed_origins of a channel lists those that may.",
+            "The origin of this page is not allowed. Add it to allowed_origins of the channel.",
             code="origin_refused",
         )
 
@@ -152,7 +152,7 @@ def origin_findings(origins: Collection[str], *, setting: str = "allowed_origins
     """
     if len(origins) > 1 and all(len(origin) == 1 for origin in origins):
         # The characters of a text that was given instead of a list.
-        return [f"{setting}: one text; put it into a list: [{''.join(origins)!r}]"]
+        return [f"{setting}: got one string, put it into a list: [{''.join(origins)!r}]"]
     form = "be like 'https://shop.example': in small letters, and without a path" if strict else _LIKE
     return [f"{setting}: {origin!r} must {form}" for origin in origins if not _is_origin(origin, strict=strict)]
 

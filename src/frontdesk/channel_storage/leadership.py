@@ -103,7 +103,7 @@ class LeadershipHold:
 
     async def __aenter__(self) -> Leadership:
         if self._task is not None:
-            raise RuntimeError("this leadership was entered before; ask the context for another")
+            raise RuntimeError("this leadership was entered before. Request a new one from the context")
         self._task = current_task()
         leadership = await self._leaders.claim(self._channel, self._name, self._holder)
         self._cancels_before = self._task.cancelling()

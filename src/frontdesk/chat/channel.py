@@ -339,7 +339,7 @@ class ChatChannel(
     async def _change(self, part: PushPart, replaces: str) -> str:
         """Edit or delete a message as the part requires. Return its id."""
         if not isinstance(self, EditsMessages):
-            raise PushNotEditableError("The platform changes no messages.")
+            raise PushNotEditableError("The platform does not support editing messages.")
         message_id, place = read_handle(replaces).message_id, await self._build_destination(part)
         if part.action == "retract":
             await self.delete(message_id, place)
@@ -349,7 +349,7 @@ class ChatChannel(
             # A text can't become a picture: it goes, and the picture is sent as a message of its own.
             with suppress(PushNotEditableError):
                 await self.delete(message_id, place)
-            raise PushNotEditableError("A message can't get other media.")
+            raise PushNotEditableError("The media of a sent message can't be changed.")
         if not content.text and not content.blocks:
             # An answer that broke off keeps what was shown of it; an edit without a text would blank the message.
             if isinstance(self, RemovesButtons):
@@ -368,7 +368,7 @@ class ChatChannel(
             return
         token = None if self._context is None else self._context.events.open_reply_token(sealed)
         if token is None or not isinstance(self, SendsEphemeral):
-            raise PushRefusedError("The token of the event has expired.", code="token_expired")
+            raise PushRefusedError("The reply token of the event has expired.", code="token_expired")
         await self.whisper(token, whisper.text)
 
     @property

@@ -156,7 +156,7 @@ class Intake:
     def known(self) -> BotIdentity:
         """Return the bot's own account. Events cannot be parsed before it is known."""
         if self.bot is None:
-            raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
+            raise UnavailableError("The platform has not sent the bot's identity yet.", retry_after=1)
         return self.bot
 
     def start(self, *, publish: bool, webhook: str | None, transport: Transport, one_poller: bool) -> None:

@@ -63,7 +63,9 @@ class GrowingTexts:
         clock = asyncio.get_running_loop().time
         sent = self._sent.get(_key(place)) if known else None
         if sent is not None and sent.free_at > clock():
-            raise PushError("The answer is rendered later.", code="paused", retry_after=sent.free_at - clock())
+            raise PushError(
+                "The answer was rendered too recently. Retry later.", code="paused", retry_after=sent.free_at - clock()
+            )
         offset, before = 0, 0
         if sent is not None and sent.messages < known and hash(text[: sent.offset]) == sent.prefix_hash:
             offset, before = sent.offset, sent.messages

@@ -53,14 +53,14 @@ def decode_event(event: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(event, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+        raise InvalidRequestError(f"The event is invalid: {error}.") from None
 
 
 def verify_hmac(secret: Secret, signed: bytes, signature: bytes) -> None:
     """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits."""
     expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(expected.encode(), signature):
-        raise UnauthenticatedError("The signature of the event is wrong.")
+        raise UnauthenticatedError("The signature of the event is invalid.")
 
 
 def verify_time(time: bytes, now: float, *, max_age_seconds: float = 300) -> None:
@@ -69,7 +69,7 @@ def verify_time(time: bytes, now: float, *, max_age_seconds: float = 300) -> Non
     `time` is in whole seconds.
     """
     if not time.isdigit() or len(time) > _MAX_TIME_LENGTH or abs(now - int(time)) > max_age_seconds:
-        raise UnauthenticatedError("The event was signed at another time.")
+        raise UnauthenticatedError("The timestamp of the event's signature is out of range.")
 
 
 class ChatWebhook:
@@ -240,7 +240,9 @@ class ChatWebhook:
             receipt=receipt.message_id, status=status, reason=reason, at=receipt.at
         )
         if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
-            raise UnavailableError("Nothing is known of the message yet.", retry_after=_RETRY_AFTER)
+            raise UnavailableError(
+                "The message of the receipt is not stored yet. Send the receipt again.", retry_after=_RETRY_AFTER
+            )
 
     async def _accept(self, item: InboxItem | None) -> None:
         if item is None:
@@ -290,7 +292,7 @@ class SignatureVerifier(HttpVerifier):
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
         is_greeting = self._greets and scope["method"] == "GET"
         if not is_greeting and not self._has_all(single_headers(scope, headers)):
-            raise UnauthenticatedError("The event is not signed.")
+            raise UnauthenticatedError("The event has no signature.")
         return self._platform
 
     def _has_all(self, headers: Headers) -> bool:

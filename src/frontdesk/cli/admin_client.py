@@ -38,7 +38,7 @@ def open_client(arguments: Namespace) -> Generator[AdminClient]:
     if arguments.socket is not None:
         remote = _connect(Path(arguments.socket).absolute())
         if remote is None:
-            raise CommandError(f"--socket: no host answers at {arguments.socket}")
+            raise CommandError(f"--socket: no host listens on {arguments.socket}")
         with remote:
             yield SocketAdminClient(remote)
         return
@@ -100,7 +100,7 @@ def _of_this_state(client: SocketAdminClient, place: Path) -> SocketAdminClient:
     """Reject a host that uses the directory for another file."""
     path = client.call("state", {})["path"]
     if path is not None and Path(path) != place.resolve():
-        raise CommandError(f"--state: the host that runs in {place.resolve().parent} has its state in {path}")
+        raise CommandError(f"--state: the host running in {place.resolve().parent} uses the state {path}")
     return client
 
 

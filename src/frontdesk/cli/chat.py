@@ -84,7 +84,7 @@ class ChatApi:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         except httpx.HTTPError as error:
-            raise UnreachableError(f"{self._url} broke off the answer: {_text(error)}") from None
+            raise UnreachableError(f"{self._url} ended its response early: {_text(error)}") from None
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         return UnreachableError(f"can't reach {self._url}: {_text(error)}")
@@ -116,7 +116,7 @@ def _object(text: bytes) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise CommandError("the server's answer is not in the Invocations protocol")
+        raise CommandError("the server did not respond with the Invocations protocol")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -261,7 +261,7 @@ def _api_key(arguments: Namespace) -> str | None:
 def _usable(key: str, source: str) -> str:
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise CommandError(f"what {source} gives is no key; a key is one line of plain characters")
+        raise CommandError(f"{source} contains no valid key. A key is one line of printable ASCII characters")
     return key
 
 
@@ -352,7 +352,7 @@ class Chat:
             if name == "update" and data.get("text"):
                 self._say(str(data["text"]), first=not shown)
                 shown = True
-        raise UnreachableError("the server broke off its answer")
+        raise UnreachableError("the server ended its response early")
 
     def _say(self, text: str, *, first: bool) -> None:
         self._terminal.write(f"{self._name}> {text}" if first and self._terminal.interactive else text)

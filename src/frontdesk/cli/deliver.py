@@ -17,7 +17,7 @@ from frontdesk.framework.workflow_requests import extract_requests
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.serialization.codec import from_json
 
-_NEEDS_HOST = "messages are sent, and the target is run, by a running host: start it, or give the place of its socket"
+_NEEDS_HOST = "this command requires a running host: start it, or pass the path of its socket with --socket"
 
 
 def run(arguments: Namespace) -> int:
@@ -38,7 +38,7 @@ def _socket(arguments: Namespace) -> Path:
     place = locate("--state", arguments.state, arguments.state_env)
     if isinstance(place, str):
         raise CommandError(
-            "--state: a host on Postgres has a socket only where admin_socket= puts it; name it with --socket"
+            "--state: a host on Postgres has a socket only if admin_socket= is set. Pass its path as --socket"
         )
     return place.resolve().parent / SOCKET
 

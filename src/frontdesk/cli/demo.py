@@ -57,7 +57,9 @@ def _listen(host: str, port: int | None) -> socket.socket:
         if number != PORT:
             print(f"Port {PORT} is taken, so the demo is on port {number}.\n")
         return listener
-    raise CommandError(f"the ports {PORT} to {PORT + MAX_PORTS - 1} of {host} are all taken; choose one with --port")
+    raise CommandError(
+        f"the ports {PORT} to {PORT + MAX_PORTS - 1} of {host} are all in use. Choose another with --port"
+    )
 
 
 def welcome(base: str, note: str, telegram_url: str = "") -> str:
@@ -121,7 +123,7 @@ def _fake_telegram() -> Generator[str]:
     with process:
         url = b"" if process.stdout is None else process.stdout.readline().strip()
         if not url:
-            raise CommandError("the fake Telegram does not start")
+            raise CommandError("the fake Telegram did not start")
         try:
             yield url.decode()
         finally:

@@ -384,7 +384,7 @@ def run(arguments: Namespace) -> int:
     taken = sorted(name for name in files if os.path.lexists(place / name))
     if taken:
         raise CommandError(
-            f"{place} has {', '.join(taken)} already, and nothing is overwritten; name another directory"
+            f"{place} has {', '.join(taken)} already. Existing files are not overwritten, choose another directory"
         )
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ def _create(path: Path, principal: str, expires: str | None) -> int:
         or len(principal) > MAX_NAME_LENGTH
         or not principal.isprintable()
     ):
-        raise CommandError(f"NAME: a principal can't be called {visible(principal)!r}")
+        raise CommandError(f"NAME: invalid principal name {visible(principal)!r}")
     if path.exists():
         # A file that can't be read is not appended to.
         read_keys(path)
@@ -71,7 +71,7 @@ def _end(text: str, now: float) -> str:
     except ValueError as error:
         raise CommandError(f"--expires: {error}, or like 90d, 12h or 30m") from None
     if at <= now:
-        raise CommandError(f"--expires: {text} is over")
+        raise CommandError(f"--expires: {text} is in the past")
     return extract_time(at)
 
 

@@ -41,8 +41,8 @@ def load_host(reference: Reference, state_dir: str | None = None) -> AgentFramew
     if isinstance(value, AgentFrameworkHost):
         if state_dir is not None:
             raise CommandError(
-                f"--state-dir: {reference} is a host that has its settings already; give it state_dir= where it is "
-                "made, or name a function that takes state_dir and returns a host"
+                f"--state-dir: {reference} is an already configured host. Pass state_dir= to it, "
+                "or reference a function that takes state_dir and returns a host"
             )
         return value
     if not (inspect.isroutine(value) or type(value) is partial):
@@ -56,14 +56,14 @@ def _by_name(reference: Reference) -> ModuleType:
         return _guarded(reference, lambda: import_module(reference.module))
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"{reference}: there is no module {error.name!r}, neither in {os.getcwd()} nor among what is installed"
+            f"{reference}: module {error.name!r} not found, neither in {os.getcwd()} nor installed"
         ) from None
 
 
 def _from_file(reference: Reference) -> ModuleType:
     path = Path(reference.module)
     if not path.is_file():
-        raise CommandError(f"{reference}: there is no file {reference.module!r}")
+        raise CommandError(f"{reference}: file {reference.module!r} not found")
     sys.path.insert(0, str(path.resolve().parent))
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "frontdesk_host"
     spec = spec_from_file_location(name, path.resolve())
@@ -78,16 +78,14 @@ def _from_file(reference: Reference) -> ModuleType:
 def _call(reference: Reference, make: Callable[..., Any], settings: dict[str, Any]) -> AgentFrameworkHost:
     if inspect.iscoroutinefunction(make):
         raise CommandError(
-            f"{reference} is an async function, not a host or a plain function that returns one; "
-            "what has to be awaited at the start goes into on_startup= of the host"
+            f"{reference} is an async function. It must be a host or a sync function that returns one. "
+            "Move awaits at startup to on_startup= of the host"
         )
     try:
         inspect.signature(make).bind(**settings)
     except (TypeError, ValueError) as error:
         how = "with nothing but state_dir, for --state-dir" if settings else "without arguments"
-        raise CommandError(
-            f"{reference}() can't be called {how}: {error}; give its other parameters defaults"
-        ) from None
+        raise CommandError(f"cannot call {reference}() {how}: {error}. Give its other parameters defaults") from None
     host = _guarded(reference, lambda: make(**settings))
     if not isinstance(host, AgentFrameworkHost):
         raise CommandError(f"{reference}() returned {_kind(host)}, not a host{_advice(host)}")

@@ -18,9 +18,9 @@ def run(arguments: Namespace) -> int:
     source = locate("--from", arguments.source, arguments.source_env)
     target = locate("--to", arguments.target, arguments.target_env)
     if isinstance(source, Path) and not source.is_file():
-        raise CommandError(f"--from: there is no file {source}")
+        raise CommandError(f"--from: file {source} not found")
     if isinstance(source, Path) and isinstance(target, Path) and source.resolve() == target.resolve():
-        raise CommandError(f"--to: {target} is where the state is already")
+        raise CommandError(f"--to: {target} is the current state")
     counts = _Counts()
     try:
         with ExitStack() as stack:

@@ -33,9 +33,9 @@ _AGO = {
     "alone": "It is done when the host is started.",
 }
 _TOLD = {
-    "host": "Those who are concerned were told, where the host can reach them.",
-    "shared": "A host that runs sees it within a second. Nobody was told: only a host can do that.",
-    "alone": "Nobody was told: only a host can do that.",
+    "host": "The people concerned were notified where the host can reach them.",
+    "shared": "A running host applies it within a second. No one was notified: only a running host can do that.",
+    "alone": "No one was notified: only a running host can do that.",
 }
 
 
@@ -187,12 +187,12 @@ def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], client
 
 
 def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
-    left = "" if client.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+    left = "" if client.where == "host" else " Messages that show it keep their buttons."
     return f"{visible(str(before['approval_id']))} is cancelled.{left}"
 
 
 def _answered(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
-    left = "" if client.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+    left = "" if client.where == "host" else " Messages that show it keep their buttons."
     return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[client.where]}{left}"
 
 

@@ -183,5 +183,5 @@ def count(text: str) -> int:
     """Parse a number that is at least 1."""
     number = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= number <= 100_000:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
+        raise ArgumentTypeError(f"{text!r} must be a number from 1 to 100000")
     return number

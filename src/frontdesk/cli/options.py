@@ -242,7 +242,7 @@ def reference(text: str) -> Reference:
     module, _, name = text.rpartition(":")
     if not module or not name.isidentifier():
         example = text if text.endswith(".py") else text.partition(":")[0] or "module"
-        raise ArgumentTypeError(f"{text!r} does not say which host; write it as {example + ':host'!r}")
+        raise ArgumentTypeError(f"{text!r} names no host. Write {example + ':host'!r}")
     parsed = Reference(module, name)
     if not parsed.is_file and not all(part.isidentifier() for part in module.split(".")):
         raise ArgumentTypeError(f"{module!r} in {text!r} is neither a module nor a .py file")
@@ -252,7 +252,7 @@ def reference(text: str) -> Reference:
 def directory(text: str) -> str:
     """Parse a directory, which need not exist."""
     if not text:
-        raise ArgumentTypeError("a directory is needed")
+        raise ArgumentTypeError("a directory is required")
     return text
 
 
@@ -261,7 +261,7 @@ def parse_channels(text: str) -> list[str]:
     names = text.split(",")
     unknown = [name for name in names if name not in CHANNEL_TEMPLATES]
     if unknown:
-        raise ArgumentTypeError(f"there is no {unknown[0]!r} among {', '.join(CHANNEL_TEMPLATES)}")
+        raise ArgumentTypeError(f"unknown channel {unknown[0]!r}, choose from {', '.join(CHANNEL_TEMPLATES)}")
     return [name for name in CHANNEL_TEMPLATES if name in names]
 
 
@@ -279,7 +279,9 @@ def seconds(text: str) -> float:
 def root_path(text: str) -> str:
     """Parse the path prefix under which a proxy serves the host."""
     if not _ROOT_PATH.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is not a path such as /agent: it begins with a slash and ends without one")
+        raise ArgumentTypeError(
+            f"{text!r} is not a path such as /agent. It must begin with a slash and not end with one"
+        )
     return text
 
 
@@ -293,14 +295,14 @@ def proxies(text: str) -> str:
         except ValueError:
             raise ArgumentTypeError(f"{part!r} is neither an address nor a network, such as 10.1.0.0/16") from None
         if network.prefixlen == 0:
-            raise ArgumentTypeError(f"{part!r} is every address: anybody could say who they are")
+            raise ArgumentTypeError(f"{part!r} contains all addresses, which would let any client set its address")
     return text
 
 
 def port(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= 65535:
-        raise ArgumentTypeError(f"{text!r} is not a port; ports go from 0 to 65535")
+        raise ArgumentTypeError(f"{text!r} is not a port: it must be from 0 to 65535")
     return number
 
 
@@ -314,7 +316,7 @@ def url(text: str) -> str:
     if parts.scheme not in ("http", "https"):
         raise ArgumentTypeError(f"{text!r} is not a URL: it must begin with http:// or https://")
     if not host or number == 0 or any(character.isspace() for character in text):
-        raise ArgumentTypeError(f"{text!r} is not a URL: it names no host that can be called")
+        raise ArgumentTypeError(f"{text!r} is not a URL: its host is missing or invalid")
     return parts._replace(path="/invocations", fragment="").geturl() if parts.path in ("", "/") else text
 
 

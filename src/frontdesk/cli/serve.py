@@ -51,7 +51,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTakenError(f"port {port} of {host} is taken; choose another with --port") from None
+            raise PortTakenError(f"port {port} of {host} is in use. Choose another with --port") from None
         raise CommandError(f"can't listen on port {port} of {host}: {_reason(error)}") from None
     return listener
 
@@ -104,7 +104,7 @@ def serve(
     except KeyboardInterrupt:
         return 0
     except SystemExit:
-        raise CommandError("the host did not start; the log above says why") from None
+        raise CommandError("the host did not start. See the log above for the reason") from None
     return 0
 
 

@@ -46,12 +46,12 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
                 yield _postgres(place)
             else:
                 if not place.is_file():
-                    raise CommandError(f"--state: there is no file {place}")
+                    raise CommandError(f"--state: file {place} not found")
                 held.enter_context(owned(place.resolve().parent, SystemClock()))
                 yield _sqlite(place)
     except StateDirectoryInUseError as error:
         raise CommandError(
-            f"{error} While a host runs on SQLite, no other process can use its state. Commands use the admin socket, "
+            f"{error} A running host locks its SQLite state. Use the admin socket,  "
             "unless it has admin_socket=False; on Postgres this works at any time."
         ) from None
     except (StateDirectoryError, StoreError, StoreUnavailableError) as error:
@@ -90,7 +90,7 @@ def _postgres(address: str) -> SqlStateStore:
         row = None
     except psycopg.ProgrammingError:
         # The error may quote a part of the password.
-        raise StoreError("the address of the database is not one that libpq understands") from None
+        raise StoreError("the database address is not a valid libpq connection string") from None
     except psycopg.Error as error:
         raise StoreError(f"the database can't be reached: {error_line(error)}") from None
     _require_version(None if row is None else row[0])
@@ -99,10 +99,10 @@ def _postgres(address: str) -> SqlStateStore:
 
 def _require_version(version: int | None) -> None:
     if version is None:
-        raise StoreError("there is no state of Frontdesk's at this place")
+        raise StoreError("the database contains no Frontdesk state")
     # The store itself refuses a schema that is too new when it is opened.
     if version < VERSION:
         raise StoreError(
-            f"the state has schema version {version}, and this version of Frontdesk works with {VERSION}; "
-            "start a host of this version on it once"
+            f"the state has schema version {version}, and this version of Frontdesk requires {VERSION}. "
+            "Start a host of this version on it once"
         )

@@ -36,5 +36,7 @@ async def _work(host: AgentFrameworkHost) -> int:
     except ChannelConfigurationError:
         raise
     except Exception as error:
-        raise CommandError("the worker did not start, or did not end well; the log above says why") from error
+        raise CommandError(
+            "the worker did not start or did not end cleanly. See the log above for the reason"
+        ) from error
     return 0

@@ -57,7 +57,7 @@ def current_task() -> "asyncio.Task[Any]":
         loop = _here.loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
     if task is None:
-        raise RuntimeError("this needs a task to run in")
+        raise RuntimeError("this function must be called in an asyncio task")
     return task
 
 

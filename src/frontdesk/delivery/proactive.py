@@ -43,7 +43,7 @@ from frontdesk.sessions.record import answer_hosting
 from frontdesk.sessions.scope import tracked_name
 from frontdesk.sessions.turns import Turns
 
-_UNREACHABLE = "There is no channel on which this person can be spoken to first."
+_UNREACHABLE = "No channel can send messages to this person."
 
 
 class ProactiveSender:
@@ -165,13 +165,13 @@ def _refuse_own_turn(session_id: str) -> None:
     """Reject a message to the session of the current turn. The turn holds the session, so it would deadlock."""
     turn = current_turn.get()
     if turn is not None and turn.record is not None and turn.record.session_id == session_id:
-        raise ConflictError("This very conversation is in the middle of a turn; answer it instead.", code="own_turn")
+        raise ConflictError("This conversation has a running turn. Answer in that turn instead.", code="own_turn")
 
 
 def _checked(message: str | Message) -> Message:
     checked = Message("assistant", [Content.from_text(message)]) if isinstance(message, str) else message
     if checked.role != "assistant" or not checked.contents:
-        raise InvalidRequestError("A message to a person has the role assistant, and says something.", param="message")
+        raise InvalidRequestError("A message to a person must have the role assistant and content.", param="message")
     try:
         to_json(checked)
     except CodecError as error:

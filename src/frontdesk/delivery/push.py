@@ -108,7 +108,7 @@ async def send(
         return await _push(channel, lambda: channel.push_part(part), seconds)
     if isinstance(channel, ChannelPush):
         return await _push(channel, lambda: channel.push(delivery.identity, part.content), seconds)
-    raise PushRefusedError("The channel can't speak first.", code="mute_channel")
+    raise PushRefusedError("The channel can't send messages outside a conversation.", code="mute_channel")
 
 
 async def look_up(

@@ -41,9 +41,9 @@ class Settling:
     ) -> bool:
         """Record a status report of a platform. Return False if it matches no finished delivery of the channel."""
         if bool(receipt) == bool(key):
-            raise ValueError("name the delivery by its receipt or by its idempotency key, and not by both")
+            raise ValueError("pass the receipt or the idempotency key of the delivery, not both")
         if status not in ("delivered", "failed"):
-            raise ValueError(f"{status!r} is neither 'delivered' nor 'failed'")
+            raise ValueError(f"status must be 'delivered' or 'failed', got {status!r}")
         while True:
             delivery = await self._find(channel, receipt, key)
             if delivery is None or delivery.ended_at is None:

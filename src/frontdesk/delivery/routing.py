@@ -9,10 +9,10 @@ from frontdesk.models.reply import ORIGINATING_NAME, Address, ResponseTarget
 
 ORIGINATING = Route(originating=True)
 NOWHERE = Route(originating=False)
-UNKNOWN = "the person is not known there"
-MUTE = "the channel can't speak first"
+UNKNOWN = "the person is unknown on that channel"
+MUTE = "the channel can't send messages outside a conversation"
 KEPT_APART = "the link policy keeps the channels apart"
-NOT_LATELY = "the person was not seen there lately"
+NOT_LATELY = "the person was not active there recently"
 CODES = {
     UNKNOWN: "unknown_recipient",
     MUTE: "no_push_capability",

@@ -106,7 +106,7 @@ def _value(node: ast.expr) -> Number:
         return -_value(node.operand)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
-    raise ValueError("this is not a sum")
+    raise ValueError("unsupported expression")
 
 
 PATH = "/restaurant"

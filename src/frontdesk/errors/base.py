@@ -64,8 +64,8 @@ class AdminSocketError(FrontdeskError):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
         super().__init__(
-            f"The socket for operators can't be opened at {path}: {reason}; name another place with admin_socket=, "
-            "or do without it with admin_socket=False."
+            f"The socket for operators can't be opened at {path}: {reason}. Set another path with admin_socket=, "
+            "or disable it with admin_socket=False."
         )
 
 

@@ -55,7 +55,7 @@ class RequestError(FrontdeskError):
 
 
 class InvalidRequestError(RequestError):
-    """The request can't be understood."""
+    """The request is invalid."""
 
     status = 400
     code = "invalid_request"
@@ -104,13 +104,13 @@ class LinkRefusedError(ForbiddenError):
 
 
 class NotFoundError(RequestError):
-    """There is no such thing."""
+    """Not found."""
 
     status = 404
     code = "not_found"
 
 
-NO_RUN = "There is no such run: its id is wrong, it has expired, or it belongs to another caller."
+NO_RUN = "Run not found: its id is wrong, it has expired, or it belongs to another caller."
 
 
 class MethodNotAllowedError(RequestError):
@@ -132,14 +132,14 @@ class BodyTimeoutError(RequestError):
 
 
 class ConflictError(RequestError):
-    """The request does not fit the present state."""
+    """The request conflicts with the current state."""
 
     status = 409
     code = "conflict"
 
 
 class SessionRequiredError(ConflictError):
-    """This channel needs a session, and the request names none."""
+    """This channel requires a session. Set it in the request."""
 
     code = "session_required"
 
@@ -209,16 +209,14 @@ class HistoryTooLargeError(RequestError):
 
 
 class FileTooLargeError(RequestError):
-    """The file is larger than this host keeps."""
+    """The file is larger than this host stores."""
 
     status = 413
     code = "file_too_large"
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(
-            None
-            if limit is None
-            else f"The file is larger than {shown_size(limit)}, which is the most that is kept here."
+            None if limit is None else f"The file is larger than {shown_size(limit)}, which is the maximum here."
         )
         if limit is not None:
             self.saying("error.file_too_large_limit", limit=shown_size(limit))
@@ -235,7 +233,7 @@ class FilesFullError(RequestError):
             super().__init__()
             return
         size = shown_size(limit)
-        super().__init__(f"The files would take more than {size} together; older ones are dropped in time.")
+        super().__init__(f"The files would take more than {size} together; older ones expire.")
         self.saying("error.files_full_limit", limit=size)
 
 

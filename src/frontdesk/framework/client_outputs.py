@@ -22,7 +22,7 @@ def require_new_calls(messages: Sequence[Message], history: Sequence[Message]) -
     """Reject a call in the input that could be mistaken for one made by the session."""
     taken = _call_ids(messages) & _call_ids(history)
     if taken:
-        raise InvalidRequestError(f"The session has a call {min(taken)} of its own.", param="input")
+        raise InvalidRequestError(f"The call id {min(taken)} is already used in this session.", param="input")
 
 
 def _call_ids(messages: Sequence[Message]) -> set[str]:
@@ -49,7 +49,7 @@ def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]
     left = set(waiting)
     for output in outputs:
         if output.call_id not in left:
-            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="input")
+            raise InvalidRequestError(f"No pending tool call has the call_id {output.call_id}.", param="input")
         left.remove(output.call_id)
     return left
 

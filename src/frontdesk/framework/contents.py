@@ -130,7 +130,7 @@ def as_messages(value: Any) -> list[Message] | None:
 def require_messages(messages: Sequence[Message]) -> None:
     """Reject an input without messages: an agent needs at least one."""
     if not messages:
-        raise InvalidRequestError("The input must be a text or a list of messages.", param="input")
+        raise InvalidRequestError("The input must be a string or a list of messages.", param="input")
 
 
 RUN_ID = "hosting_run_id"

@@ -86,7 +86,7 @@ def require_schema(value: Any, where: str, depth: int = 0) -> None:
     if isinstance(value, bool):
         return
     if not isinstance(value, dict) or depth > _DEEPEST:
-        raise InvalidRequestError("This is not a JSON schema.", param=where)
+        raise InvalidRequestError("Invalid JSON schema.", param=where)
     schema = cast("dict[str, Any]", value)
     if "type" in schema:
         _require_type(schema["type"], where)
@@ -107,18 +107,18 @@ def require_schema(value: Any, where: str, depth: int = 0) -> None:
 def _require_type(value: Any, where: str) -> None:
     names: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
-        raise InvalidRequestError("This is not a type of JSON schema.", param=f"{where}.type")
+        raise InvalidRequestError("Unknown JSON schema type.", param=f"{where}.type")
 
 
 def _mapping(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidRequestError("This must be an object.", param=where)
+        raise InvalidRequestError("The value must be an object.", param=where)
     return cast("dict[str, Any]", value)
 
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidRequestError("This must be a list.", param=where)
+        raise InvalidRequestError("The value must be a list.", param=where)
     return cast("list[Any]", value)
 
 

@@ -32,7 +32,7 @@ _TIMEOUT = 2.0
 """The seconds within which a store that is up has answered."""
 _MAX_AGE = 1.0
 """The seconds for which the answer of the store counts: anybody may ask whether the host is ready."""
-_ERROR = UnavailableError("This host was never started.", code="not_started")
+_ERROR = UnavailableError("This host was not started.", code="not_started")
 # For clients of every channel: those of the OpenAI APIs read the last two.
 _FIELDS = {"code": _ERROR.code, "message": _ERROR.message, "type": "server_error", "param": None}
 _BODY = msgspec.json.encode({"error": _FIELDS})
@@ -61,7 +61,9 @@ class Readiness:
     def running(self) -> Generator[None]:
         """Count the host as started for the duration of the block. Not reentrant."""
         if self._is_running:
-            raise FrontdeskError("This host is running already: start it once, by its own app or by the one around it.")
+            raise FrontdeskError(
+                "This host is already running. Start it only once, through its own app or the enclosing app."
+            )
         self.was_started = self._is_running = True
         self._asked = None
         try:
@@ -338,7 +340,7 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000, "reason": ""})
         return
-    error = {"code": "not_found", "message": "Nothing is served at this path."}
+    error = {"code": "not_found", "message": "No route for this path."}
     await send_json(send, 404, msgspec.json.encode({"error": error}))
 
 

@@ -163,7 +163,7 @@ def bind_address(host: str | None, port: int | None, environment: Mapping[str, s
         return LOOPBACK if host is None else host, DEFAULT_PORT if port is None else port
     given = environment.get("PORT") or str(FOUNDRY_PORT)
     if port is None and not (given.isascii() and given.isdigit() and int(given[:6]) < 65536):
-        raise ChannelConfigurationError(f"PORT: {given!r} is not the number of a port")
+        raise ChannelConfigurationError(f"PORT: {given!r} is not a port number")
     # The platform reaches it by the network of its sandbox.
     return "0.0.0.0" if host is None else host, int(given[:6]) if port is None else port  # noqa: S104
 

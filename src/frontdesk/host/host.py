@@ -396,7 +396,7 @@ class AgentFrameworkHost:
         """
         given: Any = isolation_key
         if not isinstance(given, str) or not given:
-            raise ValueError(f"isolation_key must be a text that is not empty, got {given!r}")
+            raise ValueError(f"isolation_key must be a non-empty string, got {given!r}")
         return Begun(self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked")))
 
     @property
@@ -413,7 +413,7 @@ class AgentFrameworkHost:
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
         """Start a background run for a person. The request comes from the operator, so it may name any person."""
         if request.channel not in self._parts.channels:
-            raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
+            raise InvalidRequestError(f"The host has no channel named {request.channel!r}.", param="channel")
         run = await self._parts.pipeline.submit(fill_empty(request).replace(background=True), Caller(identity=identity))
         return ContinuationToken(run_id=run.run_id)
 

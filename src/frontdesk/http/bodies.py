@@ -95,11 +95,11 @@ def check_shape(raw: bytes, max_values: int = MAX_VALUES) -> None:
     shape = JsonShape(raw, max_values)
     if shape.values > max_values:
         raise InvalidRequestError(
-            f"A body has {max_values} values at most.", param=_widest(raw, max_values), code="too_many_values"
+            f"A body can have at most {max_values} values.", param=_widest(raw, max_values), code="too_many_values"
         )
     if shape.is_deeper(MAX_DEPTH):
         raise InvalidRequestError(
-            f"Values may be nested {MAX_DEPTH} levels deep at most.",
+            f"A body can be nested at most {MAX_DEPTH} levels deep.",
             param=_deepest(raw, max_values),
             code="nested_too_deep",
         )
@@ -167,4 +167,4 @@ def _decode(raw: bytes) -> dict[str, Any]:
         return _object.decode(raw)
     except (msgspec.MsgspecError, ValueError) as error:
         # In a field that the channel ignores: it was not decoded before.
-        raise InvalidRequestError(f"The body has a value that can't be read: {error}.", code="invalid_json") from None
+        raise InvalidRequestError(f"The body has an invalid value: {error}.", code="invalid_json") from None

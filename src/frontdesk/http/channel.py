@@ -140,4 +140,4 @@ class HttpChannel(Channel):
 
 
 async def _reject_path(call: HttpCall) -> None:
-    raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
+    raise NotFoundError(f"No route for {call.scope['path']}.", code="unknown_url")

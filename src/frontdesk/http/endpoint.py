@@ -284,7 +284,7 @@ class _SignedCall(HttpCall):
         # A caller with other credentials need not send it; if it is there, it must be right.
         promised = self.headers.get(self._body_header)
         if promised is not None and not hmac.compare_digest(promised, hashlib.sha256(raw).hexdigest().encode()):
-            raise UnauthenticatedError("The body is not the one that was signed.", code="body_altered")
+            raise UnauthenticatedError("The body does not match the signed hash.", code="body_altered")
         return raw
 
 

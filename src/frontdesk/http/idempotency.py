@@ -16,7 +16,7 @@ MAX_KEY_LENGTH = 255
 
 _HEADER = HEADER.lower().encode()
 _DIGITS = 40
-_NOT_STORED = f"A request with an {HEADER} has to be stored: without that nothing could answer it again."
+_NOT_STORED = f"A request with an {HEADER} requires `store`."
 _TWO_IDS = f"A request has an {HEADER} or an id of its own for the run, not both."
 
 

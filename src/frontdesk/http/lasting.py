@@ -22,7 +22,7 @@ class LastingConnections:
     def keep_open(self) -> Generator[None]:
         """Count a connection during the block, or reject it."""
         if self.count >= self.most:
-            raise UnavailableError("Too many connections stay open here.", retry_after=_RETRY_SECONDS)
+            raise UnavailableError("Too many open connections.", retry_after=_RETRY_SECONDS)
         self.count += 1
         try:
             yield

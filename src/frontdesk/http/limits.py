@@ -89,9 +89,9 @@ class Limiter:
         self._all: Bucket | None = None
         self._rest: Bucket | None = None
         self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
-        self.answers = Counter(limits, "Too many answers are being made")
+        self.answers = Counter(limits, "Too many responses are in progress")
         # Counted separately, so that a caller at the limit of answers can still cancel one.
-        self.others = Counter(limits, "Too many requests are under way")
+        self.others = Counter(limits, "Too many requests are in progress")
         self._bodies = BodyBudget(limits.max_bytes, limits.max_bytes_per_caller)
 
     def take(self, caller: Caller) -> None:

@@ -13,7 +13,7 @@ RunIdFactory = Callable[[str | None], str]
 
 HEADER = "x-agent-response-id"
 _HEADER = b"x-agent-response-id"
-_NOT_PLAIN = "The response_id_factory of this channel has made an id that can't be used."
+_NOT_PLAIN = "The response_id_factory of this channel returned an invalid id."
 
 
 def identified(

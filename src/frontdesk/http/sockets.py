@@ -133,7 +133,7 @@ class Socket:
         wait = self._rate.take(self._clock())
         if wait:
             self._refused += 1
-            raise TooManyRequestsError("Messages come too fast on this connection.", retry_after=wait)
+            raise TooManyRequestsError("Too many messages per second on this connection.", retry_after=wait)
         if self._limiter is not None:
             self._count(self._limiter)
         self._refused = 0
@@ -264,9 +264,9 @@ class SocketEndpoint:
 
     def _require_capacity(self, caller: Caller) -> None:
         if self._open.total() >= self._limits.max_open:
-            raise UnavailableError("Too many connections are open.", retry_after=5)
+            raise UnavailableError("Too many open connections.", retry_after=5)
         if self._open[caller.identity.key] >= self._limits.max_open_per_caller:
-            raise TooManyRequestsError("Too many of your connections are open.", retry_after=5)
+            raise TooManyRequestsError("You have too many open connections.", retry_after=5)
 
     def _bound(self, scope: Scope, caller: Caller) -> None:
         extensions: Mapping[str, Any] = scope.get("extensions") or {}
@@ -331,14 +331,14 @@ class Lanes:
         queue = self._queues.get(lane)
         if queue is None:
             if len(self._queues) >= MAX_LANES:
-                raise TooManyRequestsError(f"A connection has {MAX_LANES} lanes at most.", retry_after=1)
+                raise TooManyRequestsError(f"A connection can have at most {MAX_LANES} lanes.", retry_after=1)
             queue = self._queues[lane] = deque()
             task = spawn_within(self._run(lane, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waiting = [queued for messages in self._queues.values() for queued in messages]
         if len(waiting) >= MAX_WAITING or sum(map(len, waiting)) + len(message) > self._most_bytes:
-            raise TooManyRequestsError("Too many messages wait on this connection.", retry_after=1)
+            raise TooManyRequestsError("Too many pending messages on this connection.", retry_after=1)
         queue.append(message)
 
     async def _run(self, lane: str | None, queue: deque[bytes]) -> None:

@@ -263,12 +263,12 @@ class JsonTemplate:
         for name in names:
             before, separator, drawn = drawn.partition(msgspec.json.encode(mark(name)))
             if not separator:
-                raise ValueError(f"{name!r} is not marked, or comes earlier")
+                raise ValueError(f"placeholder {name!r} is missing or out of order")
             parts.append(before)
         # Formatted as a whole: joined, the many pieces would cost as much again.
         self._form = b"%b".join(part.replace(b"%", b"%%") for part in (*parts, drawn))
         if _MARK.encode() in self._form:
-            raise ValueError("something is marked that would never be filled in")
+            raise ValueError("the template has a placeholder that is not in names")
 
     def fill(self, *values: bytes) -> bytes:
         return self._form % values

@@ -13,7 +13,7 @@ from frontdesk.errors import ChannelConfigurationError
 P = ParamSpec("P")
 S = TypeVar("S")
 
-_NAMES: dict[Any, str] = {str: "a text", int: "a whole number", float: "a number", bool: "True or False"}
+_NAMES: dict[Any, str] = {str: "a string", int: "a whole number", float: "a number", bool: "True or False"}
 FINDINGS = "argument_findings"
 """The attribute in which a channel keeps what is wrong with the types of its arguments."""
 
@@ -91,7 +91,7 @@ def type_finding(name: str, value: Any, kind: Any) -> str | None:
     if _fits(value, kind):
         return None
     if isinstance(value, str) and _collection_in(kind):
-        return f"{name}: one text; put it into a list: [{value!r}]"
+        return f"{name}: got one string, put it into a list: [{value!r}]"
     if isinstance(value, float) and not isfinite(value):
         return f"{name} must be a finite number, got {value!r}"
     given = f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__
@@ -182,5 +182,5 @@ def _words(kind: Any) -> str:
         parts = get_args(kind)
         if not parts:
             return "a list"
-        return "a list of texts" if parts[0] is str else f"a list of {getattr(parts[0], '__name__', parts[0])}"
+        return "a list of strings" if parts[0] is str else f"a list of {getattr(parts[0], '__name__', parts[0])}"
     return str(getattr(kind, "__name__", kind))

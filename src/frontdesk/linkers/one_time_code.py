@@ -86,7 +86,7 @@ class CodeGrants:
                 # Another identity has the same code at the moment.
                 continue
             return grant, shown(code)
-        raise StoreError("no code is free")
+        raise StoreError("no unused code found")
 
     async def _record_issuer(self, grant: Grant) -> None:
         """Record the issuer of a code, so that the issuer can revoke it without typing it."""
@@ -154,7 +154,7 @@ _YES, _NO = (CONFIRM, "yes"), (REJECT, "no", "cancel")
 _ENTERED, _ISSUED = "entered", "issued"
 _MIN_CODE_LENGTH = 8
 _MIN_SECRET_LENGTH = 16
-_WRONG = "This code does not work. Ask for a new one."
+_WRONG = "This code is invalid. Ask for a new one."
 _NOTHING = "There is nothing to confirm."
 _BUSY = "The account that issued this code has another question to answer first. Answer it there, and confirm again."
 
@@ -185,7 +185,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         store.
         """
         if not _MIN_CODE_LENGTH <= code_length <= 40:
-            raise ValueError(f"code_length must be from {_MIN_CODE_LENGTH} to 40: fewer letters could be guessed")
+            raise ValueError(f"code_length must be from {_MIN_CODE_LENGTH} to 40, shorter codes can be guessed")
         if not 30 <= expires_in <= 3600:
             raise ValueError("expires_in must be from 30 to 3600 seconds")
         check_settings(

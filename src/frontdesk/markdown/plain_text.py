@@ -31,7 +31,7 @@ _BREAKS = tuple(
 def split_text(text: str, limit: int, *, units: Units = "characters") -> list[str]:
     """Split a text into parts no longer than `limit`. An empty text has no parts."""
     if limit < 1:
-        raise ValueError("a part must have a limit greater than 0")
+        raise ValueError("the limit of a part must be greater than 0")
     if text_length(text, units) <= limit:
         return [text] if text else []
     blocks = _Blocks(text)

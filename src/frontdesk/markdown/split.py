@@ -70,7 +70,7 @@ def split_layout(layout: Layout, dialect: Dialect, limit: int, unit: Unit) -> li
 def split_with_starts(layout: Layout, dialect: Dialect, limit: int, unit: Unit) -> list[tuple[Rendered, int]]:
     """Split a layout as `split_layout` does. Return the parts with their start positions in the layout."""
     if limit < 1:
-        raise ValueError("a part must have a limit greater than 0")
+        raise ValueError("the limit of a part must be greater than 0")
     splitter = _Splitter(layout, dialect, limit, unit)
     parts: list[tuple[Rendered, int]] = []
     place: int | None = 0

@@ -60,11 +60,11 @@ def merge_aliases(
     if known_old is not None and known_old.next_name == new:
         return None
     if known_old is not None and known_old.next_name is not None:
-        raise ValueError("the conversation has moved to another name already")
+        raise ValueError("the conversation already has another alias")
     first = old if known_old is None else known_old.first_name
     merged = new if known_new is None else known_new.first_name
     if first == merged:
-        raise ValueError("the new name is one that the conversation had before")
+        raise ValueError("the new name is an earlier name of the conversation")
     current = new if known_new is None else known_new.current_name
     return AliasMerge(old=old, new=new, first_name=first, current_name=current, merged_first_name=merged)
 

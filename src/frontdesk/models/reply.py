@@ -135,7 +135,7 @@ class ResponseTarget(StoredRecord, frozen=True, kw_only=True):
         given: Any = names
         if isinstance(given, str) or not all(isinstance(name, str) for name in given):
             raise TypeError(
-                f"channels takes a list of names, and not {given!r}; for one there is ResponseTarget.channel"
+                f"channels must be a list of names, got {given!r}. For one channel use ResponseTarget.channel"
             )
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 
@@ -149,7 +149,7 @@ class ResponseTarget(StoredRecord, frozen=True, kw_only=True):
         """Send the answer to several identities, with the attributes given here or else the stored ones."""
         given: Any = identities
         if isinstance(given, ChannelIdentity) or not all(isinstance(item, ChannelIdentity) for item in given):
-            raise TypeError(f"identities takes a list of ChannelIdentity(channel, native_id), and not {given!r}")
+            raise TypeError(f"identities must be a list of ChannelIdentity(channel, native_id), got {given!r}")
         wrong = [finding for item in given for finding in identity_findings(item)]
         if wrong:
             raise TypeError(f"identities: {'; '.join(wrong)}")

@@ -156,12 +156,12 @@ class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
     else:
         # A method of its own, because `replace` of other nouns is that of msgspec.
         def replace(self, **changes):
-            raise TypeError("what the gate has admitted is not changed: use with_request() or pushing()")
+            raise TypeError("an AdmittedRequest can't be replaced, use with_request() or pushing()")
 
     def with_request(self, **changes: Any) -> Self:
         """Return a copy with changes to request fields that do not affect admission."""
         if not changes.keys() <= _BEHIND_THE_GATE:
-            raise TypeError(f"only the gate decides about {sorted(changes.keys() - _BEHIND_THE_GATE)}")
+            raise TypeError(f"only the gate can set {sorted(changes.keys() - _BEHIND_THE_GATE)}")
         return structs.replace(self, request=self.request.replace(**changes))
 
     def pushing(self) -> Self:

@@ -44,7 +44,7 @@ class Item:
     def call_id(self) -> str:
         value = self.text("call_id")
         if not 1 <= len(value) <= 64:
-            raise InvalidRequestError("A call_id has 1 to 64 characters.", param=f"{self.where}.call_id")
+            raise InvalidRequestError("`call_id` must have 1 to 64 characters.", param=f"{self.where}.call_id")
         return value
 
 
@@ -84,7 +84,7 @@ def _image(item: Item, urls: Urls) -> Content:
 
 def _media(item: Item, name: str, otherwise: str, urls: Urls) -> Content:
     if item.body.get("file_id") is not None:
-        raise InvalidRequestError("File ids are not known here: send the data or a URL.", param=f"{item.where}.file_id")
+        raise InvalidRequestError("File ids are not supported. Send the data or a URL.", param=f"{item.where}.file_id")
     url, where = item.text(name), f"{item.where}.{name}"
     if url.startswith("data:"):
         return Content.from_uri(url, media_type=_data_media_type(url, where))
@@ -99,7 +99,7 @@ def _media(item: Item, name: str, otherwise: str, urls: Urls) -> Content:
 def _data_media_type(url: str, where: str) -> str:
     head = _DATA_URL.match(url)
     if head is None:
-        raise InvalidRequestError("A data URL needs a media type and base64.", param=where)
+        raise InvalidRequestError("A data URL requires a media type and base64.", param=where)
     _require_base64(url[head.end() :], where)
     return head.group(1)
 
@@ -109,7 +109,7 @@ def _file(item: Item, urls: Urls) -> Content:
     if item.body.get("file_url") is not None:
         content = _media(item, "file_url", "application/octet-stream", urls)
     elif item.body.get("file_id") is not None:
-        raise InvalidRequestError("File ids are not known here: send the data or a URL.", param=f"{item.where}.file_id")
+        raise InvalidRequestError("File ids are not supported. Send the data or a URL.", param=f"{item.where}.file_id")
     else:
         data, where = item.text("file_data"), f"{item.where}.file_data"
         media_type = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
@@ -141,7 +141,7 @@ def _require_base64(data: str, where: str) -> None:
     try:
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidRequestError("This is not base64.", param=where) from None
+        raise InvalidRequestError("Invalid base64.", param=where) from None
 
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -293,13 +293,13 @@ def _call(item: Item, parsed: Items, arguments: str) -> None:
     name, namespace = item.text("name"), None if item.body.get("namespace") is None else item.text("namespace")
     for part, given in (("name", name), ("namespace", namespace)):
         if given is not None and not _NAME.fullmatch(given):
-            raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.{part}")
+            raise InvalidRequestError("Invalid function name.", param=f"{item.where}.{part}")
     name = function_name(name, namespace)
     if is_named(name, item.host_tools):
-        raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{item.where}.name")
+        raise InvalidRequestError(f"{name!r} is a reserved tool name of the host.", param=f"{item.where}.name")
     call_id = item.call_id()
     if parsed.calls.get(call_id) is False:
-        raise InvalidRequestError(f"Two calls are called {call_id}.", param=f"{item.where}.call_id")
+        raise InvalidRequestError(f"Duplicate tool call id: {call_id}.", param=f"{item.where}.call_id")
     parsed.calls[call_id] = False
     call = Content.from_function_call(call_id, name, arguments=arguments)
     if parsed.messages and parsed.messages[-1].role == "assistant":
@@ -315,7 +315,7 @@ def _function_output(item: Item, parsed: Items) -> None:
         output = read_parts(output, f"{item.where}.output", parsed.urls)
     answered = parsed.calls.get(call_id)
     if answered:
-        raise InvalidRequestError(f"The call {call_id} has two outputs.", param=f"{item.where}.call_id")
+        raise InvalidRequestError(f"Duplicate output for call {call_id}.", param=f"{item.where}.call_id")
     if answered is None:
         parsed.outputs.append(ClientOutput(call_id=call_id, output=output, after=len(parsed.messages)))
         return
@@ -361,12 +361,12 @@ def _approval_response(item: Item, parsed: Items) -> None:
 def _additional_tools(item: Item, parsed: Items) -> None:
     tools: Any = item.body.get("tools")
     if item.text("role") != "developer":
-        raise InvalidRequestError("Only the role developer brings tools.", param=f"{item.where}.role")
+        raise InvalidRequestError("Only items with the role developer can have tools.", param=f"{item.where}.role")
     if not isinstance(tools, list):
         raise InvalidRequestError("`tools` must be a list.", param=f"{item.where}.tools")
     given = cast("list[Any]", tools)
     if sum(1 for _ in flat(given, f"{item.where}.tools")) > MAX_TOOLS:
-        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param=f"{item.where}.tools")
+        raise InvalidRequestError(f"A request can have at most {MAX_TOOLS} tools.", param=f"{item.where}.tools")
     parsed.tools += given
 
 

@@ -243,9 +243,9 @@ def flat(tools: Sequence[Any], where: str) -> Iterator[GivenTool]:
 def _inside(namespace: dict[str, Any], where: str) -> Iterator[GivenTool]:
     name, about, tools = namespace.get("name"), namespace.get("description"), namespace.get("tools")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidRequestError("This is not the name of a namespace.", param=f"{where}.name")
+        raise InvalidRequestError("Invalid namespace name.", param=f"{where}.name")
     if not isinstance(tools, list) or not tools:
-        raise InvalidRequestError("A namespace has a list of `tools`.", param=f"{where}.tools")
+        raise InvalidRequestError("A namespace requires a list of `tools`.", param=f"{where}.tools")
     for place, tool in enumerate(cast("list[Any]", tools)):
         at = f"{where}.tools[{place}]"
         if not isinstance(tool, dict):
@@ -285,11 +285,11 @@ def _grammar(form: Mapping[str, Any], where: str) -> str:
     # One API has the grammar beside the type, the other below it.
     inner: Any = form.get("grammar") or form
     if kind != "grammar" or not isinstance(inner, Mapping):
-        raise InvalidRequestError("The format of a tool is a text or a grammar.", param=f"{where}.format")
+        raise InvalidRequestError("The format of a tool must be a text or a grammar.", param=f"{where}.format")
     grammar = cast("Mapping[str, Any]", inner)
     syntax, definition = grammar.get("syntax"), grammar.get("definition")
     if syntax not in _SYNTAXES or not isinstance(definition, str):
-        message = "A grammar has a `definition`, and the `syntax` lark or regex."
+        message = "A grammar requires a `definition` and the `syntax` lark or regex."
         raise InvalidRequestError(message, param=f"{where}.format")
     return f"The {_INPUT} has to match this {syntax} grammar:\n{definition}"
 

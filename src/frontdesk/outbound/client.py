@@ -69,7 +69,7 @@ class Slots:
         if share is None:
             share = self._shares[caller] = _Share(self._most_each)
         if share.waiting >= MAX_WAITING:
-            raise TooManyRequestsError("Too much of what you asked for waits already.", retry_after=1.0)
+            raise TooManyRequestsError("Too many of your URLs are waiting to be fetched.", retry_after=1.0)
         share.users += 1
         slot = Slot()
         try:
@@ -260,8 +260,8 @@ class GuardedClient:
             loggers.http.info("fetch failed: url=%s: %s", place.host, type(error).__name__)
             # Other errors quote what the server sent.
             cause = error if isinstance(error, httpx.ConnectError) else None
-            raise _unreachable("The URL's server can't be reached, or broke off its answer.") from cause
-        raise _refused("The URL is redirected too many times.")
+            raise _unreachable("The URL's server can't be reached, or closed the connection early.") from cause
+        raise _refused("The URL has too many redirects.")
 
     async def _post(self, place: _Place, sent: _Sent, slot: Slot) -> Posted:
         import httpx
@@ -278,24 +278,24 @@ class GuardedClient:
     def _check(self, url: str, base: "httpx.URL | None" = None) -> _Place:
         parsed, host = _parse(url, base)
         if parsed.scheme not in self._schemes:
-            raise _refused(f"Only {' and '.join(self._schemes)} URLs are fetched.")
+            raise _refused(f"Only {' and '.join(self._schemes)} URLs are supported.")
         if parsed.userinfo:
-            raise _refused("The URL must not hold a user name or a password.")
+            raise _refused("The URL must not contain a user name or password.")
         if host is None:
-            raise _refused("The URL names no proper host.")
+            raise _refused("The URL's host is missing or invalid.")
         usual = _USUAL_PORTS[parsed.scheme]
         port = usual if parsed.port is None else parsed.port
         trusted = self._allowed.has(host, port, usual=port == usual)
         if not trusted and not is_web_port(port):
-            raise _refused("The URL has a port that is not one of the web.")
+            raise _refused("The URL's port is not allowed.")
         return _Place(url=parsed, host=host, port=port, trusted=trusted)
 
     def _redirected(self, place: _Place, location: str) -> _Place:
         if not location:
-            raise _unreachable("The URL is redirected to nowhere.")
+            raise _unreachable("The URL's redirect has no valid location.")
         target = self._check(location, base=place.url)
         if place.url.scheme == "https" and target.url.scheme != "https":
-            raise _refused("The URL is redirected from https to http.")
+            raise _refused("The URL redirects from https to http.")
         return target
 
     @asynccontextmanager
@@ -325,7 +325,7 @@ class GuardedClient:
             return addresses
         loggers.http.info("fetch refused: url=%s: %s", place.host, bad or "it has no address")
         # The same message for both, so that it does not reveal which internal names exist.
-        raise _refused("The URL's host is unknown, or it is not a public one.")
+        raise _refused("The URL's host is unknown or not public.")
 
     async def _look_up(self, place: _Place, slot: Slot) -> Sequence[str]:
         # A task of its own: a look-up can't be cancelled once a thread runs it, and counts until that has ended.
@@ -341,7 +341,7 @@ class GuardedClient:
         if not 200 <= response.status_code <= 299:
             raise _unreachable(f"The URL's server answered with status {response.status_code}.")
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
-            raise _unreachable("The URL's server sent a compressed answer, though none was asked for.")
+            raise _unreachable("The URL's server sent an unsupported content encoding.")
         if int(response.headers.get("content-length", 0)) > self._max_bytes:
             raise self._too_large()
         body = bytearray()
@@ -365,13 +365,13 @@ def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]"
 
     # Some parsers drop these and others don't: two of them would read such a URL differently.
     if len(url) > MAX_URL_LENGTH or not url.isprintable() or " " in url or "\\" in url:
-        raise _refused(f"The URL has characters that no URL has, or more than {MAX_URL_LENGTH} of them.")
+        raise _refused(f"The URL has invalid characters or more than {MAX_URL_LENGTH} characters.")
     try:
         parsed = httpx.URL(url) if base is None else base.join(url)
         host = plain_host(parsed.raw_host.decode("ascii"))
         return (parsed if host is None else parsed.copy_with(host=host, fragment=None)), host
     except (httpx.InvalidURL, ValueError):
-        raise _refused("The URL can't be understood.") from None
+        raise _refused("The URL is invalid.") from None
 
 
 async def _send(

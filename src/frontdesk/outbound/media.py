@@ -26,14 +26,14 @@ class MediaFetcher:
     async def fill(self, places: Sequence[tuple[Content, str]], *, caller: Hashable) -> None:
         """Replace every URL with the data fetched for the caller. Each content comes with its path in the request."""
         if len(places) > _MAX_URLS:
-            raise InvalidRequestError(f"A request takes {_MAX_URLS} URLs at most.", param=places[_MAX_URLS][1])
+            raise InvalidRequestError(f"A request can have at most {_MAX_URLS} URLs.", param=places[_MAX_URLS][1])
         left = self._max_bytes
         # One after another, because what is held in memory for a request has to have an end.
         for content, where in places:
             left -= await self._fill(content, where, caller)
             if left < 0:
                 raise InvalidRequestError(
-                    f"The URLs hold more than {shown_size(self._max_bytes)}.", code="url_too_large", param=where
+                    f"The content of the URLs exceeds {shown_size(self._max_bytes)}.", code="url_too_large", param=where
                 )
 
     async def _fill(self, content: Content, where: str, caller: Hashable) -> int:

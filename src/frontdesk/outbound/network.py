@@ -97,7 +97,7 @@ class AllowedHosts:
 
     def __init__(self, entries: Collection[str]) -> None:
         if isinstance(entries, str):
-            raise ValueError(f"allowed_hosts must be several hosts, not the text {entries!r}")
+            raise ValueError(f"allowed_hosts must be a list of hosts, got {entries!r}")
         self._entries = frozenset(_read_entry(entry) for entry in entries)
 
     def has(self, host: str, port: int, *, usual: bool) -> bool:
@@ -112,7 +112,7 @@ def _read_entry(entry: str) -> tuple[str, int | None]:
         raise ValueError(f"allowed_hosts: {entry!r} is not a host or host:port (an IPv6 address goes in brackets)")
     port = match["port"]
     if port is not None and not 0 < int(port) <= 65535:
-        raise ValueError(f"allowed_hosts: {entry!r} has a port that does not exist")
+        raise ValueError(f"allowed_hosts: {entry!r} has an invalid port")
     return host, None if port is None else int(port)
 
 

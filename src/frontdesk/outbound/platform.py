@@ -72,7 +72,7 @@ class PlatformResponse:
         try:
             return msgspec.json.decode(self.body, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise PushUnknownError("The platform's response can't be read.", code=UNREADABLE) from None
+            raise PushUnknownError("The platform sent an invalid response.", code=UNREADABLE) from None
 
 
 class PlatformHttp:
@@ -102,7 +102,7 @@ class PlatformHttp:
         own = f"{base.scheme}://{base.netloc}"
         self.hosts = PlatformHosts((own, *servers), allow_private=allow_private, resolve=resolve)
         if self.hosts.has_wildcards:
-            raise ValueError("PlatformHttp keeps connections for each server, so that each must be named")
+            raise ValueError("PlatformHttp does not support wildcard servers: list each server")
         # The path may be the secret, and is not in any attribute that a traceback would show.
         self._base = Secret(f"{own}{base.path.rstrip('/')}")
         self._headers = dict(headers or {})
@@ -140,7 +140,7 @@ class PlatformHttp:
             what = type(error).__name__
         # Without a cause: errors of the connection may quote what was sent.
         if call.sent:
-            raise PushUnknownError(f"The platform gave no response: {what}.")
+            raise PushUnknownError(f"No response from the platform: {what}.")
         raise PushError(f"The platform can't be reached: {what}.", code="unreachable")
 
     async def download(self, url: str, *, max_bytes: int) -> bytes:
@@ -170,7 +170,9 @@ class PlatformHttp:
             )
             pool.put(connection)
         if response.body is None and 200 <= response.status <= 299:
-            raise PushUnknownError("The platform's response is too large, or compressed.", code=UNREADABLE)
+            raise PushUnknownError(
+                "The platform's response is too large or has an unsupported content encoding.", code=UNREADABLE
+            )
         return PlatformResponse(response.status, response.headers, response.body or b"")
 
     async def _connect(self, pool: ConnectionPool, origin: Origin, seconds: float) -> HttpConnection:
@@ -221,10 +223,10 @@ def _encode_head(method: str, url: str, origin: Origin, headers: Mapping[str, st
     lines = [f"{method} {path if path.startswith('/') else '/' + path} HTTP/1.1", f"Host: {origin.netloc}"]
     for name, value in headers.items():
         if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            raise PushRefusedError("A header has characters that HTTP does not allow.", code="invalid_header")
+            raise PushRefusedError("A header has invalid characters.", code="invalid_header")
         lines.append(f"{name}: {value}")
     if _METHOD.fullmatch(method) is None:
-        raise PushRefusedError("The method is not one of HTTP.", code="invalid_method")
+        raise PushRefusedError("The HTTP method is invalid.", code="invalid_method")
     if content or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(content)}")
     return "\r\n".join((*lines, "\r\n")).encode("latin-1")

@@ -45,7 +45,7 @@ class PlatformHosts:
 
     def __init__(self, servers: Collection[str], *, allow_private: bool = False, resolve: Resolve = resolve) -> None:
         if isinstance(servers, str) or not servers:
-            raise ValueError("the servers of a platform must be one or more URLs such as https://slack.com")
+            raise ValueError("platform servers must be one or more URLs such as https://slack.com")
         self._exact: set[Origin] = set()
         self._below: set[Origin] = set()
         for server in servers:
@@ -64,9 +64,9 @@ class PlatformHosts:
         wildcard = parts.netloc.startswith("*.")
         origin = _origin(urlsplit(server.replace("*.", "", 1)) if wildcard else parts)
         if origin is None or parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise ValueError(f"{server!r} is no server of a platform: write it as https://slack.com")
+            raise ValueError(f"invalid platform server {server!r}: write it as https://slack.com")
         if not origin.secure and not allow_private:
-            raise ValueError(f"{server!r} must be https, or wss: without TLS only with allow_private")
+            raise ValueError(f"{server!r} must begin with https or wss, or set allow_private")
         (self._below if wildcard else self._exact).add(origin)
 
     def get_origin(self, url: str) -> Origin:
@@ -105,7 +105,7 @@ class PlatformHosts:
             raise PushError("The platform's host has no address.", code="unreachable")
         if not self._allow_private and not all(map(is_public, addresses)):
             loggers.http.warning("platform host resolves to a private address, call refused: host=%s", origin.host)
-            raise PushError("The platform's host leads to an address that is not public.", code="address_refused")
+            raise PushError("The platform's host resolves to an address that is not public.", code="address_refused")
         if not origin.secure and any(map(is_public, addresses)):
             # The token would cross the internet in plain text.
             loggers.http.warning("platform URL without TLS, call refused; use https: host=%s", origin.host)

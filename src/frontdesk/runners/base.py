@@ -24,7 +24,7 @@ from frontdesk.sessions.leases import LeaseRenewal
 _RETRY_INTERVAL_SECONDS = 0.5
 _MAX_WAITING = 10_000
 """The number of tasks whose next try is known by the steady clock; any other waits for its stored time."""
-_DIED = "the process ended each time that it worked on it"
+_DIED = "the process ended in each attempt"
 
 
 class Registered(FrozenStruct, frozen=True, kw_only=True):
@@ -204,9 +204,9 @@ class TaskRunner(ABC):
         if self._started:
             raise TaskError(f"the task {name!r} is registered after the runner has started")
         if name in self.registered:
-            raise TaskError(f"there is a task called {name!r} already")
+            raise TaskError(f"a task named {name!r} is already registered")
         if most is not None and most < 1:
-            raise TaskError(f"the task {name!r} must run at least one at a time")
+            raise TaskError(f"the concurrency of task {name!r} must be at least 1")
         self.registered[name] = Registered(
             task=task,
             retry=retry or RetryPolicy(),
@@ -220,7 +220,7 @@ class TaskRunner(ABC):
     ) -> TaskHandle:
         registered = self.registered.get(name)
         if registered is None:
-            raise TaskError(f"there is no task called {name!r}")
+            raise TaskError(f"no task called {name!r} is registered")
         if registered.waiting is None:
             # In every runner, the caller gets the error of a payload that can't be stored.
             encode(payload)

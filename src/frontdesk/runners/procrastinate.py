@@ -66,7 +66,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         """Use the database of a store, with `pool_size` connections for jobs and one for listening."""
         if not hasattr(store, "address"):
             raise ChannelConfigurationError(
-                f"runner: ProcrastinateTaskRunner needs a PostgresStateStore, got {type(store).__name__}; give one to "
+                f"runner: ProcrastinateTaskRunner needs a PostgresStateStore, got {type(store).__name__}; pass one to "
                 "both the host and the runner, or leave out runner= to run tasks in the process"
             )
         super().__init__(store, clock=clock)

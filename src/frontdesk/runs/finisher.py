@@ -53,7 +53,7 @@ Result = HostedRunResult[Any]
 
 TOO_LATE = "run %s went on after it was cancelled, and its output after that was dropped"
 _TRIES = 8
-_NOWHERE_TO_WAIT = "A tool needs an approval, and without a session nothing can wait for it."
+_NOWHERE_TO_WAIT = "A tool requires approval, which is not possible without a session."
 
 
 class RunFinisher:

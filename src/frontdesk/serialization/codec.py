@@ -148,7 +148,7 @@ def encode_within(value: Any, longest: int, name: str) -> bytes:
     except CodecError as error:
         raise ValueError(f"{name} must be JSON: {error}") from None
     if len(data) > longest:
-        raise ValueError(f"{name} has {len(data)} bytes, and may have {longest}")
+        raise ValueError(f"{name} has {len(data)} bytes, the maximum is {longest}")
     return data
 
 
@@ -156,7 +156,7 @@ def seal(form: Any) -> bytes:
     try:
         return _encoder.encode({"v": VERSION, "data": form})
     except (ValueError, RecursionError) as error:
-        raise CodecError(f"the value can't be written as JSON: {type(error).__name__}") from error
+        raise CodecError(f"cannot encode the value as JSON: {type(error).__name__}") from error
 
 
 def decode(data: bytes) -> Any:
@@ -189,7 +189,7 @@ def build_form(value: Any) -> Any:
     except CodecError:
         raise
     except Exception as error:  # Registered functions may raise anything.
-        raise CodecError(f"a {type(value).__qualname__} can't be written: {type(error).__name__}") from error
+        raise CodecError(f"cannot encode a {type(value).__qualname__}: {type(error).__name__}") from error
 
 
 def prepare(make: Callable[[], Mapping[str, Any]]) -> Prepared:
@@ -201,7 +201,7 @@ def prepare(make: Callable[[], Mapping[str, Any]]) -> Prepared:
     except CodecError:
         raise
     except Exception as error:  # `make` may raise anything.
-        raise CodecError(f"the value can't be written: {type(error).__name__}") from error
+        raise CodecError(f"cannot encode the value: {type(error).__name__}") from error
     prepared.tree, prepared.size = msgspec.Raw(written), len(written)
     return prepared
 
@@ -212,7 +212,7 @@ def from_json(tree: Any) -> Any:
     except CodecError:
         raise
     except Exception as error:  # Registered functions and the framework's constructors may raise anything.
-        raise CodecError(f"the record can't be read: {type(error).__name__}") from error
+        raise CodecError(f"cannot decode the record: {type(error).__name__}") from error
 
 
 def register(kind: type[T], name: str, to_json: Callable[[T], Any], from_json: Callable[[Any], T]) -> None:
@@ -283,7 +283,7 @@ def _model_form(kind: "type[BaseModel]") -> Form:
 
 def _add_record_type(tag: str, kind: type[StoredRecord]) -> None:
     if kind.__struct_config__.tag != tag:
-        raise CodecError(f"{kind.__qualname__} is stored as {tag!r}; give it tag={tag!r}")
+        raise CodecError(f"{kind.__qualname__} is stored as {tag!r}. Give it tag={tag!r}")
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
     defaults = {info.name: _default(info) for info in infos}
     encode_names = {TAG, *(info.encode_name for info in infos)}

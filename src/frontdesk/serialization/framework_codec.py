@@ -139,7 +139,7 @@ def _read_fields(tree: Tree, depth: int, apart: str = "") -> Tree:
 def _check_content(fields: Tree) -> None:
     # A value that is not a boolean must not pass for an approval.
     if type(fields.get("type")) is not str or type(fields.get("approved")) not in (bool, NoneType):
-        raise CodecError("a Content is malformed: its type must be a text, and `approved` true or false")
+        raise CodecError("a Content is malformed: its type must be a string, and `approved` true or false")
 
 
 @cache

@@ -85,7 +85,7 @@ def read(tree: Any, depth: int) -> Any:
         return {key: read(item, depth + 1) for key, item in tree.items()}
     reader = _readers.get(tree[TAG]) if type(tree[TAG]) is str else None
     if reader is None:
-        raise CodecError(f"the record has a part of an unknown kind: {tree[TAG]!r}")
+        raise CodecError(f"the record has a part of unknown type: {tree[TAG]!r}")
     return reader(tree, depth + 1)
 
 
@@ -110,9 +110,9 @@ def check_items(items: Any, tag: str) -> None:
 def add(kind: Kind, tag: str, writer: Writer, reader: Reader) -> None:
     name = get_name(kind)
     if name is not None:
-        raise CodecError(f"{kind.__module__}.{kind.__qualname__} has a JSON form already, named {name!r}")
+        raise CodecError(f"{kind.__module__}.{kind.__qualname__} is already registered as {name!r}")
     if tag in _readers:
-        raise CodecError(f"the name {tag!r} is taken by another type")
+        raise CodecError(f"the name {tag!r} is used by another type")
     _writers[kind], _readers[tag] = writer, reader
     _types[tag], _names[kind] = kind, tag
 

@@ -60,5 +60,5 @@ async def prepared_items(items: Sequence[ConversationItem]) -> list[Conversation
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:
     conversation = await store.conversations.get(owner, conversation_id)
     if conversation is None:
-        raise NotFoundError("There is no such conversation.", param="conversation")
+        raise NotFoundError("Conversation not found.", param="conversation")
     return conversation

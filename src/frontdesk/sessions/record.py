@@ -80,8 +80,8 @@ def _is_storable(value: Any) -> bool:
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 INTERRUPTION = RunFailure(code=INTERRUPTED, message="The run was interrupted: the process that worked on it ended.")
-_TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
-_LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
+_TAKEN = RunFailure(code="cancelled", message="The run belongs to another process.")
+_LATE = RunFailure(code="cancelled", message="The run ended after its session lease was lost.")
 
 
 class ListWatcherDeliveries(Protocol):

@@ -18,7 +18,7 @@ from frontdesk.models.session import MAX_TITLE_LENGTH, SessionName, SessionRecor
 
 _WORDS_SHOWN = 40
 """The characters of its first message that stand for a session without a title."""
-_NO_SESSION = "There is no such session."
+_NO_SESSION = "Session not found."
 _TOO_LONG = f"A title has {MAX_TITLE_LENGTH} characters at most."
 
 

@@ -126,7 +126,7 @@ def _check_depth(value: Any) -> None:
         level = [inner for outer in level for inner in _children(outer)]
         if not level:
             return
-    raise ValueError(f"The shared state is limited to {MAX_STATE_DEPTH} levels.")
+    raise ValueError(f"The shared state must have at most {MAX_STATE_DEPTH} levels.")
 
 
 def _children(value: Any) -> Iterable[Any]:

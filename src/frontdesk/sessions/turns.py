@@ -85,7 +85,7 @@ class SessionLocks:
 RebuildHistory = Callable[[str, str, Charge], Awaitable[tuple[Sequence[Message], tuple[ClientCall, ...]]]]
 """Reads the messages that an owner's conversation stands for, and the calls in it that wait for an output."""
 
-_NO_RUN = "There is no such run to continue."
+_NO_RUN = "Run to continue not found."
 _INITIAL_DELAY_SECONDS = 0.01
 _MAX_DELAY_SECONDS = 0.25
 _MAX_CONTINUATIONS = 100
@@ -237,7 +237,7 @@ class Turns:
         if record is not None:
             session_id = record.session_id
         elif name.kind == "named" and not admitted.caller.may_name_sessions:
-            raise NotFoundError("There is no such session.", param="session_id")
+            raise NotFoundError("Session not found.", param="session_id")
         else:
             session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         key = name.value or name.conversation_id or session_id
@@ -251,7 +251,7 @@ class Turns:
             record = await self._store.sessions.get(owner, session_id)
             if record is not None:
                 return await self._enter(admitted, record, wait)
-        raise NotFoundError("There is no such session.", param="session_id")
+        raise NotFoundError("Session not found.", param="session_id")
 
     async def _converse(self, admitted: AdmittedRequest, conversation_id: str, wait: float | None) -> Turn:
         conversation = await find_conversation(self._store, admitted.owner, conversation_id)

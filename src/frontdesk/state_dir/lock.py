@@ -69,7 +69,7 @@ else:
         return bool(mode & (stat.S_IRGRP | stat.S_IROTH)) and bool(above & (stat.S_IXGRP | stat.S_IXOTH))
 
     def _is_own_group(group: int, user: int) -> bool:
-        """Return True if a group is the private one of a user; many systems give one to each, with a fitting umask."""
+        """Return True if a group is the private one of a user; many systems pass one to each, with a fitting umask."""
         try:
             name, entry = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
         except KeyError:

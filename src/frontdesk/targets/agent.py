@@ -105,12 +105,14 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
     def check(self, request: ChannelRequest) -> None:
         if request.options and not self.info.options:
             name = next(iter(request.options))
-            raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+            raise InvalidRequestError(f"This agent does not support {name!r}.", param=name)
         if request.client_tools and not self.info.tools:
-            raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
+            raise InvalidRequestError("This agent does not support client tools.", param="tools")
         for tool in request.client_tools:
             if is_named(tool.name, self.info.tool_names):
-                raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
+                raise InvalidRequestError(
+                    f"The agent has its own tool named {tool.name!r}. Rename the client tool.", param="tools"
+                )
 
     async def prepare(self, turn: TargetTurn) -> list[Message]:
         for answer in turn.admitted.request.approvals:
@@ -226,7 +228,7 @@ class _BeginBeforeTool(FunctionMiddleware):
             await self._turn.begin()
         except FrontdeskError as error:
             # Any other error would be passed to the model as the result of the tool.
-            raise MiddlewareFailure("The tool may not begin.") from error
+            raise MiddlewareFailure("The tool was not called because its turn could not begin.") from error
         await call_next()
 
 

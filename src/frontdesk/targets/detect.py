@@ -143,7 +143,9 @@ def _response(value: Any) -> AgentResponse[Any]:
         close = getattr(value, "close", None)
         if callable(close):
             close()
-        raise TypeError(f"the function returned a {type(value).__name__} instead of an answer; is an await missing?")
+        raise TypeError(
+            f"the function returned a {type(value).__name__} instead of an answer. Check for a missing await"
+        )
     return AgentResponse(messages=[Message("assistant", [json.dumps(value)])], value=value)
 
 
@@ -176,7 +178,7 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
     """Adapt a target for the pipeline. Without `checkpoints`, they are kept in memory."""
     if isinstance(target, type):
         name = target.__name__
-        raise ChannelConfigurationError(f"target: {name} is a class; give an instance: {name}(...)")
+        raise ChannelConfigurationError(f"target: {name} is a class. Pass an instance: {name}(...)")
     _refuse_shared(target)
     if isinstance(target, _BUILDERS):
         return _built(target, checkpoints)
@@ -190,7 +192,7 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
     if isinstance(target, SupportsChatGetResponse):
         name = type(cast(object, target)).__name__
         raise ChannelConfigurationError(
-            f"target: {name} is the client of a model; give an agent that has it: Agent(client=..., name=...)"
+            f"target: {name} is a chat client. Pass an agent with it: Agent(client=..., name=...)"
         )
     raise ChannelConfigurationError(
         f"target: {type(target).__name__} is not an agent (it needs id, name, description, run, create_session and "
@@ -218,7 +220,7 @@ def _refuse_sync(function: Callable[..., Any]) -> None:
     needs_input = any(_is_input(parameter) for parameter in signature.parameters.values())
     if needs_input or returned in _ANSWERS or returned in _ANSWER_NAMES:
         raise ChannelConfigurationError(
-            f"target: {_name(function)}() is not async; pass an `async def` function, and call what takes long with "
+            f"target: {_name(function)}() is not async. Pass an `async def` function, and make blocking calls with "
             "`await asyncio.to_thread(...)`"
         )
 
@@ -234,8 +236,8 @@ def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:
     if can_be_copied(builder):
         return from_builder(builder, checkpoints)
     raise ChannelConfigurationError(
-        "target: what this builder holds can't be copied, and its executors would be shared by all sessions; "
-        "pass a function that makes the builder and builds the workflow"
+        "target: parts of this builder can't be copied, so all sessions would share its executors. "
+        "Pass a function that creates the builder and builds the workflow"
     )
 
 
@@ -252,7 +254,7 @@ def _factory(factory: Callable[[], Any], install_history: InstallHistory, checkp
             _refuse_shared(made)
         return WorkflowAgentTarget(factory, install_history, checkpoints)
     raise ChannelConfigurationError(
-        f"target: {_name(factory)}() returned {type(made).__name__}; it must build a workflow, or be an async function"
+        f"target: {_name(factory)}() returned {type(made).__name__}, it must return a workflow or be an async function"
     )
 
 

@@ -18,14 +18,14 @@ def refuse_extras(request: ChannelRequest, kind: str) -> None:
     """Reject options and tools for a target that does not support them."""
     if request.options:
         name = next(iter(request.options))
-        raise InvalidRequestError(f"This {kind} does not take {name!r}.", param=name)
+        raise InvalidRequestError(f"This {kind} does not support {name!r}.", param=name)
     if request.client_tools:
-        raise InvalidRequestError(f"This {kind} does not take tools of the client's.", param="tools")
+        raise InvalidRequestError(f"This {kind} does not support client tools.", param="tools")
 
 
 def function_results(turn: TargetTurn) -> list[Message]:
     request, record = turn.admitted.request, turn.record
     if request.checkpoint_id is not None:
-        raise InvalidRequestError("This target keeps no checkpoints.", param="checkpoint_id")
+        raise InvalidRequestError("This target does not support checkpoints.", param="checkpoint_id")
     pending = () if record is None else record.client_calls
     return returned(pending, request.client_outputs) if pending or request.client_outputs else []

@@ -42,7 +42,7 @@ from frontdesk.models.session import CheckpointRef, SessionRecord
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
 from frontdesk.targets.typed_input import fit_answer, is_instance
 
-_NOT_OPEN = "This question is not open any more."
+_NOT_OPEN = "This question is no longer open."
 
 
 def presses_choice(request: ChannelRequest) -> bool:
@@ -205,10 +205,12 @@ class Resumption:
         """Plan how the turn resumes. Reject answers that do not fit, and use up no approval."""
         request, record = turn.admitted.request, turn.record
         if self._anew and request.checkpoint_id is not None:
-            raise InvalidRequestError("This target has no checkpoints to go back to.", param="checkpoint_id")
+            raise InvalidRequestError("This target does not support checkpoints.", param="checkpoint_id")
         if record is None:
             if request.checkpoint_id is not None:
-                raise InvalidRequestError("A checkpoint needs the session that it is of.", param="checkpoint_id")
+                raise InvalidRequestError(
+                    "`checkpoint_id` requires the session of the checkpoint.", param="checkpoint_id"
+                )
             taken((), request.client_outputs)
             return Plan()
         checkpoint = await self._checkpoint(turn, record)
@@ -269,13 +271,13 @@ class Resumption:
         checkpoint = await self._checkpoints.find(ref)
         if checkpoint is not None and checkpoint.graph_signature_hash == self._signature():
             if named is not None and _holds_approval(checkpoint):
-                raise _once("An approval was used up at this checkpoint, and it counts once.")
+                raise _once("The approval at this checkpoint was already used. It can be used only once.")
             return checkpoint
         if named is not None and checkpoint is None:
-            raise NotFoundError("There is no such checkpoint.", param="checkpoint_id")
+            raise NotFoundError("Checkpoint not found.", param="checkpoint_id")
         why = "is gone" if checkpoint is None else "was saved by another version of the workflow"
         if named is not None or request.client_outputs or request.approvals:
-            raise ConflictError(f"What the session stood at {why}.", code="checkpoint_lost")
+            raise ConflictError(f"The checkpoint of this session {why}.", code="checkpoint_lost")
         run_id = turn.admitted.run_id
         log.warning(
             "checkpoint restored nothing, starting anew: checkpoint_id=%s reason=%s run_id=%s",
@@ -288,7 +290,7 @@ class Resumption:
     def _continued(self, checkpoint: WorkflowCheckpoint) -> Plan:
         if not self._replays and not checkpoint.messages and not checkpoint.pending_request_info_events:
             raise InvalidRequestError(
-                "The run of this checkpoint has ended: it goes on with a message only.", param="checkpoint_id"
+                "The run of this checkpoint has ended. Send a message to continue.", param="checkpoint_id"
             )
         return Plan(checkpoint, resumes=True)
 
@@ -299,7 +301,7 @@ class Resumption:
             return None
         if any(checkpoint.messages.values()):
             raise InvalidRequestError(
-                "This checkpoint is in the middle of a run: it goes on without a message.", param="checkpoint_id"
+                "The run of this checkpoint has not ended. Continue it without a message.", param="checkpoint_id"
             )
         waiting = _waiting(checkpoint)
         open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
@@ -339,7 +341,7 @@ def _answered(
     calls = {build_call_id(call): call for call in calls_in(waiting)}
     left = taken(calls, request.client_outputs)
     if request.input not in (None, []):
-        raise InvalidRequestError("A workflow that waits takes answers, and no message with them.", param="input")
+        raise InvalidRequestError("A waiting workflow accepts answers only. Send the message later.", param="input")
     plan = Plan(checkpoint, resumes=True)
     plan.responses = {
         str(calls[output.call_id].request_id): _fitted(calls[output.call_id], output)
@@ -349,13 +351,13 @@ def _answered(
     plan.approvals = {target_id: str(question.request_id) for target_id, question in asked.items()}
     answered = [None if question is None else asked.get(question.target_id) for question in questions]
     if None in answered:
-        raise _once("The session does not wait for this approval.")
+        raise _once("The session has no such pending approval.")
     # An executor resumes when all its answers are there. If the answer to a call came last, it could be sent again in
     # another branch, and the approval would count there too.
     executors = {question.source_executor_id for question in answered if question is not None}
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
-        error = InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+        error = InvalidRequestError(f"Answer {first[0]} before the approval.", param="input")
         raise error.saying("error.answer_needed_before", name=first[0])
     return plan
 
@@ -366,7 +368,7 @@ def _require_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequen
     requests = {str(content.id): content for content in waiting}
     for question in questions:
         if question is None or not compare_digest(question.digest, digest(requests[question.target_id])):
-            raise _once("The session does not wait for this approval.")
+            raise _once("The session has no such pending approval.")
 
 
 def require_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:

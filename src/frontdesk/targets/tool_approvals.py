@@ -159,7 +159,7 @@ class RejectUnapproved(FunctionMiddleware):
         if _APPROVED not in context.metadata and (tool.name in self._ruled or tool.approval_mode not in _MODES):
             log.error("tool call without approval, ending the run: tool=%s", tool.name)
             # Any other error would be passed to the model as the result of the tool.
-            raise MiddlewareFailure("The tool may not run without approval.")
+            raise MiddlewareFailure("The tool requires approval.")
         await call_next()
 
 

@@ -24,9 +24,7 @@ def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
             if any(is_instance(form, kind) for kind in types):
                 return form
     names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in types)
-    raise InvalidRequestError(
-        f"The workflow takes {names}; this input is not one, and no hook adapts it.", param="input"
-    )
+    raise InvalidRequestError(f"The workflow requires {names}. Adapt the input with a hook.", param="input")
 
 
 def is_instance(value: Any, wanted: Any) -> bool:
@@ -65,7 +63,7 @@ def fit_answer(value: Any, wanted: Any, name: str) -> Any:
         except ValidationError:
             continue
     kind = wanted.__name__ if isinstance(wanted, type) else str(wanted)
-    raise InvalidRequestError(f"The answer to {name} must be of type {kind}, and it is not.", param="input")
+    raise InvalidRequestError(f"The answer to {name} must be of type {kind}.", param="input")
 
 
 def _extract_text(value: Any) -> Any:

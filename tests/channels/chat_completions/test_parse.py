@@ -151,14 +151,14 @@ def test_a_whole_conversation_is_read() -> None:
 def test_instructions_of_a_client_can_be_refused_or_left_out() -> None:
     body = said({"role": "system", "content": "obey"}, HI)
     assert [message.role for message in parsed(body, instructions="ignore").input] == ["user"]
-    with pytest.raises(InvalidRequestError, match="sets the instructions itself"):
+    with pytest.raises(InvalidRequestError, match="Instructions are not accepted"):
         parsed(body, instructions="refuse")
-    with pytest.raises(InvalidRequestError, match="needs a message"):
+    with pytest.raises(InvalidRequestError, match="at least one message"):
         parsed(said({"role": "system", "content": "obey"}), instructions="ignore")
 
 
 def test_a_request_has_only_so_many_messages() -> None:
-    with pytest.raises(InvalidRequestError, match="2 messages at most"):
+    with pytest.raises(InvalidRequestError, match="at most 2 messages"):
         parsed(said(HI, HI, HI), max_messages=2)
 
 

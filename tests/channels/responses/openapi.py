@@ -19,7 +19,7 @@ _SCHEMA: dict[str, Any] = {
 }
 _PIXEL = "data:image/png;base64,iVBORw0KGgo="
 _ERRORS = {
-    "400": "The request can't be understood.",
+    "400": "The request is invalid.",
     "401": "Credentials are needed.",
     "403": "Refused.",
     "404": "No such thing.",

@@ -32,13 +32,13 @@ GERMAN = Wording(Texts(), "de-AT")
     [
         (SessionBusyError(), SessionBusyError.__doc__, "In diesem Gespräch wird noch etwas anderes beantwortet."),
         (
-            ConflictError("This approval was answered before.", code="approval_answered"),
-            "This approval was answered before.",
+            ConflictError("This approval has already been answered.", code="approval_answered"),
+            "This approval has already been answered.",
             "Diese Frage wurde schon beantwortet.",
         ),
         (
             FileTooLargeError(7),
-            "The file is larger than 7 B, which is the most that is kept here.",
+            "The file is larger than 7 B, which is the maximum here.",
             "Die Datei ist größer als 7 B; größere werden hier nicht aufbewahrt.",
         ),
         # What the operator's own code says is said as it is.

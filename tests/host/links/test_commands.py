@@ -135,7 +135,11 @@ async def test_only_message_channels_of_a_host_with_a_linker_have_them() -> None
     ("channel", "options", "finding"),
     [
         (Loud("red", link_commands={"lnk": "x"}), {}, "link_commands: 'lnk' is none of link, connect, unlink, whoami"),
-        (Loud("red", link_commands={"link": "two words"}), {}, "link_commands: 'two words' is no name of a command"),
+        (
+            Loud("red", link_commands={"link": "two words"}),
+            {},
+            "link_commands: 'two words' is no name of a command",
+        ),
         (Loud("red", link_commands={"link": "whoami"}), {}, "link_commands: two commands are called 'whoami'"),
         (Loud("red", link_commands={"link": None}), {"linker": None}, "link_commands has no effect"),
         (Loud("red", link_commands={"link": None}, session_family="caller_supplied"), {}, "has no effect"),
@@ -165,7 +169,7 @@ async def test_refusals_are_answered_in_words() -> None:
     red, blue = Loud("red"), Loud("blue")
     async with opened([red, blue], link_policy=DenyAllLinks()):
         assert await red.says("ann", "/link confirm") == "There is nothing to confirm."
-        assert await red.says("ann", "/link 0000-0000") == "This code does not work. Ask for a new one."
+        assert await red.says("ann", "/link 0000-0000") == "This code is invalid. Ask for a new one."
         code = code_in(await red.says("ann", "/link"))
         await agree(blue, code)
         assert await red.says("ann", "/link confirm") == "These accounts can't be linked."

@@ -47,12 +47,12 @@ def _annotated(text: object = None) -> "str":
 @pytest.mark.parametrize("function", [_plain, _with_default, _with_messages, _annotated, lambda text: text])
 def test_a_function_that_is_not_async_is_told_and_not_called(function: Any) -> None:
     (finding,) = _findings(function)
-    assert finding.startswith(f"target: {function.__name__}() is not async; pass an `async def` function")
+    assert finding.startswith(f"target: {function.__name__}() is not async. Pass an `async def` function")
 
 
 @pytest.mark.parametrize("kind", [EchoAgent, Agent])
 def test_a_class_is_no_target(kind: type) -> None:
-    assert _findings(kind) == (f"target: {kind.__name__} is a class; give an instance: {kind.__name__}(...)",)
+    assert _findings(kind) == (f"target: {kind.__name__} is a class. Pass an instance: {kind.__name__}(...)",)
 
 
 @pytest.mark.parametrize(

@@ -100,5 +100,5 @@ async def test_an_account_is_linked(house: LinkingWorld) -> None:
 async def test_its_keys_are_found_and_a_stranger_s_token_is_not_taken(house: LinkingWorld) -> None:
     auth = BearerAuth(issuer=house.provider.issuer, audience="api://desk")
     token = house.provider.sign(house.provider.claims())
-    with pytest.raises(UnauthenticatedError, match="key is not known"):
+    with pytest.raises(UnauthenticatedError, match="signing key is unknown"):
         await auth.authenticate({b"authorization": b"Bearer " + token.encode()})

@@ -134,7 +134,7 @@ async def test_a_page_of_another_site_can_t_press_our_buttons_or_frame_them(town
     form = f'<form method="post" action="{url}"><button>Win a prize</button></form>'
     await victim.page.set_content(form)
     await victim.page.click("text=Win a prize")
-    await victim.page.wait_for_selector("text=Not from our page")
+    await victim.page.wait_for_selector("text=Invalid origin")
     assert await victim.page.context.cookies() == []
     await victim.page.goto(town.provider.url)
     async with victim.page.expect_console_message(lambda said: "frame" in said.text.lower()) as complaint:

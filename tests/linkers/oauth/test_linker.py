@@ -157,5 +157,5 @@ async def test_who_began_on_a_page_is_sent_back_to_it(house: LinkingWorld, perso
     "place", ["https://evil.example", "//evil.example", "/\\evil.example", "chat", "", "/a?b=c", "/a\r\nset-cookie: x"]
 )
 async def test_a_place_to_go_back_to_is_a_path_of_this_host(house: LinkingWorld, place: str) -> None:
-    with pytest.raises(ValueError, match="path of a page"):
+    with pytest.raises(ValueError, match="path on this host"):
         await house.linker.begin_from(ADA, place)

@@ -103,7 +103,7 @@ async def test_the_requester_and_a_stranger_decide_nothing_and_are_told_privatel
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
         await asked_all(bot, team, team.bob)
         (question,) = [m for m in team.chat(team.bob).messages.values() if m.markup]
-        for person, said in ((team.ada, "Others have to answer"), (team.eve, "not yours")):
+        for person, said in ((team.ada, "You are not an approver"), (team.eve, "not yours")):
             click = bot.fake.press(person, question, "Approve")
             await bot.until(lambda click=click: click.answered)
             assert said in click.text
@@ -127,7 +127,7 @@ async def test_two_of_three_have_to_agree_and_each_counts_once() -> None:
         await asked_all(bot, team, team.bob, team.eve, team.kim)
         assert "2 people have to approve." in bot.fake.shown(team.chat(team.bob)).messages[0].text
         for _ in range(2):
-            assert await pressed(bot, team.bob, "Approve") == "Your answer was noted. Others have to agree."
+            assert await pressed(bot, team.bob, "Approve") == "Your vote was recorded. More approvers are required."
         assert team.bank.paid == []
         assert "approved by “Kim”" in await pressed(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
@@ -369,7 +369,7 @@ async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
         (lambda bob: {"default": ApproverRule(approvers=[bob], votes=0)}, "votes is a number"),
         (
             lambda bob: {"default": ApproverRule(approvers=[bob.replace(channel="slack")])},
-            "the host has no channel called 'slack'",
+            "the host has no channel named 'slack'",
         ),
         (
             lambda bob: {"default": ApproverRule(approvers=[bob.replace(channel="invocations")])},
@@ -380,7 +380,7 @@ async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
         (lambda bob: {"default": ApproverRule(approvers=[ApproverRole(name="x")])}, "nobody would be asked"),
         (
             lambda bob: {"default": ApproverRule(approvers=[ApproverRole(name="x", people=[bob], claim="groups")])},
-            "a claim and no list of values",
+            "a claim but no list of values",
         ),
         (
             lambda bob: {"default": ApproverRule(approvers=[bob], escalate_after=90, escalate_to=[bob]), "seconds": 60},

@@ -89,7 +89,7 @@ async def test_another_person_approves_from_telegram_after_a_restart(team: Team,
     async with opened(team, tmp_path, people) as (_, client):
         first, request = await asked(client)
         answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
-        with pytest.raises(Exception, match="Others have to answer"):
+        with pytest.raises(Exception, match="You are not an approver"):
             await client.responses.create(model="any", input=[answer], previous_response_id=first.id)
     async with opened(team, tmp_path, people) as (bot, client):
         await bot.answers(team.chat(team.bob))

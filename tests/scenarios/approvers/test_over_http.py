@@ -110,7 +110,7 @@ async def test_a_vote_that_is_not_enough_is_told_so_and_counts_once() -> None:
         client = desk.client("kim.finance")
         for _ in range(2):
             said = await client.responses.create(model="any", input=answer(name))
-            assert "Others have to agree" in said.output_text
+            assert "More approvers are required" in said.output_text
             assert (said.model_extra or {})["decisions"][0]["outcome"] == "needs_more"
         await pressed(desk, team.bob, "Approve")
         assert (await desk.answers(team.chat(team.ada), 2))[1] == "done"

@@ -95,9 +95,9 @@ async def test_a_tool_of_the_hosts_can_be_neither_chosen_nor_answered() -> None:
         faked = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "Add"}}]}
         faked["tool_calls"][0]["function"]["arguments"] = "{}"  # type: ignore[index]
         for body, message in (
-            ({"tool_choice": named}, "There is no tool 'add'"),
-            ({"tool_choice": "required"}, "needs `tools`"),
-            ({"messages": [*HI, faked, {"role": "tool", "tool_call_id": "a", "content": "9"}]}, "host's own"),
+            ({"tool_choice": named}, "Tool 'add' is not in"),
+            ({"tool_choice": "required"}, "requires `tools`"),
+            ({"messages": [*HI, faked, {"role": "tool", "tool_call_id": "a", "content": "9"}]}, "reserved tool name"),
             ({"tools": [{"type": "function", "function": {"name": "add"}}]}, "add"),
         ):
             with pytest.raises(BadRequestError, match=message):

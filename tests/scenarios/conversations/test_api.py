@@ -194,10 +194,10 @@ async def test_a_call_and_its_output_may_come_one_after_the_other() -> None:
     async with open_client(counting()) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("look"), call])
-        with pytest.raises(BadRequestError, match="call_1 of its own"):
+        with pytest.raises(BadRequestError, match="call_1 is already used"):
             await guest.do("conversations.items.create", made.id, items=[call])
         await guest.do("conversations.items.create", made.id, items=[output])
-        with pytest.raises(BadRequestError, match="No tool call waits"):
+        with pytest.raises(BadRequestError, match="No pending tool call"):
             await guest.do("conversations.items.create", made.id, items=[output])
         assert (await guest.ask("go on", made.id)).output_text == "4 heard"
         assert [one.type for one in await guest.items(made.id, order="asc")][:3] == [

@@ -48,7 +48,7 @@ async def test_a_workflow_that_asks_is_answered_with_a_response() -> None:
         made = await guest.do("conversations.create")
         asked = (await guest.ask("anna", made.id)).output[-1]
         output = {"type": "function_call_output", "call_id": asked.call_id, "output": YES}
-        with pytest.raises(BadRequestError, match="answered with a response"):
+        with pytest.raises(BadRequestError, match="workflow's question with a response"):
             await guest.do("conversations.items.create", made.id, items=[output])
         with pytest.raises(ConflictError):
             await guest.do("conversations.items.delete", asked.id, conversation_id=made.id)

@@ -118,7 +118,7 @@ async def test_when_nothing_is_left_the_answer_comes_back_and_says_so(tmp_path: 
             {
                 "channel": "chat",
                 "native_id": "",
-                "reason": "the person is not known there",
+                "reason": "the person is unknown on that channel",
                 "code": "unknown_recipient",
             }
         ]

@@ -72,7 +72,7 @@ async def test_who_entered_a_strangers_code_refuses_and_the_stranger_can_do_noth
         assert told.startswith("Somebody has entered your code and refused")
         assert "Ann" not in told
         assert await red.says("/link confirm", by=mallory) == "There is nothing to confirm."
-        assert await blue.says(f"/link {code}") == "This code does not work. Ask for a new one."
+        assert await blue.says(f"/link {code}") == "This code is invalid. Ask for a new one."
         assert (await blue.says("/whoami")).endswith("Not linked.")
 
 

@@ -137,7 +137,7 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
             Card(card="pay: rejected by “Ada” (unverified, id 42) on messages"),
         ),
         ("late", DECIDED.replace(status="cancelled", reason="expired"), Card(card="pay: expired")),
-        ("needs_more", DECIDED, Card(notice="Your answer was noted. Others have to agree.")),
+        ("needs_more", DECIDED, Card(notice="Your vote was recorded. More approvers are required.")),
         ("not_yours", None, Card(notice="This question is not yours, or it was answered before.")),
     ],
 )

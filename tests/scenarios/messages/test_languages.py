@@ -88,7 +88,7 @@ async def test_linking_is_in_the_language_of_each_person() -> None:
         key, code, command, minutes = challenge.split(" ")
         assert (key, command, minutes) == ("<link.code>", "/link", "15")
         await chat.platform.say(ada, "/link 0000-0000")
-        assert await chat.heard(ada.chat_id) == ["This code does not work. Ask for a new one."]
+        assert await chat.heard(ada.chat_id) == ["This code is invalid. Ask for a new one."]
         await chat.platform.say(eva, "/link 0000-0000")
         assert await chat.heard(eva.chat_id) == ["<error.code_refused>"]
         await chat.platform.say(eva, f"/link {code}")

@@ -42,7 +42,7 @@ async def test_a_session_is_shown_by_its_title_or_by_its_first_words() -> None:
             "2 - “what about a room with a view with a vi…”, 2 messages",
         ]
         assert await ada("/name") == "Say the title, such as /name Holiday plans; /name - removes it."
-        assert await ada(f"/name {'x' * 101}") == "A title has 100 characters at most."
+        assert await ada(f"/name {'x' * 101}") == "A title can have at most 100 characters."
         # The next turn leaves the title alone.
         await ada("and breakfast?")
         assert _shown(await ada("/sessions"))[0] == "1 - “Holiday plans”, 4 messages, this one"

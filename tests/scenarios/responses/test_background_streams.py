@@ -131,7 +131,7 @@ async def test_what_keeps_no_events_can_t_be_followed() -> None:
         for background in (False, True):
             response = await client.responses.create(model="m", input="hello", background=background)
             await until(lambda: not desk.active)
-            with pytest.raises(BadRequestError, match="keeps its events"):
+            with pytest.raises(BadRequestError, match="have stored events"):
                 await client.responses.retrieve(response.id, stream=True)
         with pytest.raises(NotFoundError):
             await client.responses.retrieve("resp_unknown", stream=True)

@@ -118,9 +118,9 @@ async def test_a_message_instead_of_the_answer_or_beside_it_is_refused() -> None
             await customer.create("hello?", previous_response_id=asked.id)
         assert (refused.value.status_code, refused.value.code) == (409, "answer_needed")
         beside = [_output(item), {"role": "user", "content": "please"}]
-        with pytest.raises(BadRequestError, match="no message"):
+        with pytest.raises(BadRequestError, match="accepts answers only"):
             await customer.create(beside, previous_response_id=asked.id)
-        with pytest.raises(BadRequestError, match="No tool call waits"):
+        with pytest.raises(BadRequestError, match="No pending tool call"):
             await customer.create([_output(item)])
         assert await customer.create([_output(item)], previous_response_id=asked.id)
 

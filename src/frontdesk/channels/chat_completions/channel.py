@@ -73,7 +73,7 @@ def not_completed(run: RunRecord) -> RequestError:
     if failure is not None:
         error = InternalError(failure.message, code=failure.code)
     else:
-        error = InternalError(f"The run is {run.status}, and has no answer.", code="run_not_completed")
+        error = InternalError(f"The run has no answer: its status is {run.status}.", code="run_not_completed")
     error.run = run
     return error
 
@@ -182,7 +182,7 @@ class ChatCompletionsChannel(HttpChannel):
     async def model(self, call: HttpCall) -> None:
         await self.context.allow(call.caller)
         if call.scope["path_params"]["model"] != self.context.target.name:
-            raise NotFoundError("There is no such model.", param="model")
+            raise NotFoundError("Model not found.", param="model")
         await ResponseWriter(call, self._renderer).json(self._renderer.model())
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:

@@ -83,13 +83,13 @@ def read_messages(
             said.messages.append(Message("user" if role == "user" else "system", contents, author_name=_author(item)))
     _require_outputs(said)
     if not said.messages:
-        raise InvalidRequestError("The request needs a message.", param="messages")
+        raise InvalidRequestError("The request requires at least one message.", param="messages")
     return said
 
 
 def _takes_instructions(item: Item, instructions: Instructions) -> bool:
     if instructions == "refuse":
-        raise InvalidRequestError("This host sets the instructions itself.", param=f"{item.where}.role")
+        raise InvalidRequestError("Instructions are not accepted: this host sets them.", param=f"{item.where}.role")
     return instructions == "append"
 
 
@@ -103,7 +103,7 @@ def _author(item: Item) -> str | None:
         return None
     name = item.text("name")
     if not 1 <= len(name) <= _MAX_AUTHOR_LENGTH:
-        raise InvalidRequestError(f"A name has 1 to {_MAX_AUTHOR_LENGTH} characters.", param=f"{item.where}.name")
+        raise InvalidRequestError(f"`name` must have 1 to {_MAX_AUTHOR_LENGTH} characters.", param=f"{item.where}.name")
     return name
 
 
@@ -122,7 +122,9 @@ def _part(part: Any, role: str, where: str) -> Any:
     given: dict[str, Any] = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
     kind = given.get("type")
     if kind not in _PARTS[role]:
-        raise InvalidRequestError(f"A message of this role has no part of type {kind!r}.", param=f"{where}.type")
+        raise InvalidRequestError(
+            f"Content parts of type {kind!r} are not supported for this role.", param=f"{where}.type"
+        )
     if kind == "image_url":
         named = given.get("image_url")
         # The reference says an object; many clients send the text.
@@ -144,7 +146,7 @@ def _assistant(item: Item, said: Conversation) -> None:
     body = item.body
     for name in ("function_call", "audio"):
         if body.get(name) is not None:
-            raise InvalidRequestError(f"`{name}` is not served here.", param=f"{item.where}.{name}", code="unsupported")
+            raise InvalidRequestError(f"`{name}` is not supported.", param=f"{item.where}.{name}", code="unsupported")
     calls = body.get("tool_calls")
     contents: list[Content] = []
     if body.get("content") is not None or not (calls or body.get("refusal") is not None):
@@ -173,15 +175,15 @@ def _call(call: Any, where: str, host_tools: Sequence[str], said: Conversation) 
     given = Item(cast("dict[str, Any]", call), where)
     kind = given.body.get("type", "function")
     if kind not in ("function", "custom"):
-        raise InvalidRequestError(f"Unknown type of call: {kind!r}.", param=f"{where}.type")
+        raise InvalidRequestError(f"Unknown tool call type: {kind!r}.", param=f"{where}.type")
     inner = Item(_inner(given.body, kind, where), f"{where}.{kind}")
     name, call_id = inner.text("name"), _call_id(given, "id")
     if not _NAME.fullmatch(name):
-        raise InvalidRequestError("This is not the name of a tool.", param=f"{where}.{kind}.name")
+        raise InvalidRequestError("Invalid tool name.", param=f"{where}.{kind}.name")
     if is_named(name, host_tools):
-        raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{where}.{kind}.name")
+        raise InvalidRequestError(f"{name!r} is a reserved tool name of the host.", param=f"{where}.{kind}.name")
     if call_id in said.waiting:
-        raise InvalidRequestError(f"Two calls are called {call_id}.", param=f"{where}.id")
+        raise InvalidRequestError(f"Duplicate tool call id: {call_id}.", param=f"{where}.id")
     said.waiting[call_id] = where
     arguments = inner.text("arguments") if kind == "function" else input_arguments(inner.text("input"))
     return Content.from_function_call(call_id, name, arguments=arguments)
@@ -234,11 +236,11 @@ class Parser:
     def conversation(self, body: CompletionBody) -> Conversation:
         most = self._config.max_messages
         if len(body.messages) > most:
-            raise InvalidRequestError(f"A request takes {most} messages at most.", param="messages")
+            raise InvalidRequestError(f"A request can have at most {most} messages.", param="messages")
         said = read_messages(body.messages, self._target.tool_names, self._config.instructions)
         if said.urls and not self._config.fetch_urls and self._target.kind != "agent":
             where = said.urls[0][1]
-            raise InvalidRequestError("This host takes no pictures by URL: send the data.", param=where)
+            raise InvalidRequestError("Image URLs are not accepted. Send the data.", param=where)
         return said
 
     def request(
@@ -270,9 +272,9 @@ class Parser:
         hosts = self._target.tool_names if forced else ()
         for name in names:
             if name not in own and name not in hosts:
-                raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
+                raise InvalidRequestError(f"Tool {name!r} is not in `tools`.", param="tool_choice")
         if mode == "required" and not (own or forced):
-            raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
+            raise InvalidRequestError("A required `tool_choice` requires `tools`.", param="tool_choice")
 
     def _options(self, body: CompletionBody) -> dict[str, Any]:
         wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forwarded}
@@ -280,7 +282,7 @@ class Parser:
             return {name: value for (_, name), value in wanted.items()}
         for name, _ in wanted:
             if name not in _CAN_BE_IGNORED:
-                raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+                raise InvalidRequestError(f"This agent does not support {name!r}.", param=name)
         return {}
 
 
@@ -310,9 +312,9 @@ def _check_served(body: CompletionBody, forward: frozenset[str]) -> None:
     for name, asked in refused.items():
         if asked:
             more = _INSTEAD.get(name, "")
-            raise InvalidRequestError(f"`{name}` is not served here{more}.", param=name, code="unsupported")
+            raise InvalidRequestError(f"`{name}` is not supported{more}.", param=name, code="unsupported")
     if body.stream_options is not None and not body.stream:
-        raise InvalidRequestError("`stream_options` needs `stream`.", param="stream_options")
+        raise InvalidRequestError("`stream_options` requires `stream`.", param="stream_options")
 
 
 _INSTEAD = {
@@ -355,7 +357,7 @@ def _tool_choice(value: Any) -> Any:
 def _name(tool: NamedTool) -> str:
     named = tool.function if tool.type == "function" else tool.custom
     if named is None:
-        raise InvalidRequestError(f"The choice needs `{tool.type}.name`.", param="tool_choice")
+        raise InvalidRequestError(f"`tool_choice` requires `{tool.type}.name`.", param="tool_choice")
     return named.name
 
 
@@ -374,12 +376,12 @@ def _response_format(given: ResponseFormat | None) -> Any:
 
 def _client_tools(given: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
     if len(given) > MAX_TOOLS:
-        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
+        raise InvalidRequestError(f"A request can have at most {MAX_TOOLS} tools.", param="tools")
     tools: dict[str, ClientTool] = {}
     for place, body in enumerate(given):
         tool = _tool(body, f"tools[{place}]")
         if tool.name in tools:
-            raise InvalidRequestError(f"Two tools are called {tool.name!r}.", param=f"tools[{place}]")
+            raise InvalidRequestError(f"Duplicate tool name: {tool.name!r}.", param=f"tools[{place}]")
         tools[tool.name] = tool
     return tuple(tools.values())
 
@@ -390,7 +392,9 @@ def _tool(body: dict[str, Any], where: str) -> ClientTool:
         custom = convert(body, CustomTool, where).custom
         return custom_tool(custom.name, custom.description, custom.format, f"{where}.custom")
     if kind != "function":
-        raise InvalidRequestError(f"Tools of type {kind!r} are not served.", param=f"{where}.type", code="unsupported")
+        raise InvalidRequestError(
+            f"Tools of type {kind!r} are not supported.", param=f"{where}.type", code="unsupported"
+        )
     function = convert(body, FunctionTool, where).function
     parameters = function.parameters or {}
     require_schema(parameters, f"{where}.function.parameters")

@@ -139,7 +139,7 @@ def parse_include(query: bytes) -> frozenset[str]:
     names = [*asked.get("include", ()), *asked.get("include[]", ())]
     for name in names:
         if name not in INCLUDES:
-            raise InvalidRequestError(f"{name!r} can't be included.", param="include")
+            raise InvalidRequestError(f"Unknown `include` value: {name!r}.", param="include")
     return frozenset(names)
 
 

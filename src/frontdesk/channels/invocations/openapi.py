@@ -10,7 +10,7 @@ from frontdesk.channels.invocations.schema import ID, ErrorEnvelope, InvocationB
 from frontdesk.http.idempotency import MAX_KEY_LENGTH
 from frontdesk.interfaces.target import TargetInfo
 
-_IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
+_IN: dict[str, str] = {"400": "The request is invalid.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
 _KEY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]*$"}
 _SAID = {"message", "input", "approval", "responses"}

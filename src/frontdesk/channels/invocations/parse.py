@@ -44,7 +44,7 @@ _open_decoder = msgspec.json.Decoder(OpenInvocationBody)
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, MAX_LISTED + 1)))
 _KNOWN = frozenset(InvocationBody.__struct_fields__)
-_HOW_TO_OPEN = 'Other fields than those of the protocol need `extra_fields="attributes"` of the channel.'
+_HOW_TO_OPEN = 'Set `extra_fields="attributes"` on the channel to accept additional fields.'
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
@@ -89,7 +89,7 @@ def to_request(
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
     if session_id is None and (outputs or checkpoint_id):
         name = "responses" if outputs else "checkpoint_id"
-        raise InvalidRequestError(f"`{name}` needs the `session_id` that it belongs to.", param="session_id")
+        raise InvalidRequestError(f"`{name}` requires `session_id`.", param="session_id")
     return ChannelRequest(
         channel=channel,
         input=None if outputs or _only_resumes(body) or (attributes and _says_nothing(body)) else _input(body),
@@ -128,7 +128,7 @@ def _responses(body: InvocationBody) -> tuple[ClientOutput, ...]:
     if body.responses is UNSET:
         return ()
     if body.message is not UNSET or body.input is not UNSET:
-        raise InvalidRequestError("`responses` are sent without a message.", param="responses")
+        raise InvalidRequestError("`responses` can't be combined with a message.", param="responses")
     return tuple(ClientOutput(call_id=name, output=value) for name, value in body.responses.items())
 
 
@@ -146,7 +146,7 @@ def parse_approval(body: InvocationBody) -> ApprovalAnswer | None:
     others = (body.message, body.input, body.responses)
     named = (body.options, body.session_id, body.checkpoint_id)
     if any(field is not UNSET for field in others) or any(field is not None for field in named):
-        raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
+        raise InvalidRequestError("`approval` can't be combined with other fields.", param="approval")
     answer = body.approval
     approval_id = plain_id(answer.id, "approval.id")
     return ApprovalAnswer(approval_id=approval_id, approved=answer.approved, reason=answer.reason)
@@ -186,7 +186,7 @@ def _options(body: InvocationBody) -> dict[str, Any]:
 def _input(body: InvocationBody) -> Any:
     if (body.message is UNSET) == (body.input is UNSET):
         raise InvalidRequestError(
-            "The body needs one of `message`, `input`, `approval` and `responses`.", param="message"
+            "The body requires one of `message`, `input`, `approval` and `responses`.", param="message"
         )
     if body.message is UNSET:
         return body.input
@@ -201,15 +201,15 @@ def _content(part: TextPart | DataPart | UriPart, where: str) -> Content:
     if isinstance(part, TextPart):
         return Content.from_text(part.text)
     if not is_media_type(part.media_type):
-        raise InvalidRequestError("This is not a media type.", param=f"{where}.media_type")
+        raise InvalidRequestError("Invalid media type.", param=f"{where}.media_type")
     if isinstance(part, UriPart):
         if not part.uri.startswith(("https://", "http://")):
-            raise InvalidRequestError("A uri must begin with https:// or http://.", param=f"{where}.uri")
+            raise InvalidRequestError("`uri` must begin with https:// or http://.", param=f"{where}.uri")
         return Content.from_uri(part.uri, media_type=part.media_type)
     try:
         base64.b64decode(part.data, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidRequestError("This is not base64.", param=f"{where}.data") from None
+        raise InvalidRequestError("Invalid base64.", param=f"{where}.data") from None
     properties = None if part.name is None else {"filename": part.name}
     uri = f"data:{part.media_type};base64,{part.data}"
     return Content.from_uri(uri, media_type=part.media_type, additional_properties=properties)

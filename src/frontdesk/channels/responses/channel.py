@@ -124,7 +124,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
     async def compact(self, call: HttpCall) -> None:
         (body, instructions), raw = await self.read_body(call, decode_compact)
         if instructions is not None and self._config.instructions == "refuse":
-            raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
+            raise InvalidRequestError("Instructions are not accepted: this host sets them.", param="instructions")
         body, messages = await self._intake.messages(call.caller, body, len(raw))
         given = await run_sized(len(raw), trimmed_input, body)
         request = ChannelRequest(
@@ -185,7 +185,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
             return await act(call.caller, run_id)
         except NotFoundError:
             # One text for everyone: whether the caller was ever here, and whether somebody else has such a response.
-            raise NotFoundError("There is no such response.", param="response_id") from None
+            raise NotFoundError("Response not found.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
         _included(call)
@@ -201,7 +201,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
     async def model(self, call: HttpCall) -> None:
         await self.context.allow(call.caller)
         if call.scope["path_params"]["model"] != self.context.target.name:
-            raise NotFoundError("There is no such model.", param="model")
+            raise NotFoundError("Model not found.", param="model")
         await ResponseWriter(call, self._renderer).json(self._model())
 
     def _model(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
     if "after" in asked:
         places = [place for place, (item_id, _) in enumerate(items) if item_id == asked["after"]]
         if not places:
-            raise NotFoundError("There is no such item.", param="after")
+            raise NotFoundError("Item not found.", param="after")
         items = items[places[0] + 1 :]
     shown = [complete_item(item, item_id) for item_id, item in items[: int(limit)]]
     return encode(

@@ -17,16 +17,16 @@ from frontdesk.http.bodies import MAX_VALUES, decode_as
 from frontdesk.identifiers import is_plain_id
 
 _decoder = msgspec.json.Decoder(CompactBody)
-_NOT_OURS = "This is no compaction of this caller's, or it is kept no longer."
+_NOT_OURS = "Compaction not found: it belongs to another caller or has expired."
 
 
 def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody, str | None]:
     """Decode a body as that of a response, and return the instructions for the summary."""
     body = decode_as(_decoder, raw, max_values)
     if body.model is msgspec.UNSET:
-        raise InvalidRequestError("A compaction needs `model`, which may be null.", param="model")
+        raise InvalidRequestError("A compaction requires `model`, which may be null.", param="model")
     if body.input is None and body.previous_response_id is None:
-        raise InvalidRequestError("There is nothing to compact: give `input` or `previous_response_id`.", param="input")
+        raise InvalidRequestError("A compaction requires `input` or `previous_response_id`.", param="input")
     created = CreateBody(input=body.input, previous_response_id=body.previous_response_id)
     return created, body.instructions
 

@@ -78,12 +78,12 @@ class Parser:
         items = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
         if items.urls and not self._config.fetch_urls and self._target.kind != "agent":
             where = items.urls[0][1]
-            raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
+            raise InvalidRequestError("Image and file URLs are not accepted. Send the data.", param=where)
         return items
 
     def check_length(self, items: Sized) -> None:
         if len(items) > self._config.max_items:
-            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+            raise InvalidRequestError(f"A request can have at most {self._config.max_items} items.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """Return the request, with questions still unresolved. Without items, its input is a single text."""
@@ -93,7 +93,7 @@ class Parser:
         if asks:
             self._check(body, [*given, *added])
         if items is not None and not (items.messages or items.outputs or items.approvals):
-            raise InvalidRequestError("The request needs `input`.", param="input")
+            raise InvalidRequestError("The request requires `input`.", param="input")
         tools = client_tools(given, added) if given or added else ()
         options = self._options(body) if asks or self._forwards_more else {}
         store = body.store is not False or self._stores_always
@@ -120,9 +120,9 @@ class Parser:
         if body.conversation is not None:
             self._check_conversation(body)
         if body.background and body.store is False:
-            raise InvalidRequestError("A background run has to be stored.", param="store")
+            raise InvalidRequestError("A background run must be stored.", param="store")
         if body.instructions is not None and self._config.instructions == "refuse":
-            raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
+            raise InvalidRequestError("Instructions are not accepted: this host sets them.", param="instructions")
         check_included(body.include or ())
         _check_served(body)
         if body.tool_choice is not None:
@@ -137,26 +137,28 @@ class Parser:
         hosts = self._target.tool_names if self._config.force_host_tools else ()
         for name in names:
             if name not in own and name not in hosts:
-                raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
+                raise InvalidRequestError(f"Tool {name!r} is not in `tools`.", param="tool_choice")
         if mode == "required" and not (tools or self._config.force_host_tools):
-            raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
+            raise InvalidRequestError("A required `tool_choice` requires `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:
         if body.previous_response_id is not None:
             raise InvalidRequestError(
-                "A request takes `previous_response_id` or `conversation`, not both.",
+                "`previous_response_id` and `conversation` can't be combined.",
                 param="conversation",
                 code="mutually_exclusive_parameters",
             )
         if self._session_mode == "disabled":
-            raise InvalidRequestError("No conversation is kept here.", param="conversation", code="unsupported")
+            raise InvalidRequestError(
+                "This host does not store conversations.", param="conversation", code="unsupported"
+            )
 
     def _options(self, body: CreateBody) -> dict[str, Any]:
         wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forwarded}
         if not self._target.options:
             for name, _ in wanted:
                 if name not in _CAN_BE_IGNORED:
-                    raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+                    raise InvalidRequestError(f"This agent does not support {name!r}.", param=name)
             return {}
         options = {name: value for (_, name), value in wanted.items()}
         if body.instructions is not None and self._config.instructions == "append":
@@ -228,7 +230,7 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
 def check_included(names: Sequence[str]) -> None:
     for place, name in enumerate(names):
         if name not in INCLUDES:
-            raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
+            raise InvalidRequestError(f"Unknown `include` value: {name!r}.", param=f"include[{place}]")
 
 
 def _check_served(body: CreateBody) -> None:
@@ -248,7 +250,7 @@ def _check_served(body: CreateBody) -> None:
     elif body.reasoning is not None and body.reasoning.context not in (None, "auto", "all_turns"):
         refused = "reasoning.context"
     if refused is not None:
-        raise InvalidRequestError(f"`{refused}` is not served here.", param=refused, code="unsupported")
+        raise InvalidRequestError(f"`{refused}` is not supported.", param=refused, code="unsupported")
 
 
 def _blocks(moderation: ModerationIn) -> bool:
@@ -280,7 +282,7 @@ def _response_format(given: TextFormat | None) -> Any:
     if given.type == "json_object":
         return {"type": "json_object"}
     if given.schema is None or not given.name:
-        raise InvalidRequestError("A json_schema format needs `name` and `schema`.", param="text.format")
+        raise InvalidRequestError("A json_schema format requires `name` and `schema`.", param="text.format")
     return json_schema_format(given.name, given.schema, given.strict, given.description, "text.format.schema")
 
 
@@ -290,7 +292,7 @@ def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]
     for tool in flat(given, "tools"):
         made = _client_tool(tool)
         if made.name in tools:
-            raise InvalidRequestError(f"Two tools are called {made.name!r}.", param=f"{tool.where}.name")
+            raise InvalidRequestError(f"Duplicate tool name: {made.name!r}.", param=f"{tool.where}.name")
         tools[made.name] = made
         _require_few(tools)
     for tool in flat(added, "input.tools"):
@@ -302,7 +304,7 @@ def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]
 
 def _require_few(tools: Sized) -> None:
     if len(tools) > MAX_TOOLS:
-        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
+        raise InvalidRequestError(f"A request can have at most {MAX_TOOLS} tools.", param="tools")
 
 
 def _client_tool(given: GivenTool) -> ClientTool:
@@ -312,7 +314,7 @@ def _client_tool(given: GivenTool) -> ClientTool:
         name = function_name(custom.name, given.namespace)
         return custom_tool(name, _about(given, custom.description), custom.format, given.where)
     if kind != "function":
-        message = f"Tools of type {kind!r} are not served."
+        message = f"Tools of type {kind!r} are not supported."
         raise InvalidRequestError(message, param=f"{given.where}.type")
     function = convert(given.body, FunctionToolIn, given.where)
     require_schema(function.parameters or {}, f"{given.where}.parameters")

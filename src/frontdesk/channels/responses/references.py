@@ -65,7 +65,7 @@ class References:
         # That of a question is the target's own.
         known = known or await self._question(item_id, where)
         if known is None:
-            raise NotFoundError("There is no such item.", param=where)
+            raise NotFoundError("Item not found.", param=where)
         self._count(known.size, known.values, where)
         return known.body
 

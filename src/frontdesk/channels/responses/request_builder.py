@@ -132,7 +132,7 @@ class Intake:
             if remaining < 0:
                 break
             run = None if run.previous_run_id is None else await self._earlier(caller, run.previous_run_id)
-        message = "This chain is too long to be counted."
+        message = "This response chain is too long to count its tokens."
         raise InvalidRequestError(message, param="previous_response_id", code="unsupported")
 
     async def _earlier(self, caller: Caller, run_id: str) -> RunRecord | None:
@@ -152,7 +152,7 @@ class Intake:
             total += await off_loop(_item_tokens, bodies)
             remaining -= await off_loop(compute_weight, bodies, remaining)
             after = items[-1].item_id
-        message = "This conversation is too long to be counted."
+        message = "This conversation is too long to count its tokens."
         raise InvalidRequestError(message, param="conversation", code="unsupported")
 
     def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
@@ -167,7 +167,7 @@ class Intake:
         if items is None:
             return body, as_messages(body.input) or []
         if items.approvals:
-            raise InvalidRequestError("An answer to a question can't be compacted.", param="input")
+            raise InvalidRequestError("A response to a question can't be compacted.", param="input")
         await self._fill(caller, items)
         return body, in_given_order(as_results(items.outputs), items.messages, items.outputs)
 
@@ -231,4 +231,4 @@ def _check_questions(questions: Sequence[Question], asked: Mapping[str, Any]) ->
     for question in questions:
         request = asked.get(question.approval_id)
         if request is not None and asked_for(request) != (question.tool, question.arguments):
-            raise InvalidRequestError("This is not what was asked.", param=question.where)
+            raise InvalidRequestError("The response does not match the question.", param=question.where)

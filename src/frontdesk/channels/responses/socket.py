@@ -85,7 +85,7 @@ class Kept:
         """Return a request that repeats everything before the new input. `hears` means that the target accepts
         messages."""
         if request.approvals:
-            raise InvalidRequestError("No tool waits for an answer in a response that is not stored.", param="input")
+            raise InvalidRequestError("A response that is not stored has no pending tool calls.", param="input")
         results = answered(self.waiting, request.client_outputs)
         new = in_given_order(results, as_messages(request.input) or (), request.client_outputs)
         said = [*self.messages, *new]
@@ -273,13 +273,15 @@ class _Connection:
             lane = None if event.stream_id is None else plain_id(event.stream_id, "stream_id")
             if event.type == "response.create":
                 if event.generate is False:
-                    raise InvalidRequestError("Nothing is prepared ahead here.", param="generate", code="unsupported")
+                    raise InvalidRequestError(
+                        "Preparing a response ahead is not supported.", param="generate", code="unsupported"
+                    )
                 self._lanes.add(lane, raw)
                 waits = True
             elif event.type == "response.cancel":
                 await self._cancel(event.response_id, lane)
             else:
-                raise InvalidRequestError(f"{event.type!r} is not served here.", param="type", code="unsupported")
+                raise InvalidRequestError(f"{event.type!r} is not supported.", param="type", code="unsupported")
         except RequestError as error:
             await self._refuse(error, lane)
         finally:
@@ -293,7 +295,7 @@ class _Connection:
             if run_id is None and self._lanes.works(lane):
                 self._unwanted.add(lane)
         elif run_id not in self._running and run_id not in self._ended:
-            raise NotFoundError("There is no such response on this connection.", param="response_id")
+            raise NotFoundError("Response not found on this connection.", param="response_id")
         if run_id is None or run_id not in self._running:
             return
         # What is not stored can't be shown again, and need not be: its last event tells.
@@ -320,7 +322,7 @@ class _Connection:
         try:
             body = await run_sized(len(raw), decode, raw, self._shared.config.max_body_values)
             if body.background:
-                raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
+                raise InvalidRequestError("`background` is not supported over WebSocket. Use POST.", param="background")
             await self._answer(lane, body, raw, self._begin(held, size))
         except RequestError as error:
             # A client that was refused may believe anything about the response that it named: so it is asked to begin

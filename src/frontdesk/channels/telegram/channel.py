@@ -209,7 +209,7 @@ class TelegramChannel(
     def verify(self, headers: Headers, body: bytes, now: float) -> None:
         secret, given = self._webhook_secret, headers.get(SECRET_HEADER, b"")
         if secret is None or not hmac.compare_digest(secret.reveal().encode(), given):
-            raise UnauthenticatedError("The secret token of the update is wrong.")
+            raise UnauthenticatedError("The secret token of the update is invalid.")
 
     def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
         return read_update(event, bot)
@@ -336,7 +336,7 @@ class TelegramChannel(
                 if number == 0 or error.permanent:
                     raise
                 # To send the part again would repeat what has arrived.
-                raise PushUnknownError("Only the beginning of a message was sent.", code="partly_sent") from None
+                raise PushUnknownError("The message was sent only in part.", code="partly_sent") from None
         return message_id
 
     async def _call(self, call: ApiCall, message: OutboundMessage, destination: Destination) -> tuple[int, ...]:
@@ -377,7 +377,7 @@ class TelegramChannel(
             await self._with_blocks(tail.messages[-1], lambda shown: self._apply(draft_call(shown, where)))
         except PushUnknownError:
             # It may be shown twice, and goes by itself.
-            raise PushError("The draft may not be shown.", code="draft_unknown") from None
+            raise PushError("The delivery status of the draft is unknown.", code="draft_unknown") from None
 
     async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
         config = self._config
@@ -400,7 +400,7 @@ class TelegramChannel(
             await self.client.call(call.method, call.params)
         except ChatMigratedError:
             # The messages of a group have other ids in the supergroup.
-            raise PushNotEditableError("The group has become a supergroup.", code="migrated") from None
+            raise PushNotEditableError("The group was converted to a supergroup.", code="migrated") from None
 
     async def answer_click(self, callback_id: str, text: str) -> None:
         params = {"callback_query_id": callback_id, "text": text[:TOAST_LIMIT] or None}

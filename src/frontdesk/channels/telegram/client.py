@@ -78,7 +78,7 @@ class ChatMigratedError(PushError):
     code = "migrated"
 
     def __init__(self, chat_id: int) -> None:
-        super().__init__("The group has become a supergroup.")
+        super().__init__("The group was converted to a supergroup.")
         self.chat_id = chat_id
 
 
@@ -87,7 +87,7 @@ def read_answer(response: PlatformResponse) -> msgspec.Raw:
         answer = _answer.decode(response.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if response.ok:
-            raise PushUnknownError("The Bot API's response can't be read.", code="unreadable_response") from None
+            raise PushUnknownError("The Bot API sent an invalid response.", code="unreadable_response") from None
         raise push_error_from(response) from None
     if answer.ok and response.ok:
         return answer.result
@@ -242,7 +242,7 @@ class BotClient:
             raise PushRefusedError("The file is too large.", code="too_large")
         # Whatever the platform names, it is a path below the files of this bot.
         if not file.file_path or ".." in file.file_path.split("/"):
-            raise PushRefusedError("The file can't be downloaded.", code="no_file_path")
+            raise PushRefusedError("The file has no valid download path.", code="no_file_path")
         url = f"{self._files.reveal()}/{quote(file.file_path.lstrip('/'))}"
         try:
             response = await self._http.request("GET", url, seconds=seconds, max_bytes=max_bytes)
@@ -250,7 +250,7 @@ class BotClient:
             if error.code == "unreadable_response":
                 raise PushRefusedError("The file is too large.", code="too_large") from None
             # To read a file once more does no harm.
-            raise PushError("The file did not come.", code="unreachable") from None
+            raise PushError("The file download failed.", code="unreachable") from None
         if not response.ok:
             raise push_error_from(response)
         return response.body
@@ -285,7 +285,7 @@ def _decoded(result: msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(result, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise PushUnknownError("The Bot API's response can't be read.", code="unreadable_response") from None
+        raise PushUnknownError("The Bot API sent an invalid response.", code="unreadable_response") from None
 
 
 def _field(value: Any) -> str:

@@ -158,7 +158,7 @@ def decode(event: bytes) -> Update:
     try:
         return _update.decode(event)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The update can't be understood: {error}.") from None
+        raise InvalidRequestError(f"The update is invalid: {error}.") from None
 
 
 def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | ConversationMove | MembershipChange | None:

@@ -36,7 +36,7 @@ _MAX_CODE_LENGTH = 100
 _MAX_CHALLENGE_LENGTH = 300
 _ANSWERS = ("confirm", "yes", "reject", "no", "cancel")
 """The words by which a question is answered in a chat; they are no codes."""
-_NO_LINKER = "This host has nothing to link accounts with."
+_NO_LINKER = "This host has no identity linker."
 
 
 class Account:
@@ -69,14 +69,14 @@ class Account:
         """Accept a code of another account. Nothing is linked before its owner has confirmed."""
         code = (await self._body(call, EnterCodeBody)).code.strip()
         if not code or len(code) > _MAX_CODE_LENGTH or code.partition(" ")[0].lower() in _ANSWERS:
-            raise InvalidRequestError("That is no code.", param="code", code="code_refused")
+            raise InvalidRequestError("Invalid code.", param="code", code="code_refused")
         await self._complete(call, code)
 
     async def answer(self, call: HttpCall) -> None:
         """Confirm or reject the other side of a link, as displayed."""
         body = await self._body(call, AnswerLinkBody)
         if not 0 < len(body.challenge_id) <= _MAX_CHALLENGE_LENGTH or " " in body.challenge_id:
-            raise InvalidRequestError("There is no such question.", param="challenge_id")
+            raise InvalidRequestError("Question not found.", param="challenge_id")
         await self._complete(call, f"{'confirm' if body.confirm else 'reject'} {body.challenge_id}")
 
     async def unlink(self, call: HttpCall) -> None:

@@ -226,7 +226,7 @@ class Api:
         if not await self._context.events.accept(item):
             await drop_empty(self._mailbox, MessageRef(visitor, chat.id))
             # The page keeps it, and can send it again.
-            raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
+            raise TooManyRequestsError("You are sending messages too fast. Wait a moment.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
         await note_answer(self._mailbox, item, answered=True)
         await answer(call, {"number": number, "conversation": chat.id})

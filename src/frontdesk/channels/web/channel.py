@@ -304,7 +304,7 @@ class WebChatChannel(
         try:
             number = await self._require_mailbox().add(spot, message, fence=fence)
         except LostEventError as error:
-            raise PushRefusedError("Another process answers this, or has ended the answer.") from error
+            raise PushRefusedError("This answer belongs to another process, or has ended.") from error
         except NotFoundError as error:
             raise PushRefusedError("The visitor has deleted the conversation.", code="no_conversation") from error
         return build_handle(spot._replace(number=number))

@@ -50,7 +50,7 @@ async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Foun
     """Return the messages that match a query, latest first within each conversation."""
     words = one_line(query[: MAX_QUERY_LENGTH + 1]).casefold()
     if not words or len(query) > MAX_QUERY_LENGTH:
-        raise InvalidRequestError(f"A search has 1 to {MAX_QUERY_LENGTH} characters.", param="q")
+        raise InvalidRequestError(f"A search must have 1 to {MAX_QUERY_LENGTH} characters.", param="q")
     head = await mailbox.head(visitor)
     hits: list[Hit] = []
     looked = 0
@@ -77,7 +77,7 @@ def _places(head: Head, after: str) -> list[tuple[str, int]]:
     if first:
         ids = [chat.id for chat in chats]
         if first not in ids or not (given.isascii() and given.isdigit() and len(given) < 16):
-            raise InvalidRequestError("There is no such place to go on from.", param="after")
+            raise InvalidRequestError("`after` is not a valid position.", param="after")
         chats = chats[ids.index(first) :]
     places: list[tuple[str, int]] = []
     for chat in chats:
@@ -100,13 +100,13 @@ def _hit(chat: str, message: Message, words: str) -> Hit | None:
 
 _MAX_EXAMINED = 200
 """The number of messages among which the run is looked for behind which a branch begins."""
-_GONE = "A file of that message is no longer there; leave it out, or attach it again."
+_GONE = "A file of that message has expired. Remove it or attach it again."
 
 
 def require_capacity(head: Head, most: int) -> None:
     """Reject a new conversation if the visitor has reached the limit."""
     if len(head.chats) >= most:
-        raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
+        raise ConflictError("Too many conversations. Delete one first.", code="too_many_chats")
 
 
 async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: float, most: int) -> Chat:
@@ -118,7 +118,7 @@ async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: fl
         return known
     said = await mailbox.peek(await mailbox.held(spot))
     if said is None or said.role != "user" or said.state == "removed":
-        raise NotFoundError("There is no such message of yours.", param="instead_of")
+        raise NotFoundError("Message not found.", param="instead_of")
     base = head.holder(spot.chat, number - 1) if number > 1 else head.root(spot.chat)
     branch = Chat(
         id=chat_id,
@@ -134,7 +134,7 @@ async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: fl
         if head.chat(chat_id) is not None:
             return None
         if head.chat(base) is None:
-            raise NotFoundError("There is no such conversation.", param="conversation")
+            raise NotFoundError("Conversation not found.", param="conversation")
         require_capacity(head, most)
         return head.with_chat(branch)
 
@@ -176,13 +176,15 @@ async def _run_before(mailbox: Mailbox, head: Head, spot: MessageRef) -> str:
         if message is not None and message.run:
             return message.run
     if first > 1:
-        raise ConflictError("Nothing was answered for too long before this message.", code="branch_not_possible")
+        raise ConflictError(
+            "No earlier answer is near enough to continue from this message.", code="branch_not_possible"
+        )
     return ""
 
 
 FIELDS_BYTES = 4_096
 """The bytes of a body besides its text."""
-_MAIN_STAYS = "This conversation is the same on all channels, and stays."
+_MAIN_STAYS = "The main conversation can't be deleted or archived."
 
 
 class Conversations:
@@ -255,7 +257,7 @@ class Conversations:
         if (await self._mailbox.head(spot.visitor)).chat(spot.chat) is None:
             raise NotFoundError(NO_CHAT, param="conversation")
         if spot.chat == MAIN:
-            raise ConflictError("The main conversation is the same everywhere already.", code="main_conversation")
+            raise ConflictError("The main conversation is already shared by all channels.", code="main_conversation")
         await self._context.sessions.track(call.caller, session_key(spot.chat))
         await answer(call, {})
 
@@ -266,10 +268,10 @@ def _changes(body: ChatBody) -> dict[str, Any]:
     if body.title is not None:
         title = one_line(storable(body.title))
         if not title or len(title) > MAX_TITLE_LENGTH:
-            raise InvalidRequestError(f"A title has 1 to {MAX_TITLE_LENGTH} characters.", param="title")
+            raise InvalidRequestError(f"A title must have 1 to {MAX_TITLE_LENGTH} characters.", param="title")
         changes["title"] = title
     if not changes:
-        raise InvalidRequestError("A change needs a title, or archived.", param="title")
+        raise InvalidRequestError("A change requires `title` or `archived`.", param="title")
     return changes
 
 

@@ -40,7 +40,7 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
         try:
             data = binascii.a2b_base64(file.data, strict_mode=True)
         except (binascii.Error, ValueError):
-            raise InvalidRequestError("A file is no base64.", param="files") from None
+            raise InvalidRequestError("`data` of a file must be base64.", param="files") from None
         name = " ".join(file.name.split())[-_MAX_NAME_LENGTH:]
         read.append((SentFile(media_type=detect_kind(file.media_type, data), data=file.data, name=name), data))
     require_size(sum(len(data) for _, data in read), max_bytes)
@@ -49,12 +49,12 @@ def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[
 
 def require_count(count: int, most: int) -> None:
     if count > most:
-        raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
+        raise InvalidRequestError(f"A message can have at most {most} files.", param="files", code="too_many_files")
 
 
 def require_size(size: int, most: int) -> None:
     if size > most:
-        raise BodyTooLargeError(f"The files of a message have {shown_size(most)} at most.", code="files_too_large")
+        raise BodyTooLargeError(f"The files of a message can have at most {shown_size(most)}.", code="files_too_large")
 
 
 def as_shown_file(stored: StoredFile) -> ShownFile:

@@ -17,7 +17,7 @@ async def read_answer(mailbox: Mailbox, spot: MessageRef, answer: FormAnswer) ->
     """Return the question that a form answers, and its values as text. Reject invalid values."""
     message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
     if message is None or message.form is None:
-        raise NotFoundError("There is no such form.", param="form")
+        raise NotFoundError("Form not found.", param="form")
     found = check(message.form.fields, answer.values)
     if found:
         sentences = " ".join(problem.sentence for problem in found[:_MAX_SENTENCES])

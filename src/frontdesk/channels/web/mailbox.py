@@ -153,7 +153,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 PIECE = 6_000
 """The number of characters of one piece of a text: as JSON, a piece always fits into a stored value."""
 _KEY = 24
-NO_CHAT = "There is no such conversation."
+NO_CHAT = "Conversation not found."
 
 Edit = Callable[[StoredMessage], "tuple[StoredMessage, str | None]"]
 """Returns a message as it is to be, and its whole text if that is another one."""

@@ -58,18 +58,20 @@ def join_modules(files: Mapping[str, str], first: str) -> Joined:
     text = "".join(_as_function(name, module, numbers) for name, module in read.items())
     later = frozenset(_LATER.findall(text))
     if missing := later - files.keys():
-        raise ValueError(f"{', '.join(sorted(missing))} is imported later, and is not there")
+        raise ValueError(f"{', '.join(sorted(missing))} is imported dynamically and does not exist")
     return Joined(text, later)
 
 
 def _load(name: str, files: Mapping[str, str], read: dict[str, _Module], users: tuple[str, ...]) -> None:
     """Read the imports of a module recursively, then the module itself."""
     if name in users:
-        raise ValueError(f"{name} imports itself by way of {users[-1]}")
+        raise ValueError(f"{name} has a circular import through {users[-1]}")
     if name in read:
         return
     if name not in files:
-        raise ValueError(f"{name} is imported by {users[-1]}, and is not there" if users else f"{name} is not there")
+        raise ValueError(
+            f"{name} is imported by {users[-1]}, and does not exist" if users else f"{name} does not exist"
+        )
     module = _parse(name, files[name])
     for other in module.imports:
         _load(other, files, read, (*users, name))
@@ -93,7 +95,7 @@ def _parse(name: str, text: str) -> _Module:
         exports += _pairs(name, listed[1])
     body = _LISTED.sub("", _DECLARED.sub("", text))
     if (left := _LEFT.search(_LATER.sub("", body))) is not None:
-        raise ValueError(f"{name}: {left[0][:80]!r} is a form of import or export that can't be joined")
+        raise ValueError(f"{name}: {left[0][:80]!r} is an import or export that can't be joined")
     return _Module(imports, exports, body)
 
 
@@ -108,7 +110,7 @@ def _pairs(name: str, names: str) -> list[tuple[str, str]]:
     for given in filter(None, (given.strip() for given in names.split(","))):
         found = _NAMED.fullmatch(given)
         if found is None:
-            raise ValueError(f"{name}: {given!r} is no name")
+            raise ValueError(f"{name}: {given!r} is not a valid name")
         pairs.append((found[1], found[2] or found[1]))
     return pairs
 
@@ -305,7 +307,7 @@ class Site:
         if name == self._sheet_name:
             return await _send_lasting(call, self._sheet, b"text/css; charset=utf-8")
         if self._logo is None or name != self._logo.name:
-            raise NotFoundError("There is no such file; load the page again.")
+            raise NotFoundError("File not found. Load the page again.")
         await _send_lasting(call, self._logo.data, self._logo.media_type.encode())
 
     async def page(self, call: HttpCall) -> None:
@@ -325,7 +327,7 @@ class Site:
 
     def _require_embedding(self) -> None:
         if not self._config.look.embed_origins:
-            raise NotFoundError("This page can't be embedded: no other site is in its embed_origins.")
+            raise NotFoundError("Embedding is disabled. Add the site to embed_origins.")
 
     async def _send_page(self, call: HttpCall, usual: Sequence[tuple[bytes, bytes]], *, embedded: bool) -> None:
         headers = list(usual)
@@ -341,7 +343,7 @@ class Site:
         known, asked = assets(), call.scope["path_params"]
         file = known.files.get(asked["name"]) if asked["version"] == known.version else None
         if file is None:
-            raise NotFoundError("There is no such file; load the page again.")
+            raise NotFoundError("File not found. Load the page again.")
         zipped = b"gzip" in call.headers.get(b"accept-encoding", b"")
         await call.send({"type": "http.response.start", "status": 200, "headers": file.headers(zipped=zipped)})
         await call.send({"type": "http.response.body", "body": file.zipped if zipped else file.body})

@@ -78,11 +78,11 @@ def read_text(body: SendBody, most: int) -> str:
     """Return the text of a message. Raise if it is invalid."""
     text = storable(body.text)
     if len(text) > most:
-        raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
+        raise InvalidRequestError(f"A message can have at most {most} characters.", param="text", code="text_too_long")
     if body.keep and not body.instead_of:
-        raise InvalidRequestError("Files are kept of a message in whose place another is said.", param="keep")
+        raise InvalidRequestError("`keep` requires `instead_of`.", param="keep")
     if not text.strip() and not body.choice and not body.files and not body.keep and body.form is None:
-        raise InvalidRequestError("A message needs a text.", param="text", code="text_empty")
+        raise InvalidRequestError("A message requires text.", param="text", code="text_empty")
     return text
 
 
@@ -141,7 +141,7 @@ def _asked(request: ChannelRequest, body: SendBody, text: str, question: str) ->
     if body.choice:
         choice = _CHOICE.fullmatch(body.choice)
         if choice is None:
-            raise InvalidRequestError("There is no such choice.", param="choice")
+            raise InvalidRequestError("Unknown choice.", param="choice")
         chosen: dict[str, Any] = {QUESTION: choice[1], CHOICE: int(choice[2])}
         return request.replace(operation="approval", attributes={**request.attributes, **chosen})
     if body.files:

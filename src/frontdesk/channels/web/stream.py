@@ -277,7 +277,7 @@ class FeedServer:
         with keep_open(call.scope):
             frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or feed.idle()
         if not await self._is_same(call):
-            raise ConflictError("You have been linked or unlinked; ask again.", code="account_changed")
+            raise ConflictError("Your account was linked or unlinked. Send the request again.", code="account_changed")
         frame = msgspec.structs.replace(frame, shows=feed.shows())
         await send_json(call.send, 200, msgspec.json.encode(frame), DATA_HEADERS)
 

@@ -103,7 +103,7 @@ class VisitorVerifier(HttpVerifier):
         """Reject a visitor from another machine, unless the host allows anonymous callers."""
         if not self._lets_in and not is_local(scope, headers):
             raise UnauthenticatedError(
-                "This page is open to this machine alone; set allow_anonymous=True on the host to open it to others.",
+                "This page accepts local visitors only. Set allow_anonymous=True on the host to accept others.",
                 code="visitors_refused",
             )
 
@@ -112,7 +112,7 @@ class VisitorVerifier(HttpVerifier):
         self._require_same_origin(scope, headers)
         visitor = await self._visitors.visitor(scope, headers)
         if visitor is None:
-            raise UnauthenticatedError("The page has to be loaded first.", code="no_visitor")
+            raise UnauthenticatedError("The visitor cookie is missing. Load the page first.", code="no_visitor")
         return Caller(identity=ChannelIdentity(channel=self._channel_name, native_id=visitor))
 
     def _require_same_origin(self, scope: Scope, headers: Headers) -> None:
@@ -130,7 +130,7 @@ class VisitorVerifier(HttpVerifier):
             self._refused.warn(
                 origin, [one for one in own_origins(headers) if is_secure(one) or is_local(scope, headers)]
             )
-        raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")
+        raise ForbiddenError("Requests from another origin are not allowed.", code="origin_refused")
 
 
 class PersonVerifier(VisitorVerifier):

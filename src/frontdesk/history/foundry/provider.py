@@ -75,7 +75,7 @@ def get_directory(root: Path, keys: IsolationKeys) -> Path:
     person = root / _segment(root, keys.user_key)
     place = person / _segment(person, keys.chat_key)
     if not place.resolve().is_relative_to(root.resolve()):
-        raise ValueError(f"local_storage_root: {place} leads out of it")
+        raise ValueError(f"local_storage_root: {place} is outside of it")
     return place
 
 
@@ -180,7 +180,7 @@ _LAST = "last_response_id"
 _LOST = "lost_responses"
 """The key of a session's state for responses that were not written, each with the one that it continues."""
 _MAX_LOST = 50
-_UNREADABLE = "The history of this conversation can't be read at the moment."
+_UNREADABLE = "The history of this conversation can't be read. Try again later."
 
 
 class _Bound:
@@ -339,7 +339,7 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider, FollowsResponses, Choos
     @property
     def _store(self) -> ResponseStorage:
         if self._storage is None:
-            raise RuntimeError("a provider with files has no storage")
+            raise RuntimeError("a file-based provider has no response storage")
         return self._storage
 
     async def _earlier(self, anchor: str | None, keys: IsolationKeys) -> Sequence[str]:

@@ -36,7 +36,7 @@ from frontdesk.sessions.scope import tracked_name
 from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by
 
 MAX_RUNS_OF_PAGE = 200
-_NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
+_NO_EVENTS = "Only runs created with `background` and `stream` have stored events."
 
 
 class HostRuns(ScopedCalls):
@@ -199,7 +199,7 @@ class HostApprovals(ScopedCalls):
     async def get(self, caller: Caller, approval_id: str) -> PendingApproval:
         approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
         if approval is None:
-            raise NotFoundError("There is no such approval.")
+            raise NotFoundError("Approval not found.")
         return await self._parts.names.with_decider(approval)
 
     async def decide(
@@ -247,7 +247,7 @@ class HostApprovals(ScopedCalls):
         return Voter(identity=caller.identity, key=key, claims=claims, caller=caller)
 
 
-_NO_LINKER = "This host has nothing to link accounts with."
+_NO_LINKER = "This host has no identity linker."
 
 
 class HostLinks(ScopedCalls):
@@ -325,7 +325,7 @@ class HostSessions(ScopedCalls):
         owner = await self._owner(caller)
         record = await self._store.sessions.find(SessionName(owner=owner, kind="named", value=key))
         if record is None:
-            raise NotFoundError("There is no such session.", param="session_id")
+            raise NotFoundError("Session not found.", param="session_id")
         name = await self.name_for(owner, None)
         async with self._store.transaction() as transaction:
             transaction.name_session(name, record.session_id)
@@ -371,7 +371,7 @@ class HostEvents(ScopedCalls):
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         if not 0 < seconds <= MAX_WAIT_SECONDS:
-            raise ValueError(f"seconds must be above 0 and at most {MAX_WAIT_SECONDS:g}, not {seconds!r}")
+            raise ValueError(f"seconds must be above 0 and at most {MAX_WAIT_SECONDS:g}, got {seconds!r}")
         return self._parts.events.intake.accept_and_wait(item, seconds)
 
     async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
@@ -453,7 +453,7 @@ class HostStorage(ScopedCalls):
     async def get_file(self, caller: Caller, file_id: str) -> tuple[StoredFile, bytes]:
         kept = await self._readable(caller, lambda owner: self._store.files.get(owner, file_id))
         if kept is None:
-            raise NotFoundError("There is no such file.")
+            raise NotFoundError("File not found.")
         return kept
 
     async def put_reference(self, caller: Caller, reference: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ class ScopedCalls:
         """Return the earlier keys of a person. Those of links only on a host with a linker."""
         return (*(() if self._parts.links is None else identity.archived), *identity.joined)
 
-    async def _owner(self, caller: Caller, missing: str = "Nothing is stored for this caller yet.") -> str:
+    async def _owner(self, caller: Caller, missing: str = "No data is stored for this caller.") -> str:
         """Return the owner key of the caller's data. Raises with `missing` for an unknown caller."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:

@@ -36,7 +36,7 @@ from frontdesk.sessions.snapshot import release, rewritten
 
 Summarise = Callable[[list[Message], str | None], Awaitable[Any]]
 
-_NOBODY = "Nobody can compact here: the channel has no compactor, and the target has no chat client of its own."
+_NOBODY = "Compaction is not available: the channel has no compactor and the target has no chat client."
 _TASK = (
     "You are given the record of a conversation between a user and an assistant. Write a summary that can stand in "
     "its place when the conversation goes on: what the user wants, what was found out, decided and done, names, "
@@ -101,7 +101,7 @@ async def _history(store: HostStateStore, admitted: AdmittedRequest, charge: Cha
     run = await store.runs.get(admitted.owner, previous)
     session = None if run is None or run.session_id is None else await store.sessions.get(run.owner, run.session_id)
     if run is None or session is None:
-        raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+        raise NotFoundError("Run to continue not found.", param="previous_run_id")
     said = await store.sessions.history(session.owner, session.session_id, charge=charge)
     return said[session.ignored_at(run.messages) : run.messages]
 
@@ -116,10 +116,10 @@ async def _summary(
         raise
     except Exception as error:
         log.error("compaction failed: compaction_id=%s", admitted.run_id, exc_info=error)
-        raise TargetError("The summary could not be made.") from error
+        raise TargetError("Creating the summary failed.") from error
     text = made if isinstance(made, str) else str(getattr(made, "text", "") or "")
     if not text.strip():
-        raise TargetError("The summary could not be made.")
+        raise TargetError("Creating the summary failed.")
     usage: dict[str, Any] = getattr(made, "usage_details", None) or {}
     return text, {name: count for name, count in usage.items() if isinstance(count, int)}
 
@@ -220,14 +220,14 @@ class HostConversations(ScopedCalls):
             # An unknown caller gets the same answer as for any conversation that does not exist.
             conversation = None
         if conversation is None:
-            raise NotFoundError("There is no such conversation.", param="conversation")
+            raise NotFoundError("Conversation not found.", param="conversation")
         return conversation
 
     async def _own(self, caller: Caller, conversation_id: str) -> Conversation:
         """Return a conversation that the caller may change: not one from before the caller was linked."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:
-            raise NotFoundError("There is no such conversation.", param="conversation")
+            raise NotFoundError("Conversation not found.", param="conversation")
         return await find_conversation(self._store, allowed.isolation_key, conversation_id)
 
     async def delete(self, caller: Caller, conversation_id: str) -> None:
@@ -272,7 +272,7 @@ class HostConversations(ScopedCalls):
         owner = (await self.get(caller, conversation_id)).owner
         item = await self._store.conversations.item(owner, conversation_id, item_id)
         if item is None:
-            raise NotFoundError("There is no such item.", param="item_id")
+            raise NotFoundError("Item not found.", param="item_id")
         return item
 
     async def delete_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:

@@ -135,7 +135,7 @@ class ConversationEditor:
         async with self._turns.held(session_id) as lease:
             await find_conversation(self._store, owner, conversation.conversation_id)
             if await self._store.conversations.item(owner, conversation.conversation_id, item_id) is None:
-                raise NotFoundError("There is no such item.", param="item_id")
+                raise NotFoundError("Item not found.", param="item_id")
             session = await self._store.sessions.get(owner, session_id)
             if session is not None:
                 await self._require_idle(session)
@@ -151,7 +151,7 @@ class ConversationEditor:
         asked = any(call.name == REQUEST_INFO for call in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
         if asked or any(question.waits for question in questions):
-            raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
+            raise ConflictError("The conversation has a pending question. Answer it first.", code="answer_needed")
 
 
 async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
@@ -168,7 +168,7 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
         # Checked here, so that a store in memory takes nothing that another would refuse.
         build_form(bodies)
     except CodecError as error:
-        raise InvalidRequestError(f"The items can't be kept: {error}.", param="items") from None
+        raise InvalidRequestError(f"The items can't be stored: {error}.", param="items") from None
     return read_added(bodies, host_tools=())
 
 
@@ -176,11 +176,11 @@ def _require_calls(added: Items, known: Mapping[str, bool]) -> None:
     """Reject a call that the conversation already has, and an output without a pending call."""
     again = sorted(set(added.calls) & set(known))
     if again:
-        raise InvalidRequestError(f"The conversation has a call {again[0]} of its own.", param="items")
+        raise InvalidRequestError(f"The call id {again[0]} is already used in this conversation.", param="items")
     answered: set[str] = set()
     for output in added.outputs:
         if known.get(output.call_id, True) or output.call_id in answered:
-            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="items")
+            raise InvalidRequestError(f"No pending tool call has the call_id {output.call_id}.", param="items")
         answered.add(output.call_id)
 
 
@@ -188,4 +188,4 @@ def _refuse_workflow_answers(session: SessionRecord | None, added: Items) -> Non
     calls = () if session is None else session.client_calls
     asked = {call.call_id for call in calls if call.name == REQUEST_INFO}
     if any(output.call_id in asked for output in added.outputs):
-        raise InvalidRequestError("What a workflow asks is answered with a response.", param="items")
+        raise InvalidRequestError("Answer a workflow's question with a response.", param="items")

@@ -129,7 +129,7 @@ def _channel_findings(channel: Channel, channels: dict[str, Channel]) -> Iterato
     if tier is not None and (not isinstance(tier, str) or not tier):
         yield f"confidentiality_tier: {tier!r} is not a name"
     if channel.callers_of is not None and channel.callers_of not in channels:
-        yield f"callers_of: the host has no channel called {channel.callers_of!r}"
+        yield f"callers_of: the host has no channel named {channel.callers_of!r}"
 
 
 def _unknown(rule: AccessRule, channels: dict[str, Channel]) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _unknown(rule: AccessRule, channels: dict[str, Channel]) -> Iterator[str]:
             and allowlist.channel is not None
             and allowlist.channel not in channels
         ):
-            yield f"NativeIdAllowlist: the host has no channel called {allowlist.channel!r}"
+            yield f"NativeIdAllowlist: the host has no channel named {allowlist.channel!r}"
 
 
 def _proves_claims(channel: Channel) -> bool:

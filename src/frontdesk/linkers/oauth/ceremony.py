@@ -163,7 +163,7 @@ class Ceremony:
         if (sender is None and endpoints.names_itself) or (
             sender is not None and endpoints.issuers and sender not in endpoints.issuers
         ):
-            raise StoppedError(400, "Not from the right place", "This answer did not come from the provider you chose.")
+            raise StoppedError(400, "Wrong sign-in provider", "The response is not from the provider that you chose.")
 
     async def _account(self, answer: Mapping[str, str], state: str) -> Account:
         error, code = answer.get("error"), answer.get("code", "")
@@ -171,7 +171,7 @@ class Ceremony:
             raise StoppedError(403, "Nothing was linked", "You did not agree to sign in, so nothing was linked.")
         if error is not None or not 0 < len(code) <= _MAX_CODE_LENGTH:
             raise StoppedError(
-                403, "The sign-in did not work", "The provider could not sign you in. Ask for a new link to try again."
+                403, "Sign-in failed", "The provider could not sign you in. Ask for a new link to try again."
             )
         seal = await self._seal()
         tokens = await self._client.tokens(code, seal.derive("pkce", state))
@@ -201,7 +201,7 @@ class Ceremony:
     async def _kept(self, step: str, text: str) -> Grant:
         grant_id = (await self._seal()).open(step, text)
         if grant_id is None:
-            raise StoppedError(400, "Not a link of ours", "This link is not complete, or it was not made here.")
+            raise StoppedError(400, "Invalid link", "The link is incomplete, or was not created by this host.")
         grant = await self._host.kept(grant_id)
         if grant is None or grant.data.get("step") != step:
             raise _used()
@@ -218,12 +218,14 @@ def same_browser(grant: Grant, name: str, cookies: Headers) -> None:
     mark = cookies.get(name.encode("ascii"), b"").decode("latin-1")
     if not hmac.compare_digest(digest(mark), str(grant.data["browser"])):
         raise StoppedError(
-            403, "Another browser", "Go on in the browser in which you began, or ask for a new link and open it here."
+            403,
+            "Different browser",
+            "Continue in the browser in which you started, or ask for a new link and open it here.",
         )
 
 
 def _used() -> StoppedError:
-    return StoppedError(410, "This link has ended", "It was used already, or it is too old. Ask for a new one.")
+    return StoppedError(410, "This link has expired", "It was used before or has expired. Ask for a new one.")
 
 
 MAX_NAME_LENGTH: Final = 80

@@ -105,7 +105,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
 
     async def begin_from(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
         if _PAGE.fullmatch(return_to) is None:
-            raise ValueError("return_to must be the path of a page of this host")
+            raise ValueError("return_to must be a path on this host")
         return await self._begin(identity, return_to)
 
     async def _begin(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
@@ -120,7 +120,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         )
 
     async def complete(self, identity: ChannelIdentity, proof: str) -> LinkRecord | LinkChallenge | None:
-        raise LinkRefusedError("There is no code to enter here: ask for a link, and open it in your browser.")
+        raise LinkRefusedError("Codes are not used here. Ask for a link and open it in your browser.")
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
         return await self._host.find_link(identity)
@@ -178,7 +178,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
         await self._ceremony.give_up(proved)
         return self._ended(
-            proved, message_page("Nothing was linked", "The accounts stay apart. You can close this page.")
+            proved, message_page("Nothing was linked", "The accounts were not linked. You can close this page.")
         )
 
     def _ended(self, proved: Proved, page: Page) -> Page:
@@ -193,7 +193,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
         origin = request.headers.get("origin", "null")
         parts = urlsplit(self._base)
         if site != "same-origin" or origin not in ("null", f"{parts.scheme}://{parts.netloc}"):
-            raise StoppedError(403, "Not from our page", "Press the button on the page that you were shown.")
+            raise StoppedError(403, "Invalid origin", "Press the button on the sign-in page.")
 
     def _cookie(self, name: str, value: str, seconds: float) -> str:
         secure = "; Secure" if self._secure else ""
@@ -224,8 +224,8 @@ def _refusal(error: RequestError) -> Page:
     """Return the page of an error. The reason why a token was rejected is only logged."""
     log.info("link refused: %s (%s)", error.code, error.message)
     if error.status == 401:
-        return message_page("The sign-in did not work", "It could not be proved who you are. Ask for a new link.", 403)
-    page = message_page("This did not work", error.message, error.status)
+        return message_page("Sign-in failed", "Your identity could not be verified. Ask for a new link.", 403)
+    page = message_page("Sign-in failed", error.message, error.status)
     if error.retry_after is None:
         return page
     return Page(page.body, page.status, {"Retry-After": whole_seconds(error.retry_after)})
@@ -249,7 +249,7 @@ def _parameters(request: Request) -> dict[str, str]:
         pairs = []
     parameters = dict(pairs)
     if not parameters or len(parameters) != len(pairs):
-        raise StoppedError(400, "Not a link of ours", "This link is not complete, or it was not made here.")
+        raise StoppedError(400, "Invalid link", "The link is incomplete, or was not created by this host.")
     return parameters
 
 

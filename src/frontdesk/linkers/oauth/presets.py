@@ -42,7 +42,7 @@ class Oidc:
         discovery_url: str | None = None,
     ) -> None:
         if "openid" not in scopes:
-            raise ValueError(f"{type(self).__name__}: scopes must have 'openid'")
+            raise ValueError(f"{type(self).__name__}: scopes must contain 'openid'")
         self._issuer = provider_url(issuer, f"{type(self).__name__}: the issuer")
         self._discovery_url = discovery_url
         self.title = title or urlsplit(issuer).hostname or issuer
@@ -78,7 +78,7 @@ class Oidc:
         claims = await self._proved(tokens, nonce)
         subject = self.subject(claims)
         if subject is None:
-            raise foreign("This account is not one that can be linked here.")
+            raise foreign("This account can't be linked here.")
         if self._userinfo:
             claims = {**await self._more(tokens, claims), **claims}
         shown = label(claims, ("preferred_username", "email", "name"))
@@ -87,14 +87,14 @@ class Oidc:
     async def _proved(self, tokens: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         token = tokens.get("id_token")
         if not isinstance(token, str):
-            raise refused("there is none")
+            raise refused("it is missing")
         claims = await prove(read(token.encode()), self._asked, self._issuers(), self._rules, self._clock.now())
         if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-            raise refused("it was made for another sign-in")
+            raise refused("it was issued for another sign-in")
         # A token for several audiences must have been requested by this client.
         several = claims["aud"] not in (self._client_id, [self._client_id])
         if claims.get("azp", None if several else self._client_id) != self._client_id:
-            raise refused("it was made for another client")
+            raise refused("it was issued for another client")
         return claims
 
     async def _more(self, tokens: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,16 +210,16 @@ class GitHub:
     async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
         token = tokens.get("access_token")
         if not isinstance(token, str):
-            raise refused("there is none")
+            raise refused("it is missing")
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
         answer = await self._http.get(f"{self._api_url}/user", headers)
         if answer.status != _OK:
-            raise refused("GitHub does not take it")
+            raise refused("GitHub rejected it")
         # An address is shown there only after GitHub has verified it.
         claims: dict[str, Any] = {"email_verified": True, **answer.body, "iss": self._url}
         subject = self.subject(claims)
         if subject is None:
-            raise foreign("This account is not one that can be linked here.")
+            raise foreign("This account can't be linked here.")
         return Account(subject=subject, label=label(claims, ("login", "name")), claims=kept(claims, self._claims))
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:

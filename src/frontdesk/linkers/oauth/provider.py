@@ -142,7 +142,7 @@ class CodeClient:
         # Only the name of an error is logged: anything else could contain a secret.
         log.warning("provider returned no token: %s", error if _ERROR.fullmatch(error) else "for no known reason")
         if error in ("invalid_grant", "bad_verification_code"):
-            raise refused("the provider does not take its code")
+            raise refused("the provider rejected its code")
         raise unavailable()
 
     def _authlib(self, endpoints: Endpoints) -> Any:

@@ -85,7 +85,7 @@ class RunBeginning:
         return self._record
 
 
-_NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
+_NOT_KEPT = "The request can't run in the background because it can't be stored as JSON."
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
 
 
@@ -165,7 +165,7 @@ class BackgroundDispatcher:
         operator, and is notified in a chat that work continues.
         """
         if not admitted.request.store:
-            raise InvalidRequestError("A background run has to be stored.", param="store")
+            raise InvalidRequestError("A background run must be stored.", param="store")
         key = session_id or await self._key(admitted)
         remaining = not self._stopping and len(self.run_tasks) + self._coming < self._limits.max_background_runs
         job = BackgroundRun(

@@ -53,7 +53,7 @@ def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int
     return "fail"
 
 
-_CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before it began.")
+_CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before it started.")
 _FAILED = RunFailure(code="internal_error", message="The run failed.")
 _MAX_ATTEMPTS = 100_000
 

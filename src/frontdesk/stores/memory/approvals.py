@@ -149,7 +149,7 @@ class MemoryApprovals:
         """Reject escalation of an approval that is already escalated or decided."""
         record = self.records.get((owner, approval_id))
         if record is None or record.status != "pending" or record.escalated:
-            raise StoreError("the approval is not to be escalated")
+            raise StoreError("the approval is not pending, or was escalated before")
 
     def escalate(self, owner: str, approval_id: str) -> None:
         self._change(owner, approval_id, escalated=True)

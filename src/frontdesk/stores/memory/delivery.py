@@ -181,7 +181,7 @@ class MemoryInbox:
     def check_turn(self, item: InboxItem) -> None:
         self.check(item)
         if self._current(item).kind != "turn":
-            raise LostEventError("the event is no turn")
+            raise LostEventError("the event is not a turn")
 
     def cancel(self, item: InboxItem) -> None:
         current = self._current(item)
@@ -208,7 +208,7 @@ class MemoryInbox:
 
     def check(self, item: InboxItem) -> None:
         if not self._is_mine(item):
-            raise LostEventError("the event is done, or another process answers it")
+            raise LostEventError("the event is done, or its lease belongs to another process")
 
     def _is_mine(self, item: InboxItem) -> bool:
         current = self.queues.get((item.channel, item.conversation_id), {}).get(item.event_id)

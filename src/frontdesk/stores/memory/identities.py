@@ -129,12 +129,12 @@ class MemoryIdentities:
 
     def check_grant(self, grant_id: str) -> None:
         if self.grants.get(grant_id) is None:
-            raise StoreError("there is no such grant")
+            raise StoreError("grant not found")
 
     def check_free(self, grant_id: str, at: float) -> None:
         current = self.grants.get(grant_id)
         if current is not None and current.expires_at > at:
-            raise StoreError("there is such a grant already")
+            raise StoreError("the grant already exists")
 
     def drop_ended(self, now: float) -> None:
         """Drop expired grants, so that none becomes valid again after the clock is set back."""

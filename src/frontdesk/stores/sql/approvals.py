@@ -236,7 +236,7 @@ def escalated(owner: str, approval_id: str) -> Do:
         "UPDATE approvals SET escalated = 1 "
         "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND escalated = 0",
         (key(owner), key(approval_id)),
-        StoreError("the approval is not to be escalated"),
+        StoreError("the approval is not pending, or was escalated before"),
     )
 
 

@@ -142,7 +142,7 @@ def without_contents(data: bytes) -> bytes:
 def _split(data: bytes) -> tuple[list[str], bytes]:
     end = data.find(b'],"data":', len(_HEAD))
     if end < 0:
-        raise UnreadableRecordError("the record has files, and no `data`")
+        raise UnreadableRecordError("the record has files but no `data`")
     try:
         ids = msgspec.json.decode(data[len(_HEAD) : end + 1], type=list[str])
     except msgspec.DecodeError as error:

@@ -376,7 +376,7 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def _lost() -> LostEventError:
-    return LostEventError("the event is done, or another process answers it")
+    return LostEventError("the event is done, or its lease belongs to another process")
 
 
 def _renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:

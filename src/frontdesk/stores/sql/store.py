@@ -200,10 +200,10 @@ class SqlTransaction:
         if free_at is None:
             self._ops.append(Put(tables.GRANTS, row))
         else:
-            self._ops.append(Do(_IF_FREE, (*row, free_at), StoreError("there is such a grant already")))
+            self._ops.append(Do(_IF_FREE, (*row, free_at), StoreError("the grant already exists")))
 
     def use_grant(self, grant_id: str) -> None:
-        gone = StoreError("there is no such grant")
+        gone = StoreError("grant not found")
         self._ops.append(Do("DELETE FROM grants WHERE grant_id = ?", (key(grant_id),), gone))
 
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:

@@ -161,7 +161,7 @@ async def test_a_target_that_holds_something_is_refused(places: Places, kind: st
     await fill(old)
     await fill(new)
     before = new.numbers()
-    with pytest.raises(MoveError, match="is not empty: there is something in sessions"):
+    with pytest.raises(MoveError, match="is not empty: it has rows in sessions"):
         move(old.end(), new.end(), quiet)
     assert new.numbers() == before
 
@@ -183,7 +183,7 @@ async def test_tables_of_another_program_are_left_alone(places: Places, kind: st
     old, new = places["sqlite"][0], places[kind][1]
     await fill(old)
     new.execute("CREATE TABLE sessions (cookie TEXT)")
-    with pytest.raises(MoveError, match=r"tables of other programs by our names \(sessions\)"):
+    with pytest.raises(MoveError, match=r"tables of other programs with the names of ours \(sessions\)"):
         move(old.end(), new.end(), quiet)
     assert new.execute("SELECT cookie FROM sessions") == []
 
@@ -192,7 +192,7 @@ async def test_tables_of_another_program_are_left_alone(places: Places, kind: st
 async def test_a_place_without_state_is_no_source(places: Places, kind: str) -> None:
     old, new = places[kind][0], places["sqlite"][1]
     old.execute("CREATE TABLE other (x INTEGER)")
-    with pytest.raises(MoveError, match="holds no state"):
+    with pytest.raises(MoveError, match="contains no Frontdesk state"):
         move(old.end(), new.end(), quiet)
     assert not new.is_there
 
@@ -201,7 +201,7 @@ async def test_a_file_that_is_no_database_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("Buy marmalade. " * 100)
     with pytest.raises(MoveError, match="not a database"):
         move(SqliteEnd(tmp_path / "notes.db"), SqliteEnd(tmp_path / "new.db"), quiet)
-    with pytest.raises(MoveError, match="there is no file"):
+    with pytest.raises(MoveError, match="not found"):
         move(SqliteEnd(tmp_path / "missing.db"), SqliteEnd(tmp_path / "new.db"), quiet)
     assert os.listdir(tmp_path) == ["notes.db"]
 
@@ -277,7 +277,7 @@ class Losing(SqliteEnd):
 async def test_what_does_not_arrive_whole_is_not_kept(places: Places) -> None:
     old, new = places["sqlite"]
     await fill(old)
-    with pytest.raises(MoveError, match=f"sessions has {SESSIONS} rows, and {SESSIONS - 1} of them arrived"):
+    with pytest.raises(MoveError, match=f"sessions has {SESSIONS} rows, but {SESSIONS - 1} were copied"):
         move(Losing(Path(old.where)), new.end(), quiet)
     assert not new.is_there
 

@@ -36,7 +36,7 @@ def decode(body: bytes) -> Event:
     try:
         return _event.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+        raise InvalidRequestError(f"The event is invalid: {error}.") from None
 
 
 def parse_inbound(event: Event, bot: BotIdentity) -> Inbound | None:

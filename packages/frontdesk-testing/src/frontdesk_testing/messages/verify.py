@@ -29,6 +29,6 @@ def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, 
     timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
     # Without a secret anybody could sign.
     if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _MAX_TIMESTAMP_LENGTH:
-        raise UnauthenticatedError("The event is not signed.")
+        raise UnauthenticatedError("The event has no signature.")
     verify_hmac(secret, b"v1:%b:%b" % (timestamp, body), given.removeprefix(b"v1="))
     verify_time(timestamp, now, max_age_seconds=window)

@@ -357,8 +357,8 @@ def check_foreign_tables(existing: Collection[str]) -> None:
     created = {name for step in STEPS for text in step for name in _CREATED_TABLE.findall(text)}
     if taken := sorted(created & set(existing)):
         raise StoreError(
-            f"the database has tables of another program ({', '.join(taken)}), and none of Frontdesk's: give Frontdesk "
-            "a database of its own; or on Postgres create a schema for it, and add "
+            f"the database has tables of another program ({', '.join(taken)}) and none of Frontdesk: use "
+            "a separate database, or on Postgres create a schema and add "
             "?options=-csearch_path%3Dfrontdesk to the address"
         )
 

@@ -56,5 +56,5 @@ class Step(tuple[str, ...]):
         step.min_reader, step.backfill, step.needs = min_reader, backfill, needs
         refused = [statement for statement in step if not _EXPANDS.match(statement)]
         if refused and min_reader is not None and not contracts:
-            raise ValueError(f"an older host may not be able to go on after {refused[0]!r}; is it contracts=True?")
+            raise ValueError(f"older hosts may fail after {refused[0]!r}. If so, set contracts=True")
         return step

@@ -122,8 +122,8 @@ class MoveEndpoint(ABC):
             foreign = [shape.name for shape in wanted if self.has(shape.name)]
             if foreign:
                 raise MoveError(
-                    f"{self.name} has tables of other programs by our names ({', '.join(foreign)}); "
-                    "give Frontdesk a database of its own"
+                    f"{self.name} has tables of other programs with the names of ours ({', '.join(foreign)}). "
+                    "Use a separate database for Frontdesk"
                 )
             return
         version = self.version() or 0
@@ -131,7 +131,7 @@ class MoveEndpoint(ABC):
         own = read_shapes(version)
         full = [shape.name for shape in own if shape.name not in (LEASES, _BACKFILLS) and self.count(shape.name)]
         if full:
-            raise MoveError(f"{self.name} is not empty: there is something in {', '.join(full)}; choose another target")
+            raise MoveError(f"{self.name} is not empty: it has rows in {', '.join(full)}. Choose another target")
         for name in [*(shape.name for shape in own), _OWN]:
             self.execute(f"DROP TABLE {name}")
 
@@ -169,7 +169,7 @@ def move(source: MoveEndpoint, target: MoveEndpoint, on_progress: OnProgress) ->
         source.hold()
         version = source.version()
         if version is None:
-            raise MoveError(f"{source.name} holds no state of Frontdesk's")
+            raise MoveError(f"{source.name} contains no Frontdesk state")
         require_known(version)
         target.take()
         target.clear(read_shapes(VERSION))
@@ -186,7 +186,7 @@ def _copy(source: MoveEndpoint, target: MoveEndpoint, shape: Shape, on_progress:
     target.put(shape, _counted(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
     arrived = target.count(shape.name)
     if arrived != total:
-        raise MoveError(f"{shape.name} has {total} rows, and {arrived} of them arrived; nothing was kept")
+        raise MoveError(f"{shape.name} has {total} rows, but {arrived} were copied. The copy was rolled back")
     on_progress(shape.name, total, total)
     return total
 
@@ -218,7 +218,7 @@ class SqliteEnd(MoveEndpoint):
 
     def hold(self) -> None:
         if not self._path.is_file():
-            raise MoveError(f"there is no file {self._path}")
+            raise MoveError(f"file {self._path} not found")
         self._open()
         self.execute("BEGIN EXCLUSIVE")
 
@@ -229,7 +229,7 @@ class SqliteEnd(MoveEndpoint):
         except FileExistsError:
             pass
         except OSError as error:
-            raise MoveError(f"{self.name} can't be made: {error.strerror}") from error
+            raise MoveError(f"cannot create {self.name}: {error.strerror}") from error
         self._open()
         # New pages need no space in a rollback journal; a write-ahead log would need twice the disk.
         self.execute("PRAGMA journal_mode = DELETE")

@@ -30,7 +30,7 @@ class PostgresEnd(MoveEndpoint):
             parts = conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
             # The error may quote a part of the password.
-            raise MoveError("the address of the database is not one that libpq understands") from None
+            raise MoveError("the database address is not a valid libpq connection string") from None
         self.name = f"the database {parts.get('dbname') or parts.get('user') or ''}".rstrip()
         self._conninfo = conninfo
         self._options = f"{parts.get('options') or ''} -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"

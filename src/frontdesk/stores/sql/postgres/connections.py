@@ -112,7 +112,7 @@ class TimedConnection(AsyncConnection[Any]):
             return await super().wait(gen, *settings, **more)
         except psycopg.OperationalError as error:
             if hung:
-                raise HungError(f"there was no answer in {self.answer_timeout:g} s") from error
+                raise HungError(f"no response within {self.answer_timeout:g} s") from error
             raise
         finally:
             timer.cancel()
@@ -124,7 +124,7 @@ class Address:
             options = conninfo_to_dict(conninfo).get("options") or ""
         except psycopg.ProgrammingError:
             # The error may quote a part of the password.
-            raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
+            raise ChannelConfigurationError("conninfo: not a valid libpq connection string") from None
         milliseconds = round(statement_timeout * 1000)
         self.statement_timeout = statement_timeout
         self._transaction_timeout = min(2 * milliseconds, _MAX_INTEGER)
@@ -324,7 +324,7 @@ class _Kind:
         try:
             written = [_NULL if value is None else write(value) for value in values]
         except error as wrong:
-            raise psycopg.DataError(f"a value is not what its column takes: {wrong}") from wrong
+            raise psycopg.DataError(f"a value does not fit its column: {wrong}") from wrong
         return self._array(_HEAD.pack(1, 1, self._oid, len(values), 1) + b"".join(written))
 
 

@@ -159,7 +159,7 @@ class PostgresStateStore(SqlStateStore):
         if self.outlasts_timeouts and lease_seconds <= statement_timeout + connect_timeout:
             raise ChannelConfigurationError(
                 f"lease_seconds: {lease_seconds:g} must be longer than statement_timeout and connect_timeout together "
-                f"({statement_timeout + connect_timeout:g}), or one statement that hangs costs a turn its session"
+                f"({statement_timeout + connect_timeout:g}), otherwise one hanging statement loses the session lease"
             )
         engine = PostgresEngine(revealed(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
