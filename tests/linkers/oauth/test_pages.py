@@ -63,6 +63,10 @@ def test_a_name_is_short_and_can_be_seen(name: str) -> None:
     assert plain(shown) == shown
 
 
+def test_a_name_of_combining_marks_was_too_long() -> None:
+    assert len(plain("a" + "\u0301" * 79)) <= MAX_NAME_LENGTH
+
+
 SEAL = Seal(b"k" * 32)
 
 

@@ -309,8 +309,9 @@ def message_page(title: str, text: str, status: int = 200) -> Page:
 def plain(text: str) -> str:
     """Return a name that cannot be disguised: without invisible characters, and of limited length."""
     printable = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_NAME_LENGTH])
-    visible = " ".join(printable.split())
-    return escape_line(visible if len(visible) <= MAX_NAME_LENGTH else visible[: MAX_NAME_LENGTH - 1] + "…")
+    # Escapes are longer than what they stand for, so the limit counts them.
+    visible = escape_line(" ".join(printable.split()))
+    return visible if len(visible) <= MAX_NAME_LENGTH else visible[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def _sides(*sides: tuple[str, str]) -> str:
