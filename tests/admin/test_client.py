@@ -120,6 +120,6 @@ def test_without_a_host_nothing_is_sent(tmp_path: Path) -> None:
     assert missing.value.code == "no_host"
     ended = frontdesk("deliver", "Hello", "--to", "chat", "1", "--state", str(tmp_path))
     assert ended.returncode == 1
-    assert "by a running host" in ended.stderr
+    assert "requires a running host" in ended.stderr
     ended = frontdesk("run", "Hello", "--to", "chat", "1", "--state", "postgresql://nowhere/db")
     assert (ended.returncode, "admin_socket=" in ended.stderr) == (1, True)

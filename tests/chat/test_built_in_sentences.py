@@ -69,6 +69,10 @@ FOR_INTEGRATORS = {
     "The approval at this checkpoint was already used. It can be used only once.",
     "Invalid cursor for runs. Use the cursor of the previous page.",
     "The client state can't be used: {error}",
+    "The metadata of a watcher must be JSON.",
+    "There is no such watcher.",
+    "Link your account first. This request runs then. Repeat it to get its answer.",
+    "Link your account first. This request runs then, as {run_id}.",
 }
 """Mistakes of a program that calls the host, or of whoever has built it; no person can cause them in a chat."""
 ABOUT_TARGETS = {"agent.py", "branches.py", "extras.py", "own_history.py", "extraction.py", "typed_input.py"}

@@ -114,6 +114,9 @@ ANY_TYPE = "application/octet-stream"
 """The media type of a file of which nothing is known."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
 _MEDIA_TYPE = re.compile(f"{_NAME}/{_NAME}")
+_SECONDS = re.compile(r"[0-9]{1,9}")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_HEADER_VALUE = re.compile(r"[ -~]+")
 
 
 def is_media_type(text: str) -> bool:
@@ -269,7 +272,7 @@ class GuardedClient:
         try:
             async with self._open(place, slot, sent) as response:
                 after = response.headers.get("retry-after", "")
-                seconds = float(after) if re.fullmatch("[0-9]{1,9}", after) else None
+                seconds = float(after) if _SECONDS.fullmatch(after) else None
                 return Posted(response.status_code, seconds)
         except httpx.TransportError as error:
             loggers.http.info("post failed: url=%s: %s", place.host, type(error).__name__)
@@ -411,9 +414,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
     if len(headers) > MAX_HEADERS:
         raise _refused(f"A URL takes {MAX_HEADERS} headers at most, got {len(headers)}.")
     for name, value in headers.items():
-        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", name) or name.lower() in _OWN_HEADERS:
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
             raise _refused("A header name is invalid, or names a header that the host sets itself.")
-        if not re.fullmatch(rf"[!-~](?:[ -~]{{0,{MAX_HEADER_LENGTH - 2}}}[!-~])?", value):
+        if len(value) > MAX_HEADER_LENGTH or not _HEADER_VALUE.fullmatch(value) or value != value.strip(" "):
             raise _refused(f"The value of the header {name} must be printable ASCII, at most {MAX_HEADER_LENGTH}.")
 
 

@@ -84,7 +84,7 @@ async def test_a_code_is_refused_and_another_links_two_devices(new_tab: Any, url
     await press(phone, "Enter a code")
     await phone.page.keyboard.type(code)
     await phone.page.keyboard.press("Enter")
-    await phone.page.wait_for_selector(f"{PANEL} [role=alert]:has-text('This code does not work.')")
+    await phone.page.wait_for_selector(f"{PANEL} [role=alert]:has-text('This code is invalid.')")
     await press(phone, "Cancel")
     await reopen(desk)
     await press(desk, "Show a code")

@@ -260,7 +260,7 @@ async def test_a_pause_that_cannot_be_saved_fails_its_turn(stream: bool) -> None
 async def test_without_a_session_nothing_can_wait(stream: bool) -> None:
     async with open_client(Inn(), InvocationsChannel(session_mode="disabled")) as desk:
         refused = await desk.ask("anna", stream=stream)
-        assert "not possible without a session" in refused.text
+        assert "without a session" in refused.text
         assert (await desk.ask("hello")).json()["text"] == "hello 1"
 
 

@@ -128,7 +128,7 @@ class RunnerContract:
         runner.register("note", Notes())
         with pytest.raises(TaskError, match="already"):
             runner.register("note", Notes())
-        with pytest.raises(TaskError, match="at least one"):
+        with pytest.raises(TaskError, match="at least 1"):
             runner.register("none", Notes(), most=0)
         async with started(runner):
             with pytest.raises(TaskError, match="after the runner has started"):
