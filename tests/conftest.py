@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import logging
 from collections.abc import Iterator
 
 import certifi
@@ -45,6 +46,16 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector the tests themselves: there are thousands, and it would look at them every time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _log_levels() -> Iterator[None]:
+    """Restore the levels of loggers: a command that a test runs in this process sets them for the whole process."""
+    loggers = [logging.getLogger(name) for name in ("", "frontdesk", "frontdesk.audit", "uvicorn")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)
