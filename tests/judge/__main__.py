@@ -1,8 +1,9 @@
 """`python -m tests.judge`: campaigns over all layouts, until so many operations are done.
 
 Each round judges each layout once: SQLite, Postgres 16, Postgres 18, Postgres with Procrastinate, and state that moves
-between them. Each round has the next seed. What a campaign takes is the sum of its waits far more than of its work, so
-that several can run at once: `--parallel 2` on two cores.
+between them. `--layout rolling --against COMMIT` is Postgres with processes of that commit and of this one: a rolling
+update to and fro. Each round has the next seed. What a campaign takes is the sum of its waits far more than of its
+work, so that several can run at once: `--parallel 2` on two cores.
 
 A series of 100,000 operations and 500 faults or more on two cores:
 `python -m tests.judge --rounds 4 --operations 6000 --seconds 600 --gap 60 --parallel 3`.
@@ -14,7 +15,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.judge.run import LAYOUTS, Plan, run_plan
+from tests.judge.run import LAYOUTS, ROLLING, Plan, run_plan
 
 
 def main() -> int:
@@ -23,7 +24,9 @@ def main() -> int:
         prog="python -m tests.judge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=1, help="the first seed; each round has the next")
-    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="all of them, if not given")
+    parser.add_argument(
+        "--layout", choices=(*LAYOUTS, ROLLING), action="append", help="all but `rolling`, if not given"
+    )
     parser.add_argument("--operations", type=int, default=5000, help="how many a campaign does")
     parser.add_argument("--seconds", type=float, default=300.0, help="how long a campaign takes at most")
     parser.add_argument(
@@ -33,9 +36,19 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=1, help="how many campaigns run at once")
     parser.add_argument("--fault", action="append", default=[], help="only faults of this name")
     parser.add_argument("--actor", action="append", default=[], help="only actors of this name")
+    parser.add_argument("--against", default="HEAD~1", help="the earlier commit of the layout `rolling`")
     given = parser.parse_args()
     plans = [
-        Plan(layout, given.seed + number, given.operations, given.seconds, given.gap, given.fault, given.actor)
+        Plan(
+            layout,
+            given.seed + number,
+            given.operations,
+            given.seconds,
+            given.gap,
+            given.fault,
+            given.actor,
+            given.against,
+        )
         for number in range(given.rounds)
         for layout in given.layout or LAYOUTS
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
 
+from bench.checkouts import find_checkout
 from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, postgres_server, require_postgres
 from tests.judge.actors.approvals import Approvals
 from tests.judge.actors.background import Background
@@ -43,6 +44,8 @@ ALONE: tuple[Fault, ...] = (clocks.jump,)
 """The faults beside which there is no other one."""
 LAYOUTS = ("sqlite", "postgres16", "postgres", "procrastinate", "move")
 """All but the first have two hosts and a worker; the last one moves between the first and them."""
+ROLLING = "rolling"
+"""Postgres with processes of two versions: every second start of a process runs an earlier commit."""
 CHATS = ("chat", "plain", "live")
 STORIES = 4
 SHOWN = 12
@@ -66,6 +69,8 @@ class Plan:
     faults: Sequence[str] = ()
     """The names of the faults; all that the layout has, if there are none."""
     actors: Sequence[str] = ()
+    against: str = "HEAD~1"
+    """The earlier commit of the layout `rolling`."""
 
 
 @dataclass
@@ -134,8 +139,9 @@ async def campaign(plan: Plan) -> Report:
     if plan.layout == "sqlite":
         async with site("sqlite", **settings) as place:
             return await _judged(plan, place, [])
-    version = BEFORE_TRANSACTION_TIMEOUT if plan.layout == "postgres16" else NEWEST
-    async with site("postgres", hosts=2, workers=1, version=require_postgres(version), **settings) as place:
+    version = require_postgres(BEFORE_TRANSACTION_TIMEOUT if plan.layout == "postgres16" else NEWEST)
+    earlier = find_checkout(plan.against).root if plan.layout == ROLLING else None
+    async with site("postgres", hosts=2, workers=1, version=version, earlier=earlier, **settings) as place:
         return await _judged(plan, place, [])
 
 

@@ -39,6 +39,8 @@ class Process:
         self.number = number
         self.worker = worker
         self.proxy = proxy
+        self.starts_earlier = False
+        """Whether the next start runs the earlier version. A rolling update alternates between both."""
         self.port = free_port()
         self.stopped = False
         self.starts = 0
@@ -65,12 +67,15 @@ class Process:
         self.starts += 1
         command = ["-m", "frontdesk.cli", "worker" if self.worker else "serve", "tests.judge.app:make"]
         command += ["--log-level", "warning"] + ([] if self.worker else ["--port", str(self.port)])
+        checkout = self._site.earlier if self.starts_earlier else None
+        self.starts_earlier = self._site.earlier is not None and not self.starts_earlier
         log = (self._site.directory / f"log-{self.number}").open("ab")
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *command,
-            cwd=ROOT,
-            env=self._site.environment(self.proxy),
+            # Where `tests.judge.app` is imported from: each version has its own.
+            cwd=ROOT if checkout is None else checkout,
+            env=self._site.environment(self.proxy, checkout),
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
         )
@@ -147,6 +152,8 @@ class Site:
         self.processes: list[Process] = []
         self.platforms: dict[str, MessagePlatform] = {}
         self.server: PostgresServer | None = None
+        self.earlier: Path | None = None
+        """A checkout of an earlier version. Every second start of a process runs it."""
         self.stack: AsyncExitStack
         self.keep_idle_limit = True
         self._effects: list[tuple[str, str, int, float]] = []
@@ -202,7 +209,10 @@ class Site:
                 upstream = str(Path(str(conninfo_to_dict(self.place)["host"])) / ".s.PGSQL.5432")
                 proxy = PostgresProxy(upstream, keep_idle_limit=self.keep_idle_limit)
                 await self.stack.enter_async_context(proxy)
-            self.processes.append(Process(self, number, worker=number >= hosts, proxy=proxy))
+            process = Process(self, number, worker=number >= hosts, proxy=proxy)
+            # The first process creates the schema of the earlier version, and the second one migrates it.
+            process.starts_earlier = self.earlier is not None and number == 0
+            self.processes.append(process)
         for process in self.processes:
             await process.start()
 
@@ -226,13 +236,15 @@ class Site:
                             await process.start()
             await asyncio.sleep(_LOOK)
 
-    def environment(self, proxy: PostgresProxy | None) -> dict[str, str]:
-        """What a process is told."""
+    def environment(self, proxy: PostgresProxy | None, checkout: Path | None = None) -> dict[str, str]:
+        """Return the environment of a process, which imports the package from a checkout if there is one."""
         place = self.place
         if proxy is not None:
             place = make_conninfo(place, host="127.0.0.1", port=proxy.port, sslmode="disable")
         given = {"directory": str(self.directory), "kind": self.kind, "place": place, **self.settings}
-        return {**os.environ, "JUDGE": json.dumps(given)}
+        sources = [] if checkout is None else [checkout / "src", *sorted(checkout.glob("packages/*/src"))]
+        path = {"PYTHONPATH": os.pathsep.join(map(str, sources))} if sources else {}
+        return {**os.environ, **path, "JUDGE": json.dumps(given)}
 
     def _noted(self) -> list[tuple[str, str, int, float]]:
         """Return what the agent noted, in order; only what is new of it is read."""
@@ -340,6 +352,7 @@ async def site(
     keep_idle_limit: bool = True,
     server: PostgresServer | None = None,
     version: int = NEWEST,
+    earlier: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[Site]:
     """Start hosts and workers on a new database; `chats` are names of channels, `plain...` without idempotency keys,
@@ -352,7 +365,7 @@ async def site(
             server = server or stack.enter_context(postgres_server(version, on_disk=True))
             place = stack.enter_context(server.database())
         found = Site(directory, kind, place, settings)
-        found.server = server
+        found.server, found.earlier = server, earlier
         settings["chats"] = [await _platform(stack, found, name, settings.get("longest_delay", 0.2)) for name in chats]
         found.stack, found.keep_idle_limit = stack, keep_idle_limit
         stack.push_async_callback(_end, found)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.judge.run import LAYOUTS, Plan, campaign
+from tests.judge.run import LAYOUTS, ROLLING, Plan, campaign
 from tests.judge.site import ROOT
 
 
@@ -17,6 +17,17 @@ async def test_nothing_that_was_acknowledged_is_lost(layout: str) -> None:
     print(report)
     assert report.court.ledger.acknowledged, "nothing was acknowledged, so that nothing was judged"
     assert sum(report.court.faults.values()), "there was no fault"
+    assert not report.verdicts, str(report)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif("JUDGE_CASES" not in os.environ, reason="a part of make judge")
+async def test_a_rolling_update_loses_nothing() -> None:
+    """The earlier version is this commit too, so that every checkout with its history can run it."""
+    faults = ("kill", "stop")
+    report = await campaign(Plan(ROLLING, seed=8, operations=150, seconds=20.0, gap=15, faults=faults, against="HEAD"))
+    print(report)
+    assert sum(report.court.faults.values()), "no process was replaced"
     assert not report.verdicts, str(report)
 
 
