@@ -76,6 +76,26 @@ def responses() -> AgentFrameworkHost:
     )
 
 
+def invocations() -> AgentFrameworkHost:
+    """Return a host with the Invocations channel."""
+    from bench.subjects.frontdesk import limits
+    from frontdesk.channels.invocations import InvocationsChannel
+
+    return AgentFrameworkHost(
+        build_target(), channels=[InvocationsChannel(limits=limits())], state_dir=os.environ[STATE] or None
+    )
+
+
+def chat_completions() -> AgentFrameworkHost:
+    """Return a host with the Chat Completions channel."""
+    from bench.subjects.frontdesk import limits
+    from frontdesk.channels.chat_completions import ChatCompletionsChannel
+
+    return AgentFrameworkHost(
+        build_target(), channels=[ChatCompletionsChannel(limits=limits())], state_dir=os.environ[STATE] or None
+    )
+
+
 async def echo(text: str) -> str:
     """Return the text."""
     return text

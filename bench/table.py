@@ -42,6 +42,8 @@ from bench.subjects.base import Case, Subject
 BARE = "bare"
 PEERS = ("agentserver", "af-hosting")
 TELEGRAM_PEOPLE = 200
+SUBJECTS = {"invocations": "frontdesk"}
+"""The modules of `bench.subjects` with the requests of a channel, if they have another name."""
 RESULTS = ROOT / "bench" / "results.json"
 
 
@@ -72,6 +74,8 @@ class Measured:
     target: Literal["stub", "agent"] = "stub"
     sqlite: bool = False
     peers: bool = False
+    channel: str = "responses"
+    """The function of `bench.hosts` that builds the host."""
     goal: float | None = None
     """The least ratio to the bare app. For idle streams: the most KiB. For Telegram: the most Responses requests."""
 
@@ -82,6 +86,8 @@ ROWS = (
     Measured("sse-ready", "Responses SSE, 32 connections, ready updates", "stream", 32, peers=True),
     Measured("sse", "Responses SSE, 32 connections, updates built", "fresh", 32, peers=True, goal=0.38),
     Measured("json-agent", "Responses JSON, 64 connections, `Agent`", target="agent", goal=0.19),
+    Measured("json-invocations", "Invocations JSON, 64 connections", channel="invocations"),
+    Measured("json-chat", "Chat Completions JSON, 64 connections", channel="chat_completions"),
     Measured("idle-stub", "idle stream", "idle", peers=True, goal=30),
     Measured("idle-agent", "idle stream, `Agent`", "idle", target="agent", goal=42),
     Measured("telegram", "Telegram update, SQLite", sqlite=True, goal=7),
@@ -97,9 +103,10 @@ class Contestant:
     checkout: Checkout | None = None
     core: int | None = None
 
-    def request(self, case: Case) -> bytes:
-        """Return the bytes of a request."""
-        return build_request("POST", *self.subject.request(case))
+    def request(self, case: Case, channel: str = "responses") -> bytes:
+        """Return the bytes of a request to a channel."""
+        subject = self.subject if self.checkout is None else find_subject(SUBJECTS.get(channel, channel))
+        return build_request("POST", *subject.request(case))
 
     @asynccontextmanager
     async def serve(self, row: Measured, sample: Path | None) -> AsyncIterator[Server]:
@@ -113,7 +120,7 @@ class Contestant:
             return
         with tempfile.TemporaryDirectory(prefix="state-", dir=ROOT / ".bench") as state:
             environment = {hosts.STATE: state if row.sqlite else "", hosts.TARGET: row.target}
-            async with serve_host(self.checkout, "responses", self.core, environment) as server:
+            async with serve_host(self.checkout, row.channel, self.core, environment) as server:
                 yield server
 
 
@@ -229,7 +236,7 @@ class Table:
         before = server.usage()
         load = await pound(
             server.port,
-            contestant.request(one.case),
+            contestant.request(one.case, one.channel),
             connections=one.connections,
             seconds=seconds,
             event_mark=contestant.subject.event_mark,
@@ -301,7 +308,7 @@ class Table:
 async def learn_sample(contestant: Contestant, server: Server, one: Measured) -> Sample:
     """Ask a host for the bytes that the bare app sends."""
     case: Case = "stream" if one.target == "stub" else "fresh"
-    answer, stream = [await ask_once(server.port, contestant.request(each)) for each in ("json", case)]
+    answer, stream = [await ask_once(server.port, contestant.request(each, one.channel)) for each in ("json", case)]
     for reply in (answer, stream):
         if reply.status != 200:
             raise LoadFailed(f"{contestant.label} answered {reply.status}: {reply.body[:500]!r}")
