@@ -110,3 +110,10 @@ def test_the_table_of_the_readme_is_made_of_the_results() -> None:
 def test_the_readme_has_the_table_of_the_kept_results() -> None:
     made = readme.readme_table(json.loads(table.RESULTS.read_text("utf-8")))
     assert f"{readme.MARK}{made}\n" in readme.README.read_text("utf-8")
+
+
+def test_the_profile_names_the_files_that_a_request_passes() -> None:
+    command = [sys.executable, "-m", "bench.profile", "json-memory", "--least", "0"]
+    printed = subprocess.check_output(command, cwd=ROOT, text=True, timeout=120)
+    assert "`pipeline.py`" in printed
+    assert "Python calls a request" in printed
