@@ -237,6 +237,17 @@ def test_what_has_passed_is_never_more_than_either_clock_says() -> None:
     assert since(1000.0) == 4.0
 
 
+def test_a_part_that_another_process_has_added_by_a_wrong_clock_is_not_older_than_this_process() -> None:
+    """Seed 3702 of the judge: the clock was a day back for a moment in which this process did not look at it."""
+    clock = FakeClock(DAY)
+    ages = Ages(clock, shared=True)
+    ages.newest_at_start = 7
+    clock.advance(10)
+    row = _row().replace(created_at=8.0)
+    assert ages.of(row.replace(number=8), None) == 0.0
+    assert ages.of(row.replace(number=7), None) == DAY + 2.0
+
+
 @pytest.mark.parametrize(("known_since", "waited"), [(None, 0.0), (-5.0, 10.0), (4.0, 6.0)])
 def test_what_others_write_counts_from_when_it_is_known(known_since: float | None, waited: float) -> None:
     clock = FakeClock(1000.0)

@@ -165,7 +165,8 @@ class Ages:
     other processes write parts too, the age counts from when this process first saw the part in its current state.
 
     The time before this process started can't be measured. The wall clock is used for it until the clock is seen to be
-    set.
+    set, and only for parts that existed at the start: a part that another process has added since, by a clock that was
+    wrong for a moment, is not older than this process.
     """
 
     def __init__(self, clock: Clock, *, shared: bool) -> None:
@@ -174,6 +175,8 @@ class Ages:
         self._wall, self._steady = clock.now(), clock.steady()
         self._began = self._steady
         self._believed = True
+        self.newest_at_start: int | None = None
+        """The number of the newest part at the start, `None` until it is known."""
 
     def look(self) -> None:
         """Detect whether the clock was set."""
@@ -192,7 +195,8 @@ class Ages:
         if self._shared:
             began = steady if known_since is None else max(began, known_since)
         age = counted + max(0.0, min(self._clock.now() - at, steady - began))
-        if self._believed and (before := self._wall - _queued_at(row)) > 0:
+        existed = self.newest_at_start is None or row.number <= self.newest_at_start
+        if self._believed and existed and (before := self._wall - _queued_at(row)) > 0:
             return max(age, before + steady - self._steady)
         return age
 

@@ -90,6 +90,9 @@ class OutboxSender:
 
     async def _places(self, channel: str) -> AsyncIterator[str]:
         self._ages.look()
+        if self._ages.newest_at_start is None:
+            newest = await self._store.outbox.find(limit=1)
+            self._ages.newest_at_start = newest[0].number if newest else 0
         outlet, now, steady = self._outlets[channel], self._clock.now(), self._clock.steady()
         if outlet.circuit.free_at(steady) > steady:
             # While the circuit is open, nothing can be sent.

@@ -290,7 +290,9 @@ def query(
         where = [condition] if condition else []
         if after is not None:
             where.append(f"({', '.join(asked.order)}) {sign} ({', '.join('?' for _ in asked.order)})")
-        values += [*given, *(after or ()), limit]
+            # SQLite finds no range of an index by a row value that begins with an expression.
+            where.append(f"{asked.order[0]} {sign}= ?")
+        values += [*given, *(() if after is None else (*after, after[0])), limit]
         clause = f" WHERE {' AND '.join(where)}" if where else ""
         selects.append(f"SELECT {columns} FROM {asked.table} {asked.join}{clause} ORDER BY {order} LIMIT ?")
     if len(selects) == 1:
