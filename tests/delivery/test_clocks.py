@@ -248,6 +248,15 @@ def test_a_part_that_another_process_has_added_by_a_wrong_clock_is_not_older_tha
     assert ages.of(row.replace(number=7), None) == DAY + 2.0
 
 
+def test_a_part_that_was_queued_by_a_wrong_clock_and_tried_by_the_right_one_is_not_old_after_a_restart() -> None:
+    """Seed 3730 of the judge: the clock was a day back when an answer was queued, and right when it was tried."""
+    clock = FakeClock(DAY)
+    ages = Ages(clock, shared=False)
+    clock.advance(2)
+    tried = Attempt(at=DAY - 5.0, code="down", waited=3.0)
+    assert ages.of(_row().replace(created_at=8.0, history=(tried,)), None) == 10.0
+
+
 @pytest.mark.parametrize(("known_since", "waited"), [(None, 0.0), (-5.0, 10.0), (4.0, 6.0)])
 def test_what_others_write_counts_from_when_it_is_known(known_since: float | None, waited: float) -> None:
     clock = FakeClock(1000.0)

@@ -196,8 +196,9 @@ class Ages:
             began = steady if known_since is None else max(began, known_since)
         age = counted + max(0.0, min(self._clock.now() - at, steady - began))
         existed = self.newest_at_start is None or row.number <= self.newest_at_start
-        if self._believed and existed and (before := self._wall - _queued_at(row)) > 0:
-            return max(age, before + steady - self._steady)
+        # What an attempt has recorded was measured, so that only the time since then is taken from the wall clock.
+        if self._believed and existed and (before := self._wall - at) > 0:
+            return max(age, counted + before + steady - self._steady)
         return age
 
 
