@@ -1,34 +1,35 @@
-"""The page of old and new modules names every old module once, and modules that exist."""
+"""The page of renamed modules leads from every old module to modules that exist."""
 
 import re
+from pathlib import Path
+
+import pytest
 
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/internals/renames.md"
-OLD_MODULES = 717
+OLD_MODULES = (Path(__file__).parent / "old_modules.txt").read_text("utf-8").split()
 """The modules of the package at 63d22cdb."""
 PACKAGES = (ROOT / "src/frontdesk", ROOT / "packages/frontdesk-testing/src/frontdesk_testing")
 
 
-def renames(text: str) -> list[tuple[str, list[str]]]:
-    """The old modules in the order of the page, each with its new ones; none if it was removed."""
-    found: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
-        if line.startswith("| `"):
-            old, new = (re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:3])
-            if old[0].endswith(".*"):
-                folders = old[0].removesuffix("*"), new[0].removesuffix("*")
-                found += [(folders[0] + name, [folders[1] + name]) for name in old[1:]]
-            else:
-                found += [(name, new) for name in old]
-    for unchanged in re.findall(r"^Unchanged: ([^.].*?)\.$", text, re.MULTILINE | re.DOTALL):
-        found += [(name, [name]) for name in re.findall(r"`([^`]+)`", unchanged)]
-    return found
+def read_lines(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the renamed folders, and the new modules of each old module; none for a removed one."""
+    blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    folders, modules = ([line.split(" -> ") for line in block.splitlines()] for block in blocks)
+    moved = [(old, [] if new == "removed" else new.split()) for olds, new in modules for old in olds.split()]
+    assert len(dict(moved)) == len(moved)
+    return dict((old, new) for old, new in folders), dict(moved)
 
 
-def missing(text: str) -> list[str]:
-    """The new modules of a page that don't exist."""
-    return sorted({name for _, new in renames(text) for name in new if not exists(name)})
+def find_new(old: str, text: str) -> list[str]:
+    """Return the new modules of an old one: those of its line, else by the longest renamed folder, else its name."""
+    folders, moved = read_lines(text)
+    if old in moved:
+        return moved[old]
+    parents = [folder for folder in folders if old == folder or old.startswith(f"{folder}.")]
+    longest = max(parents, key=len, default="")
+    return [folders[longest] + old.removeprefix(longest)] if longest else [old]
 
 
 def exists(name: str) -> bool:
@@ -38,19 +39,27 @@ def exists(name: str) -> bool:
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
-def test_every_old_module_is_on_the_page_once() -> None:
-    old = [name for name, _ in renames(PAGE.read_text("utf-8"))]
-    assert len(set(old)) == len(old) == OLD_MODULES
+@pytest.mark.parametrize("old", OLD_MODULES)
+def test_an_old_module_leads_to_modules_that_exist(old: str) -> None:
+    new = find_new(old, PAGE.read_text("utf-8"))
+    assert [name for name in new if not exists(name)] == []
+    assert new or old == "kit"  # the only one that is gone, because it was empty
 
 
-def test_every_new_module_exists() -> None:
-    assert missing(PAGE.read_text("utf-8")) == []
+def test_the_page_names_old_modules_only() -> None:
+    folders, moved = read_lines(PAGE.read_text("utf-8"))
+    assert len(set(OLD_MODULES)) == 717
+    assert set(moved) <= set(OLD_MODULES)
+    assert all(any(old == folder or old.startswith(f"{folder}.") for old in OLD_MODULES) for folder in folders)
 
 
-def test_only_an_empty_module_has_no_new_one() -> None:
-    assert [name for name, new in renames(PAGE.read_text("utf-8")) if not new] == ["kit"]
-
-
-def test_a_new_module_that_does_not_exist_is_found() -> None:
-    text = "| `a.b` | `access.no_gate` |\n| `kit.*`: `clock`, `dice` | `access.*` |\n\nUnchanged: `gone`, `ids`.\n"
-    assert missing(text) == ["access.clock", "access.dice", "access.no_gate", "gone"]
+def test_a_line_decides_before_a_folder_and_the_longest_folder_counts() -> None:
+    text = "```text\na -> b\na.c -> d\n```\n```text\na.x a.y -> z\na.gone -> removed\n```\n"
+    assert [find_new(old, text) for old in ("a.x", "a.gone", "a.c.e", "a.f", "ids")] == [
+        ["z"],
+        [],
+        ["d.e"],
+        ["b.f"],
+        ["ids"],
+    ]
+    assert not exists("access.no_gate")
