@@ -265,13 +265,15 @@ def _tables(group: str, rows: list[Row]) -> str:
 def _table(group: str, rows: list[Row]) -> str:
     """Return a table. Runs and deliveries have no column of messages, because callers don't receive them."""
     shows_message = group in ("request", "operator")
-    names = ["code", *(["message"] if shows_message else []), "cause", "remedy"]
-    lines = [names, ["---"] * len(names)]
+    names = ["code", *(["message"] if shows_message else []), "cause and remedy"]
+    lines = []
     for code, one, text in rows:
         others = ", ".join(map(str, sorted(one.statuses)[1:]))
         message = [_message(code, one, text).replace("|", "\\|")] if shows_message else []
-        lines.append([f"`{code}`{f' ({others})' if others else ''}", *message, text["cause"], text["remedy"]])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        why = f"{text['cause']} {text['remedy'].removeprefix('None.').lstrip()}".rstrip()
+        lines.append([f"`{code}`{f' ({others})' if others else ''}", *message, why])
+    head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"
+    return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main() -> None:

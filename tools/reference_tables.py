@@ -89,7 +89,7 @@ def _table(found: re.Match[str]) -> str:
     missing = [one for one in listed if not texts.get(one)]
     if missing:
         raise TableError(f"docs/reference: describe {', '.join(missing)} of {name} in its table")
-    head = [found.group(0).partition("\n")[0], "| parameter | default | effect |", "| --- | --- | --- |"]
+    head = [found.group(0).partition("\n")[0], "| parameter | default | effect |", "|---|---|---|"]
     return "\n".join([*head, *(f"| `{one}` | {given[one]} | {texts[one]} |" for one in listed), ""])
 
 

@@ -34,7 +34,7 @@ _NOTES = (
 def page(results: dict[str, Any]) -> str:
     """Return the page for what was found."""
     columns = list(TRIED)
-    lines = [_HEAD, "| client | version | API | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 3) + "|"]
+    lines = [_HEAD, "| client | version | API | " + " | ".join(columns) + " |", "|---" * (len(columns) + 3) + "|"]
     broken: list[str] = []
     for name, client in results.items():
         for door, found in client["found"].items():
@@ -45,7 +45,7 @@ def page(results: dict[str, Any]) -> str:
     lines += ["", _EMPTY, "", _NOTES]
     if broken:
         lines += ["", "Failures, as the clients report them:", "", *broken]
-    lines += ["", "## Tests", "", "| test | content |", "| --- | --- |"]
+    lines += ["", "## Tests", "", "| test | content |", "|---|---|"]
     lines += [f"| {name} | {what} |" for name, what in TRIED.items()]
     return "\n".join([*lines, ""])
 

@@ -30,5 +30,5 @@ def test_every_refusal_is_documented() -> None:
     )
     raised = set(re.findall(r"LinkRefusedError\([^)]*code=\"(\w+)\"", source))
     assert named - {"LinkRefusedError"} == raised | {LinkRefusedError.code}
-    causes = {spans(code)[0]: cause for code, _, cause, _ in tables(ROOT / "docs/reference/errors.md")["403 Forbidden"]}
+    causes = {spans(code)[0]: cause for code, _, cause in tables(ROOT / "docs/reference/errors.md")["403 Forbidden"]}
     assert str(MAX_LINKED) in causes["too_many_links"]

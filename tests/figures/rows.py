@@ -457,7 +457,7 @@ TABLES = {"strangers": STRANGERS, "callers": CALLERS}
 def render(text: str, results: dict[str, Any]) -> str:
     """Return the page with the generated parts replaced."""
     for name, rows in TABLES.items():
-        lines = ["| request | limit | measured | test |", "| --- | --- | --- | --- |"]
+        lines = ["| request | limit | measured | test |", "|---|---|---|---|"]
         for row in rows:
             tests = ", ".join(f"`{test}`" for test in row.tests)
             cells = [row.sends.format(**VALUES), row.limit.format(**VALUES), _measured(results.get(row.name)), tests]
