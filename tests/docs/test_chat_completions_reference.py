@@ -13,7 +13,7 @@ from frontdesk.models.run import RunRecord
 from frontdesk.openai.tools import MAX_TOOLS
 from frontdesk_testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
-from tests.docs.test_reference import error_types, signature, spans
+from tests.docs.test_reference import error_types, spans
 
 PAGE = ROOT / "docs/reference/chat-completions.md"
 # What is asked of a session or of a stored run, of which there is none.
@@ -74,13 +74,8 @@ def test_every_error_is_documented() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
+    """`test_reference_tables.py` checks the limits that are parameters."""
     rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
-    channel = signature(ChatCompletionsChannel)
-    assert rows["messages"] == f"{channel['max_messages'].default}"
     assert rows["tools"] == f"{MAX_TOOLS}"
     assert rows["a name of an author"] == f"{parse._MAX_AUTHOR_LENGTH} characters"
     assert rows["the id of a call"] == f"{parse._MAX_CALL_ID_LENGTH} characters"
-    assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
-    assert rows["values in the body"] == f"{channel['max_body_values'].default}"
-    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
-    assert rows["a fetched URL"] == f"{channel['max_fetched_bytes'].default // 2**20} MiB"

@@ -67,13 +67,12 @@ def test_every_error_is_documented() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
+    """`test_reference_tables.py` checks the limits that are parameters."""
     rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
-    channel, host = signature(ConversationsChannel), signature(AgentFrameworkHost)
+    host = signature(AgentFrameworkHost)
     items = msgspec.json.schema(wire.ItemsBody)["$defs"]["ItemsBody"]["properties"]["items"]
     assert rows["items in a request"] == f"{items['maxItems']}"
     metadata = msgspec.json.schema(wire.Metadata)
     key, value = metadata["propertyNames"]["maxLength"], metadata["additionalProperties"]["maxLength"]
     assert rows["entries of `metadata`"] == f"{metadata['maxProperties']}, of {key} and {value} characters"
-    assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
-    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
     assert rows["waiting for a turn"] == f"{host['session_wait_seconds'].default:.0f} s"

@@ -19,7 +19,7 @@ def read_lines(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
     folders, modules = ([line.split(" -> ") for line in block.splitlines()] for block in blocks)
     moved = [(old, [] if new == "removed" else new.split()) for olds, new in modules for old in olds.split()]
     assert len(dict(moved)) == len(moved)
-    return dict((old, new) for old, new in folders), dict(moved)
+    return dict(map(tuple, folders)), dict(moved)
 
 
 def find_new(old: str, text: str) -> list[str]:

@@ -92,13 +92,10 @@ def test_a_response_that_cannot_be_continued_is_a_bad_request(param: str) -> Non
 
 
 def test_the_limits_are_those_of_the_code() -> None:
+    """`test_reference_tables.py` checks the limits that are parameters."""
     rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
     channel, client = signature(ResponsesChannel), signature(GuardedClient)
-    host = signature(AgentFrameworkHost)
     assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
-    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
-    assert rows["input items"] == f"{channel['max_items'].default}"
-    assert rows["a fetched URL"] == f"{channel['max_fetched_bytes'].default // 2**20} MiB"
     assert rows["fetching one"] == f"{client['timeout'].default:.0f} s and {client['max_redirects'].default} redirects"
     at_once = [client[f"max_connections{rest}"].default for rest in ("", "_per_caller")]
     assert rows["fetched at once"] == f"{at_once[0]}, and {at_once[1]} for one caller"
@@ -112,5 +109,3 @@ def test_the_limits_are_those_of_the_code() -> None:
     metadata = msgspec.json.schema(schema.Metadata)
     key, value = metadata["propertyNames"]["maxLength"], metadata["additionalProperties"]["maxLength"]
     assert rows["entries of `metadata`"] == f"{metadata['maxProperties']}, of {key} and {value} characters"
-    runs = [host[f"max_background_runs{rest}"].default for rest in ("", "_per_caller")]
-    assert rows["background runs"] == f"{runs[0]}, and {runs[1]} for one caller"

@@ -5,7 +5,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from frontdesk.channels.responses import SocketLimits, schema, socket
+from frontdesk.channels.responses import schema, socket
 from frontdesk.http import sockets
 from frontdesk.http import sockets as message_queues
 from frontdesk_testing import serving
@@ -19,11 +19,8 @@ SOCKET_PAGE = ROOT / "docs/reference/responses-websocket.md"
 
 
 def test_the_limits_are_those_of_the_code() -> None:
+    """`test_reference_tables.py` checks the limits that are parameters."""
     rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
-    limits = SocketLimits()
-    assert rows["WebSockets"] == f"{limits.max_open}, and {limits.max_open_per_caller} for one caller"
-    assert rows["a message on one"] == f"{limits.max_message_bytes // 2**20} MiB"
-    assert rows["messages on one"] == f"{limits.messages_per_minute} a minute"
     assert rows["lanes of one"].split()[0] == f"{message_queues.MAX_LANES}"
     assert rows["messages that wait on one"].split(",")[0] == f"{message_queues.MAX_WAITING}"
     assert rows["responses that only a connection remembers"].split(",")[0] == f"{socket.MAX_STORED}"

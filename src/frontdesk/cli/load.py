@@ -163,7 +163,7 @@ def _is_host(value: Any, module: ModuleType) -> bool:
 
 
 def _advice(value: Any) -> str:
-    """Return a hint about what was probably meant by a value that is not a host."""
+    """Return a hint about the probable intent of a value that is not a host."""
     if inspect.iscoroutine(value):
         value.close()
         return "; an async function was called without await: let a plain function build the host"

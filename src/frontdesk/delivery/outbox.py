@@ -106,7 +106,7 @@ class OutboxSender:
             last = page[-1]
 
     async def drain(self, channel: str, native_id: str) -> float | None:
-        """Send everything that is due for a destination. Return the time of the next visit, or None if nothing is
+        """Send everything that is due for a destination. Return the time of the next attempt, or None if nothing is
         left."""
         destination = (channel, native_id)
         outlet = self._outlets.get(channel)

@@ -69,7 +69,7 @@ class ArgumentField(msgspec.Struct, frozen=True, array_like=True):
 
 
 def escape_text(text: str) -> str:
-    """Escape what can't be seen in a text, such as `\\u202e`; line breaks and tabs stay.
+    """Escape what can't be seen in a text, such as `\\u202e`. Line breaks and tabs stay.
 
     Runs of blanks and line breaks that would move the rest out of sight become their number, such as `\\u0020*400`.
     """

@@ -6,14 +6,14 @@
     │   ├── BrokenRecordError          no version can read it; the record is set aside
     │   └── UnreadableRecordError      a newer version may read it; the record is kept, and it is a RequestError too
     │       └── UnknownVersionError
-    ├── HistoryStorageError            a service that stores responses did not do what it was asked for
+    ├── HistoryStorageError            a response store rejected or lost a request
     │   ├── HistoryRefusedError        it has no such response for this person
     │   └── ResponseTakenError         it has one with this id already
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
     ├── AdminSocketError               the socket for operators can't be opened
     ├── OperatorError                  a running host does not answer an operator's program, or has refused it
-    ├── StoreError                     the state store refused a write
+    ├── StoreError                     the state store rejected a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
     │   ├── LostRunError               a background run was fenced off: another process works on it, or none may
     │   ├── LostEventError             an event was fenced off: another process answers it, or has
@@ -26,7 +26,7 @@
     ├── LeadershipLostError            another process may hold the leadership already, so its body was cancelled
     ├── SealError                      what a channel has kept can't be opened with the keys of this host
     ├── TaskError                      a task can't be registered or scheduled so
-    ├── PushError                      a platform did not take what was sent, and may if it is sent again
+    ├── PushError                      a platform did not accept a call, and may later
     │   ├── PushRefusedError           it never will
     │   │   ├── PushNotModifiedError   the message has this content already
     │   │   └── PushNotEditableError   the message to be changed is gone, or too old

@@ -1,4 +1,4 @@
-"""The root of the errors, and those of the host itself."""
+"""The base class of the errors, and the errors of the host."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 
 class FrontdeskError(Exception):
-    """The root of the tree."""
+    """The base class of all errors."""
 
 
 class ChannelConfigurationError(FrontdeskError):
-    """The host can't be built as configured; `findings` has one line for each thing that is wrong."""
+    """The host can't be built as configured. `findings` has one line for each mistake."""
 
     def __init__(self, findings: Sequence[str] | str) -> None:
         self.findings: tuple[str, ...] = (findings,) if isinstance(findings, str) else tuple(findings)
@@ -18,7 +18,7 @@ class ChannelConfigurationError(FrontdeskError):
 
 
 class HistoryStorageError(FrontdeskError):
-    """The service that stores responses did not do what it was asked for."""
+    """The response store rejected or lost a request."""
 
 
 class HistoryRefusedError(HistoryStorageError):
@@ -48,7 +48,7 @@ class StateDirectoryError(FrontdeskError):
 
 
 class StateDirectoryInUseError(StateDirectoryError):
-    """Another host uses the state directory; `pid`, `machine` and `since` tell which, if it has recorded them."""
+    """Another host uses the state directory. `pid`, `machine` and `since` identify it, if known."""
 
     def __init__(
         self, path: Path, *, pid: int | None = None, machine: str | None = None, since: str | None = None
@@ -70,7 +70,7 @@ class AdminSocketError(FrontdeskError):
 
 
 class OperatorError(FrontdeskError):
-    """A running host does not answer an operator's program, or has refused what it asked for; `code` says which."""
+    """A running host does not answer an operator's program, or rejected its request. `code` has the reason."""
 
     def __init__(self, message: str, *, code: str = "unavailable") -> None:
         self.code = code
@@ -78,7 +78,7 @@ class OperatorError(FrontdeskError):
 
 
 class LeadershipLostError(FrontdeskError):
-    """The leadership could not be kept: another process may have it, so what was done under it was cancelled."""
+    """The leadership was lost: another process may have it, so its work here was cancelled."""
 
     def __init__(self, channel: str, name: str) -> None:
         self.channel, self.name = channel, name
@@ -86,22 +86,22 @@ class LeadershipLostError(FrontdeskError):
 
 
 class SealError(FrontdeskError):
-    """A value of a channel can't be opened: the key is not there, or the value is not what was sealed."""
+    """A value of a channel can't be decrypted: its key is missing, or the value was changed."""
 
 
 class TaskError(FrontdeskError):
-    """A task can't be registered or scheduled like this."""
+    """A task can't be registered or scheduled."""
 
 
 class Phrase(NamedTuple):
-    """A sentence of the catalogue of texts, by its key, with its values; a value may be a phrase too."""
+    """A sentence of the catalogue of texts, by its key, with its values. A value may be a phrase too."""
 
     key: str
     values: Mapping[str, Any] = {}
 
 
 def install_hint(extra: str, python: str | None = None) -> str:
-    """Return the command that installs an extra, for a checkout and for a wheel; `python` runs pip, if it is given."""
+    """Return the command that installs an extra, for a checkout and for a wheel. `python` runs pip, if it is given."""
     pip = "pip" if python is None else f"{python} -m pip"
     if extra == "testing":
         # The extra is a distribution of its own, which pip does not find in a checkout.

@@ -1,4 +1,4 @@
-"""The root of what is shown to callers, and the requests that are refused for what they ask."""
+"""The base class of errors that callers receive, and errors of invalid requests."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
@@ -15,7 +15,7 @@ class BegunRun(Protocol):
 
 
 class RequestError(FrontdeskError):
-    """A request that can't be served; the text is meant for the caller."""
+    """A request that can't be served. The text is meant for the caller."""
 
     status = 500
     code = "error"
@@ -39,7 +39,7 @@ class RequestError(FrontdeskError):
         """The run that failed. If there is one, the target was called, and a retry calls it once more."""
 
     def saying(self, key: str, **values: Any) -> Self:
-        """Set the sentence of the catalogue that it says in a chat, and return it."""
+        """Set the phrase for chats, and return the error."""
         self.phrase = Phrase(key, values)
         return self
 
@@ -184,14 +184,14 @@ class HookError(RequestError):
 
 
 class SessionTooLargeError(RequestError):
-    """The agent's state in this session is larger than this host stores; begin a new session."""
+    """The agent's state in this session is larger than this host stores. Begin a new session."""
 
     status = 422
     code = "session_too_large"
 
 
 class HistoryTooLargeError(RequestError):
-    """The history of this conversation takes more memory than this host gives it; begin a new conversation."""
+    """The history of this conversation takes more memory than this host gives it. Begin a new conversation."""
 
     status = 413
     code = "history_too_large"
@@ -256,7 +256,7 @@ class VisitorFilesFullError(FilesFullError):
 
 
 class KeyReusedError(RequestError):
-    """This Idempotency-Key came with another request before; a new request needs a new key."""
+    """This Idempotency-Key came with another request before. A new request needs a new key."""
 
     status = 422
     code = "idempotency_key_reused"

@@ -1,4 +1,4 @@
-"""Requests that fail on the side of the service, or that it can't serve at the moment."""
+"""Errors of the service, and of requests that it can't serve at the moment."""
 
 from frontdesk.errors.base import CodecError, FrontdeskError
 from frontdesk.errors.requests import RequestError
@@ -54,7 +54,7 @@ class UnavailableError(RequestError):
 
 
 class StoreUnavailableError(UnavailableError):
-    """The storage of this service can't be reached at the moment; nothing that was confirmed is lost."""
+    """The storage of this service can't be reached at the moment. Nothing that was confirmed is lost."""
 
     code = "store_unavailable"
 
@@ -82,7 +82,7 @@ class UnknownVersionError(UnreadableRecordError):
 
 
 class PushError(FrontdeskError):
-    """The platform did not take what was sent; what is to be done next follows from the error alone."""
+    """The platform did not accept a call. The error alone decides what to do next."""
 
     code = "push_failed"
     permanent = False
@@ -113,7 +113,7 @@ class PushError(FrontdeskError):
 
 
 class PushRefusedError(PushError):
-    """The platform refuses this for good."""
+    """The platform rejects the call permanently."""
 
     code = "push_refused"
     permanent = True
@@ -132,20 +132,20 @@ class PushNotEditableError(PushRefusedError):
 
 
 class PushLimitedError(PushError):
-    """The platform wants us to wait."""
+    """The platform requests a wait."""
 
     code = "push_limited"
 
 
 class PushUnknownError(PushError):
-    """It was sent, and no answer was seen."""
+    """The call was sent, and no response was received."""
 
     code = "push_unknown"
     unknown = True
 
 
 class StoreError(FrontdeskError):
-    """The state store refused a write; nothing of its transaction was kept."""
+    """The state store rejected a write. Its transaction was rolled back."""
 
 
 class StaleTurnError(StoreError):
@@ -161,7 +161,7 @@ class LostEventError(StoreError):
 
 
 class EventBegunError(StoreError):
-    """An earlier try of the event has begun a tool, so it is not tried again; its run ends as interrupted."""
+    """An earlier try of the event has begun a tool, so it is not tried again. Its run ends as interrupted."""
 
 
 class LostDeliveryError(StoreError):

@@ -5,7 +5,7 @@ _MB = 1024 * 1024
 
 
 def shown_size(size: int) -> str:
-    """Return a number of bytes in MB or KB, rounded down to one decimal; small ones in B."""
+    """Return a number of bytes in B, KB or MB, rounded down to one decimal."""
     for unit, name in ((_MB, "MB"), (_KB, "KB")):
         if size >= unit:
             return f"{size * 10 // unit / 10:g} {name}"

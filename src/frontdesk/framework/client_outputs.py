@@ -37,7 +37,7 @@ def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> 
 
 
 def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """Like `returned`, for calls of which only the ids are known."""
+    """Return the outputs like `returned`, for calls with known ids only."""
     left = taken(waiting, outputs)
     if left:
         raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")

@@ -132,7 +132,7 @@ class _ByteRate:
         self._seen = 0.0
 
     def take(self, size: int, now: float) -> bool:
-        """Count some bytes; return False, and count nothing, if they are too many."""
+        """Count some bytes. Return False, and count nothing, if they are too many."""
         self._used = max(self._used - (now - self._seen) * self._most / 3600, 0.0)
         self._seen = now
         if self._used + size > self._most:

@@ -76,7 +76,7 @@ class Resumptions:
         return note, () if question is None else await self._told(question, error)
 
     async def _told(self, question: PendingApproval, error: RequestError) -> Sequence[Delivery]:
-        """Return the notices to those who approved a call that does not run."""
+        """Return the notices to the approvers of a call that does not run."""
         if question.terms is None or question.status != "approved":
             return ()
         rows: list[Delivery] = []

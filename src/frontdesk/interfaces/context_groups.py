@@ -45,7 +45,7 @@ class RunsContext(Protocol):
         ...
 
     async def cancel_chain(self, caller: Caller, run_id: str) -> RunChain:
-        """Cancel the newest run of a chain and all that waits in the chain. Return the chain afterwards."""
+        """Cancel the newest run of a chain and its open questions. Return the chain afterwards."""
         ...
 
     async def list(

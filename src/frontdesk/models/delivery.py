@@ -83,7 +83,7 @@ class InboxItem(StoredRecord, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple["InboxItem", ...]:
-        """Return it and the messages that are answered with it."""
+        """Return this event and the other events of its batch."""
         return (self, *self.bundle)
 
     @property

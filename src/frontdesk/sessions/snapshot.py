@@ -38,7 +38,7 @@ class Snapshots:
         return await off_loop(self._taken, live)
 
     def _taken(self, live: AgentSession, *, is_light: bool = False) -> Mapping[str, Any]:
-        """Serialize a state. One that `is_light` was measured before, and has less text than the limit."""
+        """Serialize a state. With `is_light` it was measured before and is below the limit."""
         # Estimated first, so that no time is spent on a state that is far too large.
         if not is_light and compute_weight(live.state, self._max_bytes) > self._max_bytes:
             raise SessionTooLargeError

@@ -27,11 +27,11 @@ class Unsafe(NamedTuple):
 if sys.platform == "win32":
 
     def find_unsafe(path: Path) -> Unsafe | None:
-        """Return nothing: owners and modes are not kept here."""
+        """Return None. Windows has no owners and mode bits."""
         return None
 
     def is_readable_by_others(path: Path) -> bool:
-        """Return false, as above."""
+        """Return False. Windows has no mode bits."""
         return False
 
 else:
@@ -39,7 +39,7 @@ else:
     import pwd
 
     def find_unsafe(path: Path) -> Unsafe | None:
-        """Say how a user other than this one and root could change what is at a path; a missing one is safe."""
+        """Return how another user than this one and root could change a path, or None. A missing path is safe."""
         try:
             status = path.stat()
         except OSError:
@@ -61,7 +61,7 @@ else:
         return Unsafe(f"can be changed by {others} (mode {stat.S_IMODE(status.st_mode):04o})", advice)
 
     def is_readable_by_others(path: Path) -> bool:
-        """Return True if users other than this one can read what is at a path, and reach it."""
+        """Return True if other users can reach and read a path."""
         try:
             mode, above = path.stat().st_mode, path.parent.stat().st_mode
         except OSError:
@@ -69,7 +69,7 @@ else:
         return bool(mode & (stat.S_IRGRP | stat.S_IROTH)) and bool(above & (stat.S_IXGRP | stat.S_IXOTH))
 
     def _is_own_group(group: int, user: int) -> bool:
-        """Return True if a group is the private one of a user; many systems pass one to each, with a fitting umask."""
+        """Return True if a group is the private one of a user, which many systems create for each user."""
         try:
             name, entry = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
         except KeyError:

@@ -22,7 +22,7 @@ _STORAGE = ("save", "load", "delete", "get_latest", "list_checkpoints", "list_ch
 
 @dataclass(frozen=True, kw_only=True)
 class HostStatePaths:
-    """The paths of the parts of the state; a part that is not named is not kept on disk."""
+    """The paths of the parts of the state. A part that is not named is not kept on disk."""
 
     runner: str | Path | None = None
     """The database of the work that is scheduled; the one of the sessions, since transactions span both."""

@@ -1,6 +1,6 @@
-"""The testing kit for hosts, channels and stores; each part is imported when it is first used.
+"""The testing kit for hosts, channels and stores. Each part is imported when it is first used.
 
-`frontdesk_testing.strategies` needs Hypothesis; the contracts need pytest and pytest-asyncio.
+`frontdesk_testing.strategies` needs Hypothesis. The contracts need pytest and pytest-asyncio.
 """
 
 from importlib import import_module

@@ -10,7 +10,7 @@ from frontdesk.scripted import split_words
 
 
 class EchoAgent:
-    """Repeats the last message. It has the shape `SupportsAgentRun` and nothing more; `seen` has what it was sent."""
+    """Repeats the last message, with the shape of `SupportsAgentRun`. `seen` has the received messages."""
 
     def __init__(self, name: str = "echo") -> None:
         self.id = name
@@ -32,7 +32,7 @@ class EchoAgent:
         return AgentResponse.from_updates([update async for update in self.speak(words)])
 
     async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
-        """Yield the answer, word by word; subclasses change this."""
+        """Yield the answer, word by word. Subclasses override this."""
         for word in words:
             yield AgentResponseUpdate(contents=[Content.from_text(word)], role="assistant")
 
@@ -44,7 +44,7 @@ class EchoAgent:
 
 
 class GatedAgent(EchoAgent):
-    """An echo that says its first word and then waits, so that a test can hold a run half-way.
+    """An echo that yields its first word and then waits, so that a test can pause a run.
 
     `started` is set when a run waits, `release` lets all of them go on, `cancelled` is set when one was cancelled.
     """

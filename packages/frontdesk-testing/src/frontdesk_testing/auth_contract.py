@@ -1,4 +1,4 @@
-"""The contract of everything that a channel takes as `auth`.
+"""The contract of every `auth` of a channel.
 
 class TestMyAuth(AuthContract):
     secrets = ("hunter2...",)
@@ -124,5 +124,5 @@ class AuthContract:
 
 
 def raw(headers: Credentials) -> dict[bytes, bytes]:
-    """Return headers as they come from a server."""
+    """Return headers in the form of an ASGI server."""
     return {name.lower().encode(): value.encode("latin-1") for name, value in headers.items()}

@@ -21,7 +21,7 @@ BROKEN = {
 
 
 class Bodies(ChannelDriver):
-    """Bad requests get an error in the channel's shape; nothing is run and nothing is stored."""
+    """Bad requests get an error in the channel's shape. Nothing is run and nothing is stored."""
 
     async def test_a_message_is_answered(self) -> None:
         async with self.serve(self.channel()) as served:

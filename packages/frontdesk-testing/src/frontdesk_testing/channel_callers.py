@@ -1,4 +1,4 @@
-"""The contract of HTTP channels for callers: who may call, and what they learn of others."""
+"""The contract of HTTP channels for callers: access, and isolation from other callers."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ def keys() -> ApiKeyAuth:
 
 
 def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """Return all of an answer, apart from its date and its id."""
+    """Return the answer without its date and its id."""
     shown = {name: answer.headers[name] for name in answer.headers if name not in ("date", "x-request-id")}
     return answer.status_code, answer.content, shown
 
@@ -40,11 +40,11 @@ def broken_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) 
 
 
 async def lost_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> Any:
-    """Forget to return the request."""
+    """A hook that does not return the request."""
 
 
 class Callers(ChannelDriver):
-    """Callers with and without the right credentials, and what one caller learns about another."""
+    """Callers with and without valid credentials, and isolation between callers."""
 
     async def test_nobody_gets_in_without_the_right_credentials(self) -> None:
         async with self.serve(self.channel(auth=keys())) as served:

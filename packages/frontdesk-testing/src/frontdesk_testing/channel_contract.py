@@ -1,4 +1,4 @@
-"""The contract of HTTP channels, tested over HTTP against a host that is really served.
+"""The contract of HTTP channels, tested over HTTP against a served host.
 
     class TestMyChannel(ChannelContract):
         path = "/mine"

@@ -1,4 +1,4 @@
-"""The wire of a channel, for the contract of HTTP channels."""
+"""The driver of a channel, for the contract of HTTP channels."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -21,7 +21,7 @@ TIMEOUT = 60.0
 
 
 class ChannelDriver:
-    """The channel-specific part of the contract; a subclass defines it."""
+    """The channel-specific part of the contract. A subclass defines it."""
 
     path: str
     """The path to which a message is posted."""
@@ -34,31 +34,31 @@ class ChannelDriver:
         max_body_bytes: int | None = None,
         body_timeout: float | None = None,
     ) -> Channel:
-        """Make a channel with these settings, and its own defaults for the others."""
-        raise NotImplementedError("say how your channel is made")
+        """Create a channel with these settings and defaults for the others."""
+        raise NotImplementedError("implement `channel` of the driver")
 
     def message(self, text: str) -> Any:
         """Return the JSON body of a message."""
-        raise NotImplementedError("say what a message looks like")
+        raise NotImplementedError("implement `message` of the driver")
 
     def run_id(self, answer: httpx.Response) -> str:
         """Return the id of the run in the answer to a message."""
-        raise NotImplementedError("say where the id of a run is")
+        raise NotImplementedError("implement `run_id` of the driver")
 
     def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
-        """Return every method and path that names a run; none if the protocol has none."""
+        """Return every method and path that names a run. None if the protocol has none."""
         return ()
 
     def error_text(self, response: httpx.Response) -> str:
-        """Return the text of an error; raise an `AssertionError` if it has not the protocol's shape."""
-        raise NotImplementedError("say what an error looks like")
+        """Return the text of an error. Raise an `AssertionError` if its shape is wrong."""
+        raise NotImplementedError("implement `error_text` of the driver")
 
     def failure_text(self, response: httpx.Response) -> str:
         """Return the reason why a run failed, from the answer that has it."""
         return str(response.json()["error"]["message"])
 
     def body(self, text: str) -> bytes:
-        """Return the body of a message as it goes over the wire."""
+        """Return the encoded body of a message."""
         return msgspec.json.encode(self.message(text))
 
     async def post(self, http: httpx.AsyncClient, text: str = "hello", **headers: str) -> httpx.Response:
@@ -76,7 +76,7 @@ class ChannelDriver:
 
 
 class ServedChannel:
-    """A served host, and what was left behind in it."""
+    """A served host, with access to its store."""
 
     def __init__(self, http: httpx.AsyncClient, base_url: str, ids: FakeIds, agent: EchoAgent) -> None:
         self.http = http
@@ -90,7 +90,7 @@ class ServedChannel:
         return not self.agent.seen and self.ids.made == self._made_at_start
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a plain connection, for what no usual client sends."""
+        """Open a TCP connection, for bytes that HTTP clients do not send."""
         where = urlsplit(self.base_url)
         return await asyncio.open_connection(where.hostname, where.port)
 

@@ -1,4 +1,4 @@
-"""The contract of chat channels, tested against a platform whose servers are real.
+"""The contract of chat channels, tested against a platform with real servers.
 
     class TestMyChat(ChatContract):
         def platform(self):

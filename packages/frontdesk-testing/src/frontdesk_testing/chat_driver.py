@@ -23,7 +23,7 @@ _SOON = LiveTerms(interval=0.01)
 
 
 class Chat:
-    """A served host and the platform that it is on."""
+    """A served host and its platform."""
 
     def __init__(
         self, platform: FakePlatform, channel: ChatChannel, client: HostClient, store: InMemoryStateStore
@@ -39,12 +39,12 @@ class Chat:
         return f"{self.client.base_url}{self.channel.path}{self.channel.webhook_path}"
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a condition holds on the platform, for a while."""
+        """Wait until a condition holds on the platform, or fail after a timeout."""
         async with asyncio.timeout(TIMEOUT):
             await self.platform.until(condition)
 
     async def messages(self, chat_id: str, count: int) -> Sequence[ShownMessage]:
-        """Return the bot's messages in a chat, once there are so many."""
+        """Wait for a number of the bot's messages in a chat, and return them."""
         shown: list[ShownMessage] = []
 
         async def enough() -> bool:
@@ -59,7 +59,7 @@ class Chat:
         return [message.text for message in await self.messages(chat_id, count)]
 
     async def until_said(self, chat_id: str, part: str) -> Sequence[ShownMessage]:
-        """Wait until one of the bot's messages in a chat has a text in it; return all of them."""
+        """Wait until one of the bot's messages in a chat contains a text. Return all messages."""
         shown: list[ShownMessage] = []
 
         async def said() -> bool:
@@ -70,7 +70,7 @@ class Chat:
         return shown
 
     async def until_shown(self, chat_id: str, *texts: str) -> Sequence[ShownMessage]:
-        """Wait until the bot's messages in a chat have these texts, apart from the space around them."""
+        """Wait until the bot's messages in a chat have these texts, ignoring surrounding whitespace."""
         shown: list[ShownMessage] = []
 
         async def same() -> bool:
@@ -81,7 +81,7 @@ class Chat:
         return shown
 
     async def notice(self, event_id: str) -> str:
-        """Return the notice shown to the person who pressed a button, once there is something."""
+        """Wait for the notice shown to the person who pressed a button, and return it."""
 
         async def there() -> bool:
             return bool(await self.platform.notice(event_id))
@@ -90,7 +90,7 @@ class Chat:
         return await self.platform.notice(event_id)
 
     async def pushed(self, who: ChatPerson) -> list[str]:
-        """Say one more thing; return all texts of the direct chat once that was answered, which is behind the rest."""
+        """Send another message. Return all texts of the direct chat after it was answered."""
         await self.platform.say(who, "the last word")
 
         async def answered() -> bool:
@@ -111,7 +111,7 @@ class Chat:
 
 
 class ChatDriver:
-    """The platform-specific part of the contract; a subclass defines it."""
+    """The platform-specific part of the contract. A subclass defines it."""
 
     has_groups: bool = True
     """Whether people of the platform talk in groups."""
@@ -144,11 +144,11 @@ class ChatDriver:
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         """Start a platform."""
-        raise NotImplementedError("say how your platform is started")
+        raise NotImplementedError("implement `platform` of the driver")
 
     def channel(self, platform: FakePlatform, **settings: Any) -> ChatChannel:
         """Make a channel on a platform, with settings of `ChatConfig`."""
-        raise NotImplementedError("say how your channel is made")
+        raise NotImplementedError("implement `channel` of the driver")
 
     def require_groups(self) -> None:
         """Skip a test where the platform has no groups."""
@@ -165,7 +165,7 @@ class ChatDriver:
         host: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> AsyncGenerator[Chat]:
-        """Serve a host with the channel alone; `host` has settings of the host, the others are the channel's."""
+        """Serve a host with the channel alone. `host` has settings of the host, the others are the channel's."""
         store = store or InMemoryStateStore()
         async with AsyncExitStack() as stack:
             if platform is None:

@@ -1,4 +1,4 @@
-"""The contract of chat channels for intake: bodies that the platform did not send, and a platform that is away."""
+"""The contract of chat channels for intake: forged bodies, and an unavailable platform."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ async def _post(chat: Chat, body: bytes, headers: Mapping[str, str]) -> int:
 
 
 class WebhookBodies(ChatDriver):
-    """Bodies that come in by the webhook."""
+    """Bodies of webhook requests."""
 
     async def test_only_what_the_platform_has_signed_is_taken(self) -> None:
         agent = EchoAgent()

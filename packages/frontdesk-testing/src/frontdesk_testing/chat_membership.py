@@ -1,4 +1,4 @@
-"""The contract of chat channels for bots that come and go: groups that add and remove one, people who block one."""
+"""The contract of chat channels for membership: groups that add and remove the bot, people who block it."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ _HOUR = 3600.0
 
 
 class Membership(ChatDriver):
-    """Deliveries to a place that is closed, and greetings in a new one."""
+    """Deliveries to a closed conversation, and greetings in a new one."""
 
     async def test_what_waits_for_a_person_who_blocks_the_bot_ends_at_once(self) -> None:
         self._require_membership()
@@ -76,7 +76,7 @@ class Membership(ChatDriver):
 
 
 async def _add_waiting(chat: Chat) -> None:
-    """Add a delivery to where the last one went, which is to be sent in an hour."""
+    """Add a delivery to the last destination, due in an hour."""
     (last, *_) = await chat.store.outbox.find(limit=1)
     waiting = last.replace(
         delivery_id="dlv_waiting",

@@ -1,4 +1,4 @@
-"""A chat platform as the contract of chat channels drives it."""
+"""The chat platform for the contract of chat channels."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol
@@ -40,13 +40,13 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FakePlatform(Protocol):
-    """A platform in the hands of a test. Its servers are real, on the loopback address."""
+    """A platform that a test controls, with real servers on the loopback address."""
 
     mention: str
     """The text with which a person addresses the bot in a group."""
 
     async def listen(self, url: str) -> None:
-        """Send events to the webhook of a host from now on; one that was not acknowledged is sent again soon."""
+        """Send events to the webhook of a host from now on. Repeat unacknowledged events."""
         ...
 
     async def person(self, name: str) -> ChatPerson:
@@ -54,7 +54,7 @@ class FakePlatform(Protocol):
         ...
 
     async def group(self, *people: ChatPerson) -> str:
-        """Add a group of people and the bot; return its chat."""
+        """Add a group of people and the bot. Return its chat."""
         ...
 
     async def say(
@@ -67,14 +67,14 @@ class FakePlatform(Protocol):
         files: Sequence[ChatFile] = (),
         album: str = "",
     ) -> str:
-        """Write as a person, in their direct chat unless another is named; return the id of the event.
+        """Write as a person, by default in their direct chat. Return the id of the event.
 
-        Messages of an album have the same name for it, and each is an event of its own.
+        Messages of an album share its id, and each is an event.
         """
         ...
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:
-        """Press a button as a person, whether or not it is still shown; return the id of the event."""
+        """Press a button as a person, whether or not it is still shown. Return the id of the event."""
         ...
 
     async def repeat(self, event_id: str) -> None:
@@ -86,19 +86,19 @@ class FakePlatform(Protocol):
         ...
 
     async def notice(self, event_id: str) -> str:
-        """Return the notice shown to the person who pressed a button; empty if nothing was yet."""
+        """Return the notice shown to the person who pressed a button. Empty if none was shown."""
         ...
 
     async def fail(self, failure: PushFailure, *, times: int = 1) -> None:
-        """Let the next calls that send a message fail."""
+        """Fail the next calls that send a message."""
         ...
 
     async def go_away(self, *, times: int) -> None:
-        """Let the next calls of any kind fail."""
+        """Fail the next calls of any kind."""
         ...
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a condition holds; it is checked after every change on the platform."""
+        """Wait until a condition holds. It is checked after every change on the platform."""
         ...
 
     def event(self, who: ChatPerson, text: str) -> bytes:
@@ -111,12 +111,12 @@ class FakePlatform(Protocol):
 
 
 class MembershipPlatform(FakePlatform, Protocol):
-    """A platform that says when the bot comes and goes."""
+    """A platform that reports when the bot is added or removed."""
 
     async def shut(self, who: ChatPerson, *, chat_id: str = "") -> None:
-        """Let a person block the bot, or remove it from a group of theirs."""
+        """Block the bot as a person, or remove it from a group."""
         ...
 
     async def readmit(self, who: ChatPerson, *, chat_id: str = "") -> None:
-        """Let a person unblock the bot, or add it to the group again."""
+        """Unblock the bot as a person, or add it to the group again."""
         ...

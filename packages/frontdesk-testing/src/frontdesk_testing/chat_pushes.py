@@ -34,7 +34,7 @@ class _Writer(EchoAgent):
 
 
 class _BreaksOff(GatedAgent):
-    """Answers with two words, waits, and fails; from then on it repeats what it hears."""
+    """Answers with two words, waits, and fails. Then it repeats its input."""
 
     async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
         fails = not self.release.is_set()
@@ -46,7 +46,7 @@ class _BreaksOff(GatedAgent):
 
 
 class Pushes(ChatDriver):
-    """Sending, whatever the platform answers."""
+    """Sends, with each response of the platform."""
 
     @pytest.mark.parametrize("failure", ["limited", "unavailable", "lost"])
     async def test_an_answer_arrives_once_after_a_failure(self, failure: PushFailure) -> None:

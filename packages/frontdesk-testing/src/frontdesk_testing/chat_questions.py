@@ -22,7 +22,7 @@ from frontdesk_testing.chat_platform import ShownMessage
 
 
 class Bank:
-    """A tool that wants to be asked about first."""
+    """A tool that requires approval."""
 
     def __init__(self) -> None:
         self.paid: list[int] = []
@@ -39,7 +39,7 @@ class Bank:
 
 
 class _Asker(Executor):
-    """Asks whether, and says what it has heard."""
+    """Requests information, and returns the answer."""
 
     def __init__(self) -> None:
         super().__init__("asker")
@@ -63,7 +63,7 @@ def _data(question: ShownMessage, text: str) -> str:
 
 
 class Questions(ChatDriver):
-    """Approvals by button: for the person who was asked, and once."""
+    """Approvals by button: one decision, by the approver."""
 
     async def test_a_button_answers_its_question(self) -> None:
         self._require_buttons()

@@ -1,4 +1,4 @@
-"""The contract of chat channels for talking: who is answered, where, how often and in which order."""
+"""The contract of chat channels for messages: recipients, repetition and order of answers."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""A clock that a test moves."""
+"""A clock that a test controls."""
 
 
 class FakeClock:
-    """Stands still until a test moves it."""
+    """Does not advance by itself."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
@@ -15,16 +15,16 @@ class FakeClock:
         return self._steady
 
     def set(self, now: float) -> None:
-        """Set the time of day, which may be earlier; no time passes by that."""
+        """Set the time of day, also backwards. Durations do not change."""
         self._now = now
 
     def jump(self, seconds: float) -> float:
-        """Move the time of day ahead, or back; no time passes by that. Return the new time."""
+        """Change the time of day by some seconds and return it. Durations do not change."""
         self._now += seconds
         return self._now
 
     def advance(self, seconds: float) -> float:
-        """Let time pass; return the new time."""
+        """Advance the clock and return the new time."""
         self._now += seconds
         self._steady += seconds
         return self._now

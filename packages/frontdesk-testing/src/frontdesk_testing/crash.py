@@ -1,4 +1,4 @@
-"""Crash injection: a process that ends itself at a chosen moment, as a power cut would end it."""
+"""Crash injection: a process that kills itself at a chosen point."""
 
 import inspect
 import os
@@ -25,7 +25,7 @@ _ALL = (*CRASH_POINTS, *PUSH_POINTS, *LIVE_POINTS)
 
 
 class CrashPlan:
-    """The point at which the process ends, when it is passed for the given time. Nothing is flushed or closed."""
+    """The point at which the process ends, and how often it is passed before. Nothing is flushed or closed."""
 
     def __init__(self, point: CrashPoint, passes: int = 1) -> None:
         if point not in _ALL or passes < 1:
@@ -34,7 +34,7 @@ class CrashPlan:
         self.passes = passes
 
     def reach(self, point: CrashPoint) -> None:
-        """Pass a point; a custom store can call it around its commits."""
+        """Pass a point. A custom store can call it around its commits."""
         if point != self.point:
             return
         self.passes -= 1
@@ -47,7 +47,7 @@ def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
     if plan.point in ("before_commit", "after_commit"):
         store: Any = get_store(host)
         if not hasattr(store, "_engine"):
-            raise ValueError(f"{type(store).__name__} has no commits to crash at; a SQL store has")
+            raise ValueError(f"{type(store).__name__} has no commits to crash at: use a SQL store")
         _watch_commits(store._engine, plan)
     if plan.point in PUSH_POINTS:
         for channel in host.channels:

@@ -1,4 +1,4 @@
-"""Ids that a test can know beforehand."""
+"""Predictable ids."""
 
 from collections import Counter
 

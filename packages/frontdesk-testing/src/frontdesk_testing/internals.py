@@ -1,4 +1,4 @@
-"""The one way from a test into a host: its parts, which nothing else outside may reach."""
+"""Access to the components of a host for tests. No other code outside the package may use them."""
 
 import asyncio
 from collections.abc import Generator
@@ -11,12 +11,12 @@ from frontdesk.sessions.active import ActiveRun
 
 
 def get_components(host: Any) -> Components:
-    """Return the parts of a host, or of the context that it gave to a channel; for tests that break one of them."""
+    """Return the parts of a host, or of the context that it gave to a channel. For tests that break one of them."""
     return cast("Components", host._parts)
 
 
 def get_store(host: Any) -> HostStateStore:
-    """Return the store of a host, to see what is kept."""
+    """Return the store of a host."""
     return get_components(host).store
 
 
@@ -27,7 +27,7 @@ def active_runs(host: Any) -> list[ActiveRun]:
 
 @contextmanager
 def claims_wait_for(store: HostStateStore, count: int) -> Generator[None]:
-    """Let no messages be taken up together before so many wait, however long they take on a busy machine."""
+    """Claim no batch of messages before this number waits, so that load does not split it."""
     inbox: Any = store.inbox
     plain, seen = inbox.claim_bundle, asyncio.Event()
 

@@ -44,7 +44,7 @@ class _Grant(NamedTuple):
 
 
 class Issuer:
-    """The issuer: its key, and the codes that were given out and not yet exchanged."""
+    """The issuer: its key, and the codes that were not exchanged yet."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""A network between a host and what it depends on, which fails on demand."""
+"""A TCP proxy between a host and its dependencies, for fault injection."""
 
 import asyncio
 from types import TracebackType
@@ -8,7 +8,7 @@ _PIECE = 65_536
 
 
 class TcpProxy:
-    """Forwards bytes in both directions, at a port of the loopback address."""
+    """Forwards bytes in both directions, on a loopback port."""
 
     def __init__(self, upstream: tuple[str, int] | str) -> None:
         """Make a proxy to `upstream`: a host and a port, or the path of a socket."""
@@ -36,7 +36,7 @@ class TcpProxy:
 
     @property
     def connections(self) -> int:
-        """Count the connections."""
+        """Return the number of connections."""
         return len(self._pairs)
 
     async def accept(self) -> None:
@@ -46,19 +46,19 @@ class TcpProxy:
             self.port = self._server.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
-        """Accept no more connections; existing ones go on."""
+        """Refuse new connections. Existing ones continue."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
     def cut(self) -> None:
-        """Close all connections at once, whatever is on its way."""
+        """Close all connections immediately."""
         for pair in list(self._pairs.items()):
             for side in pair:
                 side.transport.abort()
 
     def half_close(self) -> None:
-        """Close the direction to the clients; the other is still forwarded."""
+        """Close the direction to the clients. The other is still forwarded."""
         for client in self._pairs:
             if client.can_write_eof():
                 client.write_eof()
@@ -68,7 +68,7 @@ class TcpProxy:
         self._flowing.clear()
 
     def flow(self) -> None:
-        """Forward what was held back, and what comes."""
+        """Forward held and new bytes."""
         self._flowing.set()
 
     async def _connected(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:

@@ -71,7 +71,7 @@ class Notes:
             await self.idle.wait()
 
     async def called(self, times: int) -> None:
-        """Wait until it was called so often."""
+        """Wait for this number of calls."""
         async with asyncio.timeout(_TIMEOUT), self._news:
             await self._news.wait_for(lambda: len(self.calls) >= times)
 
@@ -95,7 +95,7 @@ async def ended(runner: DurableTaskRunner, task_id: str, status: TaskStatus | No
 
 
 class RunnerContract:
-    """The contract of a runner; a subclass has a fixture `make`."""
+    """The contract of a runner. A subclass has a fixture `make`."""
 
     pytestmark = pytest.mark.asyncio
 

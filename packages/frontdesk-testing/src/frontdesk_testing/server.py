@@ -1,4 +1,4 @@
-"""Serves a host for real, in the loop of the test, and calls it over HTTP."""
+"""Serves a host in the event loop of the test, and calls it over HTTP."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from frontdesk_testing.sse import ServerSentEvent, read_sse
 
 
 class HostClient:
-    """Talks to a served host; `http` is the client underneath, for everything that is not an invocation."""
+    """Calls a served host. `http` is the HTTP client, for other routes than invocations."""
 
     def __init__(self, base_url: str, http: httpx.AsyncClient, *, path: str = "/invocations") -> None:
         self.base_url = base_url
@@ -24,14 +24,14 @@ class HostClient:
         self.path = path
 
     async def invoke(self, message: Any, *, headers: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """Send a message and return the answer; an error status is an `httpx.HTTPStatusError`."""
+        """Send a message and return the answer. An error status is an `httpx.HTTPStatusError`."""
         response = await self.http.post(self.path, json={"message": message, **fields}, headers=headers)
         return (await _good(response)).json()
 
     async def stream(
         self, message: Any, *, headers: Mapping[str, str] | None = None, **fields: Any
     ) -> AsyncGenerator[ServerSentEvent]:
-        """Yield the events of an answer; leave the loop early only within `contextlib.aclosing`."""
+        """Yield the events of an answer. Leave the loop early only within `contextlib.aclosing`."""
         body = {"message": message, "stream": True, **fields}
         async with self.http.stream("POST", self.path, json=body, headers=headers) as response:
             await _good(response)
@@ -111,7 +111,7 @@ class _Server(Server):
         self.stopping = asyncio.Event()
 
     async def run_until_stopped(self, listener: socket.socket) -> None:
-        """Serve; a failed start is seen by its effect, since a `SystemExit` would end the test's own loop."""
+        """Serve. Suppress `SystemExit`, which would end the loop of the test."""
         try:
             await self.serve(sockets=[listener])
         except SystemExit:
@@ -145,11 +145,11 @@ class _Watched:
             raise
 
     def first(self) -> Exception | None:
-        """Return the error that came first."""
+        """Return the first error."""
         return self._errors[0] if self._errors else None
 
     def note_on(self, error: BaseException) -> None:
-        """Add the host's errors as notes to the one that the test itself met."""
+        """Add the host's errors as notes to the error of the test."""
         for other in self._errors:
             if other is not error:
                 error.add_note(f"the host raised {other!r}")

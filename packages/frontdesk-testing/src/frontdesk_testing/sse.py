@@ -1,4 +1,4 @@
-"""Reads server-sent events, and is strict about them."""
+"""A strict parser of server-sent events."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ _FIELDS = frozenset({"event", "data", "id", "retry"})
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSentEvent:
-    """An event as it came in."""
+    """A received event."""
 
     event: str = "message"
     data: str = ""
@@ -23,7 +23,7 @@ class ServerSentEvent:
 
 
 def parse_sse(body: bytes) -> list[ServerSentEvent]:
-    """Return the events of a whole response, without comments; raise a `ValueError` if it is malformed or cut off."""
+    """Return the events of a whole response, without comments. Raise a `ValueError` if it is malformed or cut off."""
     events: list[ServerSentEvent] = []
     lines: list[str] = []
     *whole, rest = _split_lines(body)
@@ -39,7 +39,7 @@ def parse_sse(body: bytes) -> list[ServerSentEvent]:
 
 
 async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events of a response that is still coming in, each as soon as it is complete."""
+    """Yield the events of a response as soon as they are complete."""
     rest: list[bytes] = []
     async for chunk in chunks:
         rest.append(chunk)

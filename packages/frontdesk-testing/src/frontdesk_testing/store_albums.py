@@ -1,4 +1,4 @@
-"""Questions to a store about the messages of an album."""
+"""The contract of stores for albums."""
 
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import InboxItem
@@ -15,7 +15,7 @@ def picture(event_id: str, album: str = "album", *, chat: str = "chat", sender: 
 async def take(
     store: HostStateStore, *, holder: str = "host_me", albums_only: bool = True, limit: int = 10
 ) -> list[str]:
-    """Take up and finish what is answered together, two seconds later; return its ids."""
+    """Claim and finish a batch, two seconds later. Return its ids."""
     times = {"now": NOW + 2, "longest": 5.0}
     item = await store.inbox.claim_bundle("telegram", "chat", holder, **times, limit=limit, albums_only=albums_only)
     if item is None:
@@ -25,7 +25,7 @@ async def take(
 
 
 class Albums:
-    """Messages that belong together, whatever comes between them."""
+    """Messages of an album, with other messages between them."""
 
     async def test_an_album_is_taken_up_together_and_nothing_else_with_it(self, store: HostStateStore) -> None:
         await accept(store, picture("evt_1"), inbox_item("evt_2"), picture("evt_3"), inbox_item("evt_4", sender="2"))

@@ -1,4 +1,4 @@
-"""The contract of stores for answers: the same one counts again until it is acted on, and it is acted on once."""
+"""The contract of stores for answers: an answer may be repeated until it takes effect, and takes effect once."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The part of the store contract about the ids of approvals, votes, places and the audit log."""
+"""The part of the store contract for approval ids, votes, shown messages and the audit log."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from frontdesk_testing.store_samples import (
 
 
 class Decisions:
-    """Questions are found by the target's ids; votes, places and audit lines are written with the decision."""
+    """Questions are found by the target's ids. Votes, shown messages and audit lines are written with the decision."""
 
     async def test_a_question_is_found_by_the_id_of_its_target(self, store: HostStateStore) -> None:
         first, second = (question(f"apr_{run_id}", target_request_id="q", run_id=run_id) for run_id in ("a", "b"))

@@ -1,4 +1,4 @@
-"""The contract of stores for events that come in."""
+"""The contract of stores for the inbox."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def accept(store: HostStateStore, *items: InboxItem) -> None:
 
 
 async def finish_next(store: HostStateStore, channel: str = "telegram", chat: str = "chat") -> str | None:
-    """Finish the next event of a conversation; return its id."""
+    """Finish the next event of a conversation. Return its id."""
     item = await store.inbox.next(channel, chat)
     if item is None:
         return None

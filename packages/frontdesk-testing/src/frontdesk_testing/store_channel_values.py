@@ -1,4 +1,4 @@
-"""The contract of a store for the values that channels keep."""
+"""The contract of a store for the values of channels."""
 
 import asyncio
 

@@ -114,13 +114,13 @@ class StoreContract(
     Transactions,
     Isolation,
 ):
-    """The contract of a store; a subclass has a fixture `store` that gives an empty, open one."""
+    """The contract of a store. A subclass has a fixture `store` that returns an empty, open store."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
     def store(self) -> HostStateStore:
-        """Return an empty, open store; a new one for each test."""
+        """Return an empty, open store, a new one for each test."""
         raise NotImplementedError("a store's contract needs a fixture called `store`")
 
     async def test_it_says_whether_it_is_durable(self, store: HostStateStore) -> None:

@@ -1,4 +1,4 @@
-"""Questions to a store about control events, and about turns that are cancelled."""
+"""The contract of stores for control events and cancelled turns."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from frontdesk_testing.store_samples import NOW, inbox_item
 
 
 async def claimed_control(store: HostStateStore, chat: str = "chat") -> InboxItem:
-    """Take up the next control event."""
+    """Claim the next control event."""
     item = await store.inbox.claim("telegram", chat, "host_me", kind="control")
     assert item is not None
     return item
@@ -24,7 +24,7 @@ async def cancel_earlier(store: HostStateStore, item: InboxItem, *, anyone: bool
 
 
 async def left(store: HostStateStore, chat: str = "chat") -> list[str]:
-    """Finish all turns of a conversation as they can be, and return their ids; a cancelled one has a mark."""
+    """Finish all turns of a conversation and return their ids. Cancelled ones are marked."""
     events: list[str] = []
     while (item := await store.inbox.next("telegram", chat)) is not None:
         await finish(store, item, None if item.cancelled is None else "cancelled")
@@ -254,7 +254,7 @@ async def gather(store: HostStateStore, event_id: str, until: float) -> None:
 
 
 async def bundle(store: HostStateStore, now: float, *, limit: int = 10, done: bool = False) -> list[str]:
-    """Take up what is to be answered together, and return its ids."""
+    """Claim a batch and return its ids."""
     item = await store.inbox.claim_bundle("telegram", "chat", "host_me", now=now, longest=5.0, limit=limit)
     if item is not None and done:
         await finish(store, item)

@@ -1,4 +1,4 @@
-"""The contract of stores for proofs of identity that were begun."""
+"""The contract of stores for pending proofs of identity."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def use(store: HostStateStore, grant_id: str) -> bool:
 
 
 class Grants:
-    """Proofs that were begun; each is used once."""
+    """Pending proofs. Each is used once."""
 
     async def test_a_grant_is_read_as_it_was_last_written(self, store: HostStateStore) -> None:
         assert await store.identities.grant("gra_1") is None

@@ -1,4 +1,4 @@
-"""The contract of stores for calls in another's name: none may show that a record exists."""
+"""The contract of stores for isolation: no call may reveal records of other owners."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
@@ -144,7 +144,7 @@ async def keep_everything(store: HostStateStore) -> None:
 
 
 async def seen_by(store: HostStateStore, owner: str) -> dict[str, bytes]:
-    """Return all that an owner can see, each in a form that can be compared."""
+    """Return the records that an owner can see, in a comparable form."""
     results = {name: await read(store, owner) for name, read in READS.items()}
     return {
         name: encode(list(cast(Sequence[Any], value)) if isinstance(value, Sequence) else value)

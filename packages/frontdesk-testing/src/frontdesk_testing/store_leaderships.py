@@ -15,7 +15,7 @@ async def claimed(store: HostStateStore, holder: str, name: str = "poller", chan
 
 
 class Leaderships:
-    """Roles that one holder has at a time."""
+    """Leaderships, each with one holder at a time."""
 
     async def test_a_leadership_has_one_holder_until_it_is_released(self, store: HostStateStore) -> None:
         first = await claimed(store, "a")

@@ -1,4 +1,4 @@
-"""The contract of stores for the right to write a session."""
+"""The contract of stores for leases of sessions."""
 
 import asyncio
 

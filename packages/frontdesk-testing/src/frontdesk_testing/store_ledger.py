@@ -1,4 +1,4 @@
-"""The contract of a store about the lists of operators."""
+"""The contract of a store for the lists of operators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of stores for links, and for the changes that make them."""
+"""The contract of stores for links and their changes."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of stores for answers that are shown while they are written."""
+"""The contract of stores for live messages."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from frontdesk_testing.store_samples import ODD_KEYS, delivery, live_answer
 
 
 async def save(store: HostStateStore, *answers: LiveMessageRecord, deliveries: Sequence[Delivery] = ()) -> None:
-    """Store live answers and deliveries, all in one transaction."""
+    """Store live messages and deliveries in one transaction."""
     async with store.transaction() as transaction:
         for row in deliveries:
             transaction.add_delivery(row)
@@ -26,7 +26,7 @@ async def known(store: HostStateStore, answer: LiveMessageRecord) -> LiveMessage
 
 
 class LiveAnswers:
-    """Live answers and their messages."""
+    """Live messages and their answers."""
 
     async def test_a_live_answer_is_read_as_it_was_written(self, store: HostStateStore) -> None:
         opening = live_answer()

@@ -14,7 +14,7 @@ async def use(
 
 
 class Nonces:
-    """Nonces that count once, until they expire."""
+    """Nonces, each accepted once until it expires."""
 
     async def test_a_nonce_is_used_once(self, store: HostStateStore) -> None:
         assert [await use(store, "n-1") for _ in range(3)] == [True, False, False]

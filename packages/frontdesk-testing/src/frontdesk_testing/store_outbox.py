@@ -1,4 +1,4 @@
-"""The contract of stores for deliveries that go out."""
+"""The contract of stores for the outbox."""
 
 import asyncio
 
@@ -13,26 +13,26 @@ HERE: Destination = ("telegram", "1")
 
 
 async def add(store: HostStateStore, *deliveries: Delivery) -> None:
-    """Store deliveries, all in one transaction."""
+    """Store deliveries in one transaction."""
     async with store.transaction() as transaction:
         for row in deliveries:
             transaction.add_delivery(row)
 
 
 async def change(store: HostStateStore, *deliveries: Delivery, hold: float = 0.0) -> None:
-    """Write the progress of deliveries, all in one transaction."""
+    """Write the progress of deliveries in one transaction."""
     async with store.transaction() as transaction:
         for row in deliveries:
             transaction.change_delivery(row, hold=hold)
 
 
 async def queue(store: HostStateStore, destination: Destination = HERE, limit: int = 20) -> list[str]:
-    """Return the ids of what waits for a destination."""
+    """Return the ids of the waiting deliveries to a destination."""
     return [row.delivery_id for row in await store.outbox.open(destination, limit=limit)]
 
 
 async def read(store: HostStateStore, delivery_id: str) -> Delivery:
-    """Return a delivery that must exist."""
+    """Return an existing delivery."""
     row = await store.outbox.get(delivery_id)
     assert row is not None
     return row

@@ -14,7 +14,7 @@ EndLeases = Callable[[], Awaitable[object]]
 
 
 async def isolate(store: HostStateStore, item: InboxItem, isolated: bool = True) -> None:
-    """Record whether the holder of an event works on nothing else."""
+    """Record whether an event is isolated."""
     async with store.transaction() as transaction:
         transaction.isolate(item, isolated=isolated)
 
@@ -38,11 +38,11 @@ async def bundle(store: HostStateStore, holder: str) -> InboxItem:
 
 
 class LostEvents:
-    """Events whose holder has ended without a word."""
+    """Events whose holder has crashed."""
 
     @pytest.fixture
     def end_leases(self, store: HostStateStore) -> EndLeases:
-        """Return a function that ends the leases of all events. A store whose leases have a time replaces it."""
+        """Return a function that ends the leases of all events. A store with timed leases overrides it."""
 
         async def end() -> None:
             if store.lease_seconds is not None:

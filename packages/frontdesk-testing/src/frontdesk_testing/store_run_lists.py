@@ -21,7 +21,7 @@ async def save(store: HostStateStore, *runs: RunRecord) -> None:
 
 
 def ended(number: int, **fields: Any) -> RunRecord:
-    """Return a run that has ended at a time of its own."""
+    """Return a run with a unique end time."""
     return run(f"run_{number:04}", finished_at=NOW + number, **fields)
 
 

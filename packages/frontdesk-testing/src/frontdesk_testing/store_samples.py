@@ -123,7 +123,7 @@ def issued(who: ChannelIdentity, key: str = OWNER) -> IdentityRecord:
 
 
 def seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen:
-    """Make a place where a person was seen."""
+    """Return a presence of a person."""
     return LastSeen(isolation_key=key, identity=who, conversation_id="chat", at=at)
 
 
@@ -133,7 +133,7 @@ def link(who: ChannelIdentity, *, key: str = OWNER) -> LinkRecord:
 
 
 def grant(grant_id: str = "gra_1", *, expires_at: float = NOW + 900, **data: Any) -> Grant:
-    """Make a proof that was begun."""
+    """Return a pending proof."""
     return Grant(grant_id=grant_id, identity=identity(), expires_at=expires_at, data=data)
 
 
@@ -189,7 +189,7 @@ def vote(voter: str = OWNER, approval_id: str = "apr_1", *, approved: bool = Tru
 def shown_at(
     handle: str = "msg_1", approval_id: str = "apr_1", *, place: str = "chat", at: float = NOW
 ) -> ApprovalPlace:
-    """Make a place where a question is shown."""
+    """Return a message that shows a question."""
     return ApprovalPlace(
         owner=OWNER,
         approval_id=approval_id,
@@ -229,7 +229,7 @@ def inbox_item(
 
 
 def live_answer(run_id: str = "run_1", **fields: Any) -> LiveMessageRecord:
-    """Make a live answer whose first message is being sent."""
+    """Return a live answer whose first message is being sent."""
     live = LiveMessageRecord(
         run_id=run_id, channel="telegram", place="1", state="opening", fence=1, expires_at=NOW + 60
     )
@@ -323,12 +323,12 @@ VALUE_PLACE = ValueLocation(channel="chat", storage="tokens", key="bot")
 
 
 def sealed(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:
-    """Return a value that says which it is."""
+    """Return a sealed value with an identifiable content."""
     return SealedValue(version=version, key_id="k1", data=f"\0{version}".encode(), expires_at=expires_at)
 
 
 async def move_conversation(store: HostStateStore, old: str, new: str, channel: str = "chat") -> bool:
-    """Let a conversation go on under a new name. Return True if something was written."""
+    """Rename a conversation. Return True if it was written."""
     aliases = store.conversation_aliases
     version = await aliases.version(channel)
     merge = merge_aliases(old, new, await aliases.find(channel, old), await aliases.find(channel, new))

@@ -1,4 +1,4 @@
-"""The contract of a store for the titles of sessions, and for how sessions begin."""
+"""The contract of a store for titles and first words of sessions."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""The contract of stores for writing: all of it or nothing."""
+"""The contract of stores for atomic transactions."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ async def prepare(store: HostStateStore) -> Lease:
 
 
 async def note_everything(store: HostStateStore, transaction: StateTransaction, lease: Lease) -> None:
-    """Make every call that a transaction has."""
+    """Call every method of a transaction."""
     finished = await store.inbox.next("telegram", "old")
     assert finished is not None
     transaction.save_session(session("ses_new"), lease)
@@ -85,7 +85,7 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
 
 
 async def look(store: HostStateStore) -> dict[str, object]:
-    """Return all that `note_everything` changes, as it can be read."""
+    """Return the records that `note_everything` changes."""
     current = await store.sessions.find(named())
     place = await store.identities.last_seen(OWNER)
     conversations = [await store.conversations.get(OWNER, f"conv_{name}") for name in ("old", "new")]
@@ -148,7 +148,7 @@ AFTER: dict[str, object] = {
 
 
 class Transactions:
-    """All or nothing."""
+    """A transaction is written completely or not at all."""
 
     async def test_everything_is_written_when_the_block_is_left_and_nothing_before(self, store: HostStateStore) -> None:
         lease = await prepare(store)

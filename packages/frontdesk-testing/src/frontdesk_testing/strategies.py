@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the records of Frontdesk and the objects of the framework; needs `hypothesis`.
+"""Hypothesis strategies for the records of Frontdesk and the objects of the framework. Needs `hypothesis`.
 
 @given(strategies.records(ChannelRequest))
 def test_my_hook_keeps_the_channel(request: ChannelRequest) -> None: ...
@@ -50,7 +50,7 @@ def json_values() -> SearchStrategy[Any]:
 
 
 def values() -> SearchStrategy[Any]:
-    """Generate Python values that have a JSON form by themselves; all can be compared with `==`."""
+    """Generate Python values that have a JSON form by themselves. All can be compared with `==`."""
     keys = st.recursive(
         st.one_of(*_SCALARS.values(), st.dates(), st.datetimes(timezones=_zones)),
         lambda inner: _lists(inner).map(tuple) | st.frozensets(inner, max_size=3),
@@ -81,7 +81,7 @@ def messages() -> SearchStrategy[Message]:
 
 
 def agent_responses(value: SearchStrategy[Any] | None = None) -> SearchStrategy[AgentResponse[Any]]:
-    """Generate responses; `value` makes their structured values."""
+    """Generate responses. `value` makes their structured values."""
     return st.builds(
         AgentResponse[Any],
         messages=_lists(messages()),
@@ -152,7 +152,7 @@ def records(kind: type[RecordT], anything: SearchStrategy[Any] | None = None) ->
 
 
 def samples(strategy: SearchStrategy[ValueT], *, number: int) -> list[ValueT]:
-    """Return some values, the same ones each time; for a test that can't be run once for each."""
+    """Return some values, the same ones each time. For tests that use all samples at once."""
     collected: list[ValueT] = []
 
     @settings(max_examples=number, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])

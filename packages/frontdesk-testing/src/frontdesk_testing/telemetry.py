@@ -1,4 +1,4 @@
-"""Telemetry that keeps the spans of a host, to be looked at in a test."""
+"""Telemetry that records the spans of a host, for tests."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from frontdesk.interfaces.telemetry import SpanKind
 
 
 class RecordedSpan:
-    """One span, with its trace and its parent; `outcome` is `None` until it has ended."""
+    """One span, with its trace and its parent. `outcome` is `None` until it has ended."""
 
     def __init__(self, kind: SpanKind, parent: str | None, labels: Mapping[str, str]) -> None:
         ids = RandomIds()
@@ -21,7 +21,7 @@ class RecordedSpan:
         return f"{self.trace_id}/{self.span_id}"
 
     def end(self, outcome: str) -> None:
-        """Note the outcome; a second end is an error of the host."""
+        """Record the outcome. A second call is an error of the host."""
         if self.outcome is not None:
             raise AssertionError(f"the span of a {self.kind} has ended twice: {self.outcome}, {outcome}")
         self.outcome = outcome
@@ -44,5 +44,5 @@ class RecordingTelemetry:
         return [span for span in self.spans if span.kind == kind]
 
     def find_parent(self, span: RecordedSpan) -> RecordedSpan | None:
-        """Return the parent of a span; `None` if it has none here."""
+        """Return the parent of a span. None if it has none here."""
         return next((other for other in self.spans if other.span_id == span.parent_id), None)

@@ -52,7 +52,7 @@ _PARTS = {
 
 @dataclass
 class Conversation:
-    """All that was said so far."""
+    """The messages of the request so far."""
 
     messages: list[Message] = field(default_factory=list[Message])
     urls: Urls = field(default_factory=list[tuple[Content, str]])

@@ -122,7 +122,7 @@ class Assembler(StreamAssembler):
             self._send_call(ToolCall(index=call.index, function=CalledFunction(arguments=delta)))
 
     def finish(self) -> None:
-        """Emit everything that could not be emitted in pieces."""
+        """Emit the parts that are not streamed in pieces."""
         for call in self._client_calls:
             if call.item.kind == "custom":
                 # The text is read out of the arguments, which requires all of them.

@@ -124,7 +124,7 @@ class References:
         return known
 
     def _count_read(self, size: int, where: str) -> None:
-        """Count everything that was read, to limit reads that are large compared to what is displayed."""
+        """Count the read bytes, to limit reads that are large compared to the output."""
         self._read += size
         if self._read > self._max_bytes:
             raise _too_large(self._max_bytes, where)

@@ -1,4 +1,4 @@
-"""A message channel and the platform behind it, for tests: everything that a chat app does, and every way it fails.
+"""A message channel and the platform behind it, for tests: the features of a chat app, and its failures.
 
 Its parts are imported when they are first used, because the platform's process needs nothing of the channel.
 """

@@ -1,4 +1,4 @@
-"""The channel itself: what the platform supplies to the chat kit."""
+"""The channel of the fake platform."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
@@ -128,7 +128,7 @@ class MessageChannel(
 
 
 class LookupMessageChannel(FindsMessages, MessageChannel):
-    """The same, for a platform that can be asked what became of a message."""
+    """A channel whose platform can look up the status of a message."""
 
     async def find(self, key: str, destination: Destination) -> str | None:
         sent = await self.client.sent_as(key)
@@ -136,7 +136,7 @@ class LookupMessageChannel(FindsMessages, MessageChannel):
 
 
 class TypingMessageChannel(TypingNotices, MessageChannel):
-    """The same, and it shows that an answer is being written."""
+    """A channel that shows typing notices."""
 
     async def typing(self, destination: Destination, *, on: bool) -> None:
         await self.client.set_typing(typing_call(destination, on=on))

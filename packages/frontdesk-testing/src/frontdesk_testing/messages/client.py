@@ -42,7 +42,7 @@ _REFUSALS: dict[str, type[PushRefusedError]] = {
 
 
 class PlatformClient:
-    """The bot's side of the platform."""
+    """The client of the platform's bot API."""
 
     def __init__(self, config: MessageConfig) -> None:
         self._config = config
@@ -59,11 +59,11 @@ class PlatformClient:
         return await self._post("send", send, Sent)
 
     async def edit(self, edit: Edit) -> Sent:
-        """Change the text of a message of ours."""
+        """Edit a message of the bot."""
         return await self._post("edit", edit, Sent)
 
     async def delete(self, delete: Delete) -> None:
-        """Remove a message of ours."""
+        """Delete a message of the bot."""
         await self._post("delete", delete, Any)
 
     async def set_typing(self, typing: Typing) -> None:
@@ -75,7 +75,7 @@ class PlatformClient:
         await self._post("answer", AnswerClick(callback_id=callback_id, text=text), Any)
 
     async def show_privately(self, reply_token: str, text: str) -> None:
-        """Show a text to the sender of an event alone."""
+        """Show a text to the sender of an event only."""
         await self._post("private", Private(reply_token=reply_token, text=text), Any)
 
     async def publish(self, menu: Commands) -> None:
@@ -83,11 +83,11 @@ class PlatformClient:
         await self._post("commands", menu, Any)
 
     async def use_webhook(self, url: str, secret: str) -> None:
-        """Set the address to which events are sent."""
+        """Set the webhook URL."""
         await self._post("webhook", Webhook(url=url, secret=secret), Any)
 
     async def events(self, offset: int, seconds: float) -> list[tuple[int, bytes]]:
-        """Wait for events, and return them with their numbers; this confirms all below the offset."""
+        """Wait for events, and return them with their numbers. Confirm all below the offset."""
         query = {"offset": offset, "timeout": seconds}
         answer = await self._get("events", Events, query, self._config.call_timeout + seconds)
         return [(msgspec.json.decode(event, type=Numbered).number, bytes(event)) for event in answer.events]
@@ -127,7 +127,7 @@ class PlatformClient:
 
 
 def failure(response: PlatformResponse) -> PushError:
-    """Make the error for a response that is no success."""
+    """Return the error of an unsuccessful response."""
     try:
         problem = msgspec.json.decode(response.body, type=Refusal).error
     except msgspec.DecodeError:

@@ -20,7 +20,7 @@ class MessageSettings(ChatSettings, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class MessageConfig(ChatConfig):
-    """The settings of the channel; they check themselves."""
+    """The settings of the channel. `findings` validates them."""
 
     positive: ClassVar[tuple[str, ...]] = (*ChatConfig.positive, "signature_seconds", "call_timeout", "text_limit")
 
@@ -33,7 +33,7 @@ class MessageConfig(ChatConfig):
     live: LiveMode = "off"
 
     def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
+        """Return the configuration errors, one line each."""
         wrong: list[str] = []
         if not self.platform_url.startswith(("http://", "https://")):
             wrong.append("platform_url must begin with http:// or https://")

@@ -16,15 +16,15 @@ _CONNECT_SECONDS = 5.0
 
 
 class UnreachableError(Exception):
-    """Nothing was sent."""
+    """The request was not sent."""
 
 
 class NoAnswerError(Exception):
-    """It was sent, at least in part, and no whole answer came back."""
+    """The request was sent at least in part, and no complete response was received."""
 
 
 class Connections:
-    """A pool of connections; one request at a time on each."""
+    """A pool of connections, each with one request at a time."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, most: int = 64) -> None:
         parts = urlsplit(url)
@@ -38,14 +38,14 @@ class Connections:
     async def request(
         self, method: str, path: str, body: bytes = b"", *, seconds: float, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Send a request; return the status and the body of the answer."""
+        """Send a request. Return the status and the body of the answer."""
         status, content, _ = await self.exchange(method, path, body, seconds=seconds, headers=headers)
         return status, content
 
     async def exchange(
         self, method: str, path: str, body: bytes = b"", *, seconds: float, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes, dict[bytes, bytes]]:
-        """Send a request; return the status, the body and the headers of the answer, with their names in lower case."""
+        """Send a request. Return the status, the body and the headers of the answer, with their names in lower case."""
         more = _lines(headers) if headers else ""
         start = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
         head = f"{start}{self._headers}{more}content-length: {len(body)}\r\n\r\n"

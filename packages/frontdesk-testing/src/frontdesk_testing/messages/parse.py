@@ -24,7 +24,7 @@ _challenge = msgspec.json.Decoder(Challenge)
 
 
 def challenge_in(body: bytes) -> Challenge | None:
-    """Return the platform's challenge to its webhook, if a body is one."""
+    """Return the webhook challenge in a body, or None."""
     try:
         return _challenge.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -78,6 +78,6 @@ def _written(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
 
 
 def slim(event: Event) -> Any:
-    """Return an event for a command or a hook, without what is large or secret."""
+    """Return an event for a command or a hook, without large and secret values."""
     message = None if event.message is None else msgspec.structs.replace(event.message, media=())
     return msgspec.to_builtins(msgspec.structs.replace(event, message=message, reply_token=""))

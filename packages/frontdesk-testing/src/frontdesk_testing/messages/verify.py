@@ -1,4 +1,4 @@
-"""Verifies that an event is the platform's own.
+"""Verifies the signature of an event.
 
 The platform signs the time and the body with the secret that it shares with us: `x-message-signature` is `v1=` and the
 HMAC-SHA256 of `v1:TIME:BODY` in hexadecimal digits, `x-message-timestamp` is the time in whole seconds. What is older
@@ -25,7 +25,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, window: float) -> None:
-    """Refuse a body that the platform did not sign, or signed at another time."""
+    """Reject a body without a valid, recent signature."""
     timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
     # Without a secret anybody could sign.
     if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _MAX_TIMESTAMP_LENGTH:

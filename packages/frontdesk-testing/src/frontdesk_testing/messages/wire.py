@@ -8,7 +8,7 @@ ChatKind = Literal["direct", "group"]
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the platform; two may have the same name."""
+    """A user of the platform. Two may have the same name."""
 
     user_id: str
     name: str
@@ -34,7 +34,7 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Media(msgspec.Struct, frozen=True, kw_only=True):
-    """A picture or a file; `data` is base64."""
+    """A picture or a file. `data` is base64."""
 
     media_type: str
     data: str
@@ -42,14 +42,14 @@ class Media(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Button(msgspec.Struct, frozen=True, kw_only=True):
-    """A button; the platform sends `data` back."""
+    """A button. The platform sends `data` back."""
 
     text: str
     data: str
 
 
 class ReplyTo(msgspec.Struct, frozen=True, kw_only=True):
-    """The message that another one answers, and who wrote it."""
+    """A quoted message and its author."""
 
     message_id: str
     user_id: str
@@ -78,14 +78,14 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """The message of the bot that was delivered, or could not be."""
+    """The delivery receipt of a message of the bot."""
 
     message_id: str
     reason: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened; the id stays the same however often it is sent."""
+    """An event. Repeated deliveries have the same id."""
 
     event_id: str
     number: int
@@ -108,19 +108,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
-    """The platform's challenge to a webhook, which has to send the same word back."""
+    """The platform's challenge to a webhook, which must return it."""
 
     challenge: str
 
 
 class Numbered(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of an event that is needed to ask for the next."""
+    """The number of an event, for the next poll."""
 
     number: int
 
 
 class Events(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of a poll; asking with an offset confirms all that is below it."""
+    """The events of a poll. A poll with an offset confirms all events below it."""
 
     events: tuple[msgspec.Raw, ...] = ()
 
@@ -142,7 +142,7 @@ class Send(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was accepted; `duplicate` if it had been before, under the same key."""
+    """An accepted message. `duplicate` is set if its key was used before."""
 
     message_id: str
     chat_id: str
@@ -150,7 +150,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replied(msgspec.Struct, frozen=True, kw_only=True):
-    """The response to an event that expects a reply: messages that are sent at once."""
+    """The response to an event that expects a reply: messages to show immediately."""
 
     messages: tuple[Send, ...] = ()
 
@@ -165,7 +165,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Another text, and other buttons, for a message of ours; without a text, the old one stays."""
+    """A new text and new buttons for a message of the bot. Without a text, the old one stays."""
 
     chat_id: str = ""
     user_id: str = ""
@@ -177,7 +177,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Typing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether the chat, or a thread of it, shows that the bot is writing."""
+    """The typing notice of a chat or a thread."""
 
     chat_id: str = ""
     thread_id: str = ""
@@ -186,7 +186,7 @@ class Typing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message of ours that is to be removed."""
+    """A message of the bot to delete."""
 
     chat_id: str = ""
     user_id: str = ""
@@ -215,7 +215,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole menu: of everywhere, or of one scope and language."""
+    """A menu, for all scopes and languages or for one."""
 
     commands: tuple[Command, ...]
     scope: Literal["", "direct", "group", "admins"] = ""
@@ -223,7 +223,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of the webhook, and the secret for its signatures; no address turns it off."""
+    """The URL and the secret of the webhook. Without a URL it is disabled."""
 
     url: str
     secret: str = ""

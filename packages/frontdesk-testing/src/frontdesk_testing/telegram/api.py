@@ -30,7 +30,7 @@ ELSEWHERE = frozenset(
 
 @dataclass(slots=True, eq=False)
 class BotCall:
-    """A call as it was understood."""
+    """A decoded call."""
 
     bot: str
     """The username of the bot."""
@@ -52,7 +52,7 @@ class BotApi:
         world.webhooks.on_reply = self._reply
 
     async def call(self, bot: Bot, method: str, given: Mapping[str, Any], uploads: Mapping[str, Upload]) -> BotCall:
-        """Act on a call; the record that is returned has its result or its error."""
+        """Execute a call and return its record with the result or the error."""
         record = self._record(bot, method, given, uploads)
         try:
             record.parameters = check_call(record.method, given, uploads)
@@ -65,7 +65,7 @@ class BotApi:
     def refuse(
         self, bot: Bot, method: str, given: Mapping[str, Any], uploads: Mapping[str, Upload], error: ApiError
     ) -> None:
-        """Record a call that gets an error without being looked at."""
+        """Record a call that is rejected without being checked."""
         self._record(bot, method, given, uploads).error = error
 
     def _record(self, bot: Bot, method: str, given: Mapping[str, Any], uploads: Mapping[str, Upload]) -> BotCall:
@@ -93,5 +93,5 @@ _CANONICAL = {name.lower(): name for name in METHODS}
 
 
 def canonical(method: str) -> str:
-    """Return a method's name as the schema has it; bots may write it in any case."""
+    """Return a method name in the case of the schema. Bots may use any case."""
     return _CANONICAL.get(method.lower(), method)

@@ -22,7 +22,7 @@ _NO_FAULT = Fault("")
 
 
 class DroppedError(Exception):
-    """A connection that is closed without an answer."""
+    """A connection that is closed without a response."""
 
 
 class BotApp:

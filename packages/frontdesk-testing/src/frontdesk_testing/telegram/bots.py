@@ -27,7 +27,7 @@ class Webhook:
 
 @dataclass(slots=True, eq=False)
 class Callback:
-    """A button that was pressed, and how the bot has answered."""
+    """A pressed button and the bot's answer."""
 
     id: str
     user: User

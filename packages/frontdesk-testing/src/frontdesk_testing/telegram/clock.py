@@ -1,4 +1,4 @@
-"""A clock that runs by itself, stands still, or is moved by a test, and that can be waited for."""
+"""A clock that runs, or that a test controls, with timers."""
 
 import asyncio
 from contextlib import suppress
@@ -7,7 +7,7 @@ from frontdesk.clock import SystemClock
 
 
 class MovableClock:
-    """The time of the platform; `running=False` stops it, so that only `advance` moves it."""
+    """The time of the platform. With `running=False` only `advance` changes it."""
 
     def __init__(self, *, running: bool = True, start: float | None = None) -> None:
         self._system = SystemClock()
@@ -23,14 +23,14 @@ class MovableClock:
         return self._start + self._ahead + passed
 
     def advance(self, seconds: float) -> float:
-        """Let time pass at once, and wake those who waited for it; return the new time."""
+        """Advance the clock, wake its waiters, and return the new time."""
         self._ahead += seconds
         self._moved.set()
         self._moved = asyncio.Event()
         return self.now()
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait until an event is set, but not longer than some seconds of this clock. Return True if it was."""
+        """Wait for an event, at most some seconds of this clock. Return True if it was set."""
         until = self.now() + seconds
         while not event.is_set() and (left := until - self.now()) > 0:
             await _first(event, self._moved, left if self._running else None)

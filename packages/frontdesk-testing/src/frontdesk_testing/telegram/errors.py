@@ -1,4 +1,4 @@
-"""The errors of the Bot API, in the words of the server."""
+"""The errors of the Bot API, with the texts of the server."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ class ApiError(Exception):
 
 
 def bad_request(reason: str) -> ApiError:
-    """Return the error of a call that can't be right."""
+    """Return the error of an invalid call."""
     return ApiError(400, f"Bad Request: {reason}")
 
 
 def forbidden(reason: str) -> ApiError:
-    """Return the error of a call that the bot may not make."""
+    """Return the error of a forbidden call."""
     return ApiError(403, f"Forbidden: {reason}")
 
 

@@ -11,20 +11,20 @@ ANY = "*"
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """A call that waits until a test lets it go on."""
+    """A call that waits until a test releases it."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the call has come."""
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def release(self) -> None:
-        """Let the call go on."""
+        """Release the call."""
         self.released.set()
 
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A fault of some calls; the parts that are set take effect in this order."""
+    """A fault of some calls. Its settings take effect in this order."""
 
     method: str
     times: int = 1
@@ -37,13 +37,13 @@ class Fault:
 
 
 class Faults:
-    """The faults that are set, in their order."""
+    """The active faults, in order."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
-        """Put a fault behind the others."""
+        """Append a fault."""
         self._faults.append(fault)
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""The files that were sent, and the objects that the Bot API shows of them."""
+"""Sent files, and their objects in the Bot API."""
 
 import hashlib
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _TYPES = {
 
 @dataclass(slots=True)
 class Upload:
-    """A file as it came in a form, or from a person."""
+    """A file of a form or of a person."""
 
     content: bytes
     filename: str = ""
@@ -63,7 +63,7 @@ class Files:
         self._links: dict[str, tuple[StoredFile, float]] = {}
 
     def add(self, kind: str, upload: Upload, *, url: str = "") -> StoredFile:
-        """Store a file; the same content has the same unique id, and a new id each time."""
+        """Store a file. The same content has the same unique id, and a new id each time."""
         digest = hashlib.blake2b(kind.encode() + upload.content + url.encode(), digest_size=6).hexdigest()
         file = StoredFile(f"{kind}-{digest}-{len(self._files) + 1}", f"u{digest}", kind, upload, url)
         self._files[file.file_id] = file
@@ -86,7 +86,7 @@ class Files:
         return {**_base(file), "file_path": file.path}
 
     def linked(self, path: str, now: float) -> StoredFile | None:
-        """Return the file of a path that can still be used."""
+        """Return the file of a valid path."""
         file, until = self._links.get(path, (None, 0.0))
         return file if now < until else None
 

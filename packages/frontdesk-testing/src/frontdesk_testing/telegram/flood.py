@@ -1,4 +1,4 @@
-"""Flood control: how many messages a bot may send in which time."""
+"""Flood control: the rate limits of a bot."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ _Key = tuple[int, int | str]
 
 @dataclass(frozen=True, slots=True)
 class FloodLimits:
-    """The limits of a bot; those of the platform are the defaults."""
+    """The limits of a bot. The defaults are the platform's."""
 
     private: Window = (1, 1.0)
     group: Window = (20, 60.0)
@@ -25,14 +25,14 @@ class FloodLimits:
 
 
 class FloodControl:
-    """Counts what the bots have sent."""
+    """Counts the messages of bots."""
 
     def __init__(self, limits: FloodLimits | None) -> None:
         self.limits = limits
         self._sent: dict[_Key, deque[float]] = {}
 
     def count(self, bot_id: int, chat: Chat, now: float, messages: int = 1) -> None:
-        """Count messages to a chat, or refuse them; those that are refused do not count."""
+        """Count messages to a chat, or refuse them. Refused messages do not count."""
         if self.limits is None:
             return
         windows: dict[_Key, Window] = {(bot_id, "all"): self.limits.overall}
@@ -40,7 +40,7 @@ class FloodControl:
         self._count(windows, now, messages)
 
     def count_webhook(self, bot_id: int, now: float) -> None:
-        """Count that a webhook is set, or refuse it."""
+        """Count a call of `setWebhook`, or refuse it."""
         if self.limits is not None:
             self._count({(bot_id, "webhook"): self.limits.webhook}, now, 1)
 

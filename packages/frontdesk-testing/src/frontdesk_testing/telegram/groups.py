@@ -1,4 +1,4 @@
-"""Groups: who is in them, and what becomes of them."""
+"""Groups and their members."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from frontdesk_testing.telegram.records import Chat, ChatKind, Member, Message, 
 
 
 class Groups(People):
-    """Acts for people in groups, too."""
+    """Acts for people in groups."""
 
     def group(
         self,
@@ -20,7 +20,7 @@ class Groups(People):
         kind: ChatKind = "group",
         forum: bool = False,
     ) -> Chat:
-        """Add a group; the first person is its owner, and adds the bots."""
+        """Add a group. The first person is its owner, and adds the bots."""
         if not people:
             raise ValueError("a group has somebody in it")
         owner, leading = people[0], set(admins)
@@ -32,7 +32,7 @@ class Groups(People):
         return chat
 
     def supergroup(self, title: str, *people: User, forum: bool = False, bot_is_admin: bool = False) -> Chat:
-        """Add a supergroup with the first bot in it; with `forum` it has topics."""
+        """Add a supergroup with the first bot in it. With `forum` it has topics."""
         return self.group(title, *people, kind="supergroup", forum=forum, bot_is_admin=bot_is_admin)
 
     def add_bot(self, chat: Chat, bot: Bot, *, by: User, admin: bool = False) -> None:
@@ -41,7 +41,7 @@ class Groups(People):
         self.world.post(chat, by, {"new_chat_members": [bot.user.as_json()]})
 
     def promote(self, chat: Chat, user: User, *, by: User, anonymous: bool = False) -> None:
-        """Make somebody an administrator; one who is anonymous writes in the name of the group."""
+        """Make somebody an administrator. An anonymous one writes in the name of the group."""
         owner = chat.get_status(user.id) == "creator"
         self.world.set_status(chat, by, user, "creator" if owner else "administrator", anonymous=anonymous)
 
@@ -68,7 +68,7 @@ class Groups(People):
         self.world.set_status(self.private(user, bot=bot), user, bot.user, "kicked")
 
     def unblock(self, user: User, *, bot: Bot | None = None) -> None:
-        """Let a bot write again."""
+        """Unblock a bot."""
         bot = bot or self.bot
         bot.blocked_by.discard(user.id)
         self.world.set_status(self.private(user, bot=bot), user, bot.user, "member")
@@ -79,7 +79,7 @@ class Groups(People):
         self.world.change()
 
     def topic(self, chat: Chat, name: str, *, by: User) -> Topic:
-        """Begin a topic; its number is that of the message that says so."""
+        """Create a topic. Its id is that of its service message."""
         if not chat.is_forum:
             raise ValueError("this chat has no topics")
         topic = Topic(0, name)
@@ -90,7 +90,7 @@ class Groups(People):
         return topic
 
     def migrate(self, chat: Chat, *, by: User) -> Chat:
-        """Make a group a supergroup: another chat with another id, in which nothing has been written."""
+        """Convert a group to a supergroup: an empty chat with another id."""
         members = [Member(member.user, member.status, member.anonymous) for member in chat.members.values()]
         new = self.world.add_chat("supergroup", chat.title, members)
         self.world.post(chat, by, {"migrate_to_chat_id": new.id})

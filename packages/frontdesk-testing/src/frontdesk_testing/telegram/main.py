@@ -49,7 +49,7 @@ async def _serve(given: argparse.Namespace) -> None:
 
 
 class _Parent(asyncio.Protocol):
-    """The parent process, with which this one ends."""
+    """The parent process. This process ends with it."""
 
     def __init__(self, ended: asyncio.Event) -> None:
         self._ended = ended

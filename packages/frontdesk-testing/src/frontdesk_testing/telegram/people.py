@@ -1,4 +1,4 @@
-"""The people's side of the platform: what they write, press and change."""
+"""Actions of people on the platform."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Media = tuple[str, Upload]
 
 
 class People:
-    """Acts for people; where no bot or chat is named, it is the first bot, and the person's chat with it."""
+    """Acts for people. Defaults are the first bot, and the person's chat with it."""
 
     def __init__(self, world: World, bot: Bot) -> None:
         self.world = world
@@ -40,7 +40,7 @@ class People:
         return self.world.add_user(User(number, first_name, last_name, username, language_code))
 
     def private(self, user: User, *, bot: Bot | None = None) -> Chat:
-        """Return the chat of a person with a bot, as if they had opened it before."""
+        """Return the chat of a person with a bot, opened if needed."""
         return self.world.private_chat(bot or self.bot, user)
 
     def start(self, user: User, payload: str = "", *, bot: Bot | None = None) -> Message:
@@ -61,7 +61,7 @@ class People:
         thread: int | None = None,
         bot: Bot | None = None,
     ) -> Message:
-        """Write as a person; with a file, the text is its caption."""
+        """Write as a person. With a file, the text is its caption."""
         written = formatted(text, None, entities)
         return self.post(user, self._content(written, media), chat, reply_to=reply_to, thread=thread, bot=bot)
 
@@ -82,7 +82,7 @@ class People:
         bot: Bot | None = None,
         **details: Any,
     ) -> Message:
-        """Send a message of any content as a person; `content` has fields of the object `Message`."""
+        """Send a message of any content as a person. `content` has fields of the object `Message`."""
         chat = chat or self.private(user, bot=bot)
         self._check_present(user, chat)
         fields: Json = {"reply_to": reply_to, "anonymous": _is_anonymous(chat, user), **details}
@@ -105,7 +105,7 @@ class People:
             raise ValueError(f"{user.first_name} has blocked the bot")
 
     def share_location(self, user: User, latitude: float, longitude: float, chat: Chat | None = None) -> Message:
-        """Send a place on the map."""
+        """Send a location."""
         return self.post(user, {"location": {"latitude": latitude, "longitude": longitude}}, chat)
 
     def share_contact(self, user: User, phone_number: str, first_name: str, chat: Chat | None = None) -> Message:
@@ -126,7 +126,7 @@ class People:
         caption: str = "",
         thread: int | None = None,
     ) -> list[Message]:
-        """Send several files as one album; the caption is that of the first."""
+        """Send several files as one album. The caption is that of the first."""
         group = str(self.world.new_id("album"))
         texts = [formatted(caption, None, None), *[FormattedText("")] * (len(files) - 1)]
         contents = [self._content(text, file) for text, file in zip(texts, files, strict=True)]
@@ -144,14 +144,14 @@ class People:
         return message
 
     def delete(self, message: Message) -> None:
-        """Delete a message; bots do not hear of it."""
+        """Delete a message. Bots receive no update."""
         message.deleted = True
         self.world.change()
 
     def press(self, user: User, message: Message | ShownMessage, button: str) -> Callback:
-        """Press a button under a message, named by its label or its data; the callback shows how the bot answers.
+        """Press a button under a message, named by its label or its data. The callback has the bot's answer.
 
-        The message may be one that `shown` has returned; a button that has changed since is pressed as it is now.
+        The message may be one that `shown` has returned. A button that has changed since is pressed as it is now.
         """
         if isinstance(message, ShownMessage):
             message = self._get_message(message)
@@ -213,4 +213,4 @@ def _encode_data(message: Message, button: str) -> str:
         if button in (shown["text"], shown["callback_data"]):
             return shown["callback_data"]
     labels = [shown["text"] for shown in buttons]
-    raise ValueError(f"there is no button {button!r}; there are {labels}")
+    raise ValueError(f"there is no button {button!r}, only {labels}")

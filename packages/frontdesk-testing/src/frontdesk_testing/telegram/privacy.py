@@ -1,4 +1,4 @@
-"""Decides what a bot sees of a group. Pure."""
+"""Privacy mode: which messages of a group a bot receives. Pure."""
 
 from frontdesk_testing.telegram.bots import Bot
 from frontdesk_testing.telegram.records import Json, Message
@@ -23,7 +23,7 @@ def sees(bot: Bot, message: Message) -> bool:
 
 
 def is_service(content: Json) -> bool:
-    """Return True if a message says what happened in the chat, instead of what somebody has written."""
+    """Return True for a service message."""
     return any(name in content for name in _SERVICE)
 
 

@@ -97,7 +97,7 @@ class Draft:
 
 @dataclass(slots=True, eq=False)
 class Chat:
-    """A chat, with all that was ever said in it."""
+    """A chat with its messages."""
 
     id: int
     kind: ChatKind
@@ -140,7 +140,7 @@ class Chat:
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message, as it is at present."""
+    """The current state of a message."""
 
     message_id: int
     chat: Chat

@@ -1,4 +1,4 @@
-"""The fake as a server on the loopback address, and as a test drives it."""
+"""The fake as a server on the loopback address, and its test driver."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ TOKEN = "700000001:a-token-of-the-fake-telegram"  # noqa: S105 - it opens nothin
 
 
 class FakeTelegram(Groups):
-    """A Bot API with one bot, people who act on request, and faults; see `fake_telegram`."""
+    """A Bot API with one bot, people who act on request, and faults. See `fake_telegram`."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class FakeTelegram(Groups):
         return self.list_calls(method)
 
     async def until(self, condition: Callable[[], Any], *, within: float = 60.0) -> None:
-        """Wait until a condition holds; it is asked after every change on the platform."""
+        """Wait until a condition holds. It is checked after every change on the platform."""
         await self.world.until(condition, within=within)
 
     def fail_next(self, method: str, code: int, description: str, *, times: int = 1, **parameters: int) -> None:
-        """Answer the next calls of a method (`*`: of any) with an error; `parameters` may be `retry_after`."""
+        """Answer the next calls of a method (`*`: of any) with an error. `parameters` may be `retry_after`."""
         self.faults.add(Fault(method, times, error=ApiError(code, description, **parameters)))
 
     def drop_next(self, method: str, *, acted: bool, times: int = 1) -> None:
@@ -84,7 +84,7 @@ class FakeTelegram(Groups):
         return hold
 
     def app(self, more: Sequence[BaseRoute] = ()) -> Starlette:
-        """Return the Bot API as an ASGI application; `more` are routes before its own."""
+        """Return the Bot API as an ASGI application. `more` are routes before its own."""
         return Starlette(routes=[*more, *BotApp(self.api, self.faults).routes()])
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ async def fake_telegram(telegram: FakeTelegram | None = None) -> AsyncGenerator[
 
 @contextlib.asynccontextmanager
 async def serving_on(app: Starlette, port: int) -> AsyncGenerator[str]:
-    """Serve an application on a port of the loopback address; yield its URL."""
+    """Serve an application on a port of the loopback address. Yield its URL."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))

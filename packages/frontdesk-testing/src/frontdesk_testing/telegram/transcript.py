@@ -50,12 +50,12 @@ class Transcript:
 
     @property
     def texts(self) -> list[str]:
-        """Return the texts of all that was written, in their order."""
+        """Return all texts, in order."""
         return [message.text for message in self.messages if not message.service]
 
     @property
     def answers(self) -> list[str]:
-        """Return the texts of what bots have written, in their order."""
+        """Return the texts of bots, in order."""
         return [message.text for message in self.messages if message.by_bot and not message.service]
 
 

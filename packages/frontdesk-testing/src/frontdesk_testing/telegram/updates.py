@@ -115,7 +115,7 @@ class UpdateQueue:
         return waiting[0]
 
     def fresh_lanes(self, *, every: bool = False) -> set[str]:
-        """Return the lanes that got an update since this was last asked, or every lane that has one."""
+        """Return the lanes with a new update since the last call, or all lanes with updates."""
         fresh, self._fresh_lanes = set(self._lanes) if every else self._fresh_lanes, set()
         return fresh
 
@@ -136,18 +136,18 @@ class UpdateQueue:
             self._poll.wake.set()
 
     def close(self) -> None:
-        """Answer the poll that waits with nothing."""
+        """End the waiting poll without updates."""
         self._closed = True
         self._wake()
 
     def _confirm(self, offset: int) -> None:
-        """Remove what is below an offset; a negative one counts from the end, and removes all before it."""
+        """Remove the updates below an offset. A negative offset counts from the end."""
         confirmed = takewhile(lambda update: update.update_id < offset, self._pending.values())
         for update in list(confirmed) if offset >= 0 else self.pending()[:offset]:
             self.remove(update)
 
     async def poll(self, offset: int, limit: int, seconds: float) -> list[Json]:
-        """Confirm the updates below the offset. Return the next ones, or nothing after so many seconds."""
+        """Confirm the updates below the offset. Return the next ones, or none after the timeout."""
         self.end_poll(_OTHER_POLL)
         self._confirm(offset)
         until = self._clock.now() + seconds

@@ -1,4 +1,4 @@
-"""Sends updates to the webhooks of bots: in the order of each chat, and again until they are acknowledged."""
+"""Sends updates to the webhooks of bots: in order per chat, repeated until acknowledged."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ class _Answer(NamedTuple):
 
 
 class Webhooks:
-    """Sends what waits for the bots that have a webhook."""
+    """Sends the pending updates of bots with a webhook."""
 
     def __init__(self, clock: MovableClock, changed: Callable[[], None]) -> None:
         self._clock = clock
@@ -128,7 +128,7 @@ class Webhooks:
         return _Answer(status, body, float(wait) if wait.isdigit() else 0.0)
 
     def _judged(self, bot: Bot, webhook: Webhook, answer: _Answer) -> float | None:
-        """Return the least pause after an answer that is no acknowledgement; `None` for one that is."""
+        """Return the minimum pause after a rejected update, or None after an acknowledgement."""
         if answer.accepted:
             webhook.gone_since = None
             return None

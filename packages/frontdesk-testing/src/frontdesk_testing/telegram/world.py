@@ -1,4 +1,4 @@
-"""The whole state of the platform: bots, people, chats and files, and the updates that come of what happens."""
+"""The whole state of the platform: bots, people, chats and files, and updates."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ FIRST_UPDATE = 100_000_001
 
 
 class World:
-    """Everything that the platform knows."""
+    """The state of the platform."""
 
     def __init__(self, clock: MovableClock, limits: FloodLimits | None = None) -> None:
         self.clock = clock
@@ -45,7 +45,7 @@ class World:
         self._changed = asyncio.Event()
 
     async def until(self, condition: Callable[[], Any], *, within: float = 60.0) -> None:
-        """Wait until a condition holds; it is asked after every change."""
+        """Wait until a condition holds. It is checked after every change."""
         async with asyncio.timeout(within):
             while True:
                 changed = self._changed
@@ -58,13 +58,13 @@ class World:
         return int(self.clock.now())
 
     def new_id(self, subject: str) -> int:
-        """Return an id that was not used; the same world gives the same ids."""
+        """Return a new id. Ids are deterministic."""
         number = next(self._ids)
         digest = hashlib.blake2b(f"{subject}:{number}".encode(), digest_size=4).digest()
         return int.from_bytes(digest) % 900_000 * 1_000 + 1_000_000 + number
 
     def add_bot(self, name: str, username: str, *, token: str = "", privacy: bool = True, topics: bool = False) -> Bot:
-        """Add a bot; without a token it gets one."""
+        """Add a bot. Without a token it gets one."""
         given = token.partition(":")[0]
         user = User(int(given) if given.isdigit() else self.new_id("bot"), name, username=username, is_bot=True)
         secret = hashlib.blake2b(username.encode(), digest_size=18).hexdigest()[:35]
@@ -91,7 +91,7 @@ class World:
         return chat
 
     def private_chat(self, bot: Bot, user: User) -> Chat:
-        """Return the chat of a person with a bot; it begins when the person does."""
+        """Return the chat of a person with a bot. It exists once the person has started it."""
         if user.id not in bot.private:
             chat = Chat(user.id, "private", person=user, is_forum=bot.has_topics)
             chat.members = {user.id: Member(user), bot.user.id: Member(bot.user)}
@@ -106,7 +106,7 @@ class World:
         return [bot for bot in self.bots.values() if chat.get_status(bot.user.id) not in ("left", "kicked")]
 
     def post(self, chat: Chat, sender: User, content: Json, **details: Any) -> Message:
-        """Add a message, and the updates of the bots that see it; `details` are the other fields of `Message`."""
+        """Add a message, and the updates of the bots that see it. `details` are the other fields of `Message`."""
         number = self.next_message_id(chat)
         (self.list_bots(chat)[0] if chat.kind == "private" else chat).last_message_id = number
         message = Message(number, chat, sender, self.now(), content, **details)
@@ -130,7 +130,7 @@ class World:
                 bot.updates.add(kind, message.as_json(), f"chat:{message.chat.id}")
 
     def set_status(self, chat: Chat, by: User, user: User, status: Status, *, anonymous: bool = False) -> None:
-        """Change the status of a user in a chat, with the updates that tell of it."""
+        """Change the status of a user in a chat, with its updates."""
         before = chat.members.get(user.id) or Member(user, "left")
         after = Member(user, status, anonymous)
         audience = self.list_bots(chat)

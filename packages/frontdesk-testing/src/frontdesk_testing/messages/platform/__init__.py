@@ -1,1 +1,1 @@
-"""The fake platform: a chat service of its own process, which can fail in every way."""
+"""The fake platform: a chat service in a separate process, with fault injection."""

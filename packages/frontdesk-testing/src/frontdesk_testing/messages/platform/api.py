@@ -87,7 +87,7 @@ class Api:
         return await self._fail(fault, handler, call, self._chat(method, call))
 
     def _chat(self, method: str, call: Call) -> str:
-        """Return the chat that a call is about; read only if a fault could depend on it."""
+        """Return the chat of a call. Only called if a fault depends on it."""
         if not self._platform.faults.counts() or method not in ("send", "edit", "delete", "typing"):
             return ""
         asked = _send.decode(call.body)
@@ -115,13 +115,13 @@ class Api:
         return 200, _encoder.encode(await handler(call))
 
     async def _held(self, call: Call, seconds: float) -> None:
-        """Hold a call until its client gives up, and close the connection."""
+        """Block a call until its client disconnects, then close the connection."""
         if seconds:
             with suppress(TimeoutError):
                 await asyncio.wait_for(call.gone.wait(), seconds)
 
     async def _overtaken(self, name: str, seconds: float) -> None:
-        """Wait until another message has come into a chat, or the edit that is named."""
+        """Wait for another message in the chat, or for the given edit."""
         passed = self._passing.setdefault(name, asyncio.Event())
         with suppress(TimeoutError):
             await asyncio.wait_for(passed.wait(), seconds)

@@ -1,4 +1,4 @@
-"""The calls of the bot on the platform; what is accepted is written to the log before anyone can see it."""
+"""The calls of the bot on the platform. An accepted call is logged before it is visible."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ class Bot:
         return sent
 
     def sent_as(self, key: str) -> Sent:
-        """Return the messages accepted under a key, for a sender who got no answer."""
+        """Return the messages accepted under a key, for a sender that received no response."""
         if key not in self._keys:
             raise RefusedError(404, "message_not_found", "Nothing was sent with this key.")
         return self._keys[key]
@@ -163,7 +163,7 @@ class Bot:
         self._world.change()
 
     async def show_privately(self, private: Private) -> None:
-        """Show a text to the sender of an event alone."""
+        """Show a text to the sender of an event only."""
         event, until = self._world.tokens.get(private.reply_token, (None, 0.0))
         if event is None or self._world.now() >= until:
             raise RefusedError(404, "token_not_found", "There is no such token any more.")
@@ -179,7 +179,7 @@ class Bot:
         self._world.change()
 
     def menu(self, scope: str, locale: str) -> tuple[Command, ...]:
-        """Return the menu that is shown in a scope and a language: its own, or a more general one."""
+        """Return the menu that is shown in a scope and a language: the most specific one."""
         for place in ((scope, locale), (scope, ""), ("", locale)):
             if place in self._menus:
                 return self._menus[place]

@@ -1,4 +1,4 @@
-"""The platform as a test drives it."""
+"""The test driver of the platform."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ TIMEOUT = 20.0
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
-    """A user, and the chat that they alone have with the bot."""
+    """A user and their direct chat with the bot."""
 
     user_id: str
     name: str
@@ -44,7 +44,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessagePlatform:
-    """Acts for people on the platform, sets its faults, and reads what it has accepted."""
+    """Acts for people on the platform, sets its faults, and reads its log."""
 
     def __init__(self, url: str, log_path: Path, http: httpx.AsyncClient, *, pid: int = 0, token: str = TOKEN) -> None:
         self.url = url
@@ -58,7 +58,7 @@ class MessagePlatform:
         return await self._post("users", Person, name=name, user_id=user_id, locale=locale)
 
     async def group(self, title: str, *people: Person, chat_id: str = "", admins: Sequence[Person] = ()) -> Chat:
-        """Add a group of some people and the bot; some of them may be its administrators."""
+        """Add a group of some people and the bot. Some of them may be its administrators."""
         members, leading = ([person.user_id for person in some] for some in (people, admins))
         return await self._post("groups", Chat, title=title, members=members, chat_id=chat_id, admins=leading)
 
@@ -78,7 +78,7 @@ class MessagePlatform:
         media: Sequence[Media] = (),
         album_id: str = "",
     ) -> Event:
-        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention.
+        """Write as a person, by default in their direct chat. `@desk` in the text is a mention.
 
         A thread of a group begins with the first message that names it, and so does an album.
         """
@@ -105,7 +105,7 @@ class MessagePlatform:
         return await self._post("edit", Event, **fields)
 
     async def click(self, who: Person, said: Said, data: str, *, chat_id: str = "") -> Event:
-        """Press a button under a message as a person; `data` may also be the text on it."""
+        """Press a button under a message as a person. `data` may also be its label."""
         sent = next((button.data for button in said.buttons if button.text == data), data)
         fields = {"user_id": who.user_id, "chat_id": chat_id or who.chat_id, "message_id": said.message_id}
         return await self._post("click", Event, **fields, data=sent)
@@ -113,12 +113,12 @@ class MessagePlatform:
     async def report(
         self, chat_id: str, message_id: str, status: Literal["delivered", "failed"], *, reason: str = ""
     ) -> Event:
-        """Tell the webhook what became of a message of the bot."""
+        """Send a delivery receipt for a message of the bot."""
         fields = {"chat_id": chat_id, "message_id": message_id, "status": status, "reason": reason}
         return await self._post("report", Event, **fields)
 
     async def fail(self, kind: FaultKind, **rule: Any) -> None:
-        """Add a fault; see `Fault` for the fields of a rule."""
+        """Add a fault. See `Fault` for the fields of a rule."""
         await self._post("faults", Any, kind=kind, **rule)
 
     async def recover(self) -> None:
@@ -126,7 +126,7 @@ class MessagePlatform:
         await self._post("faults/clear", Any)
 
     async def set(self, **settings: Any) -> None:
-        """Change settings; see `Settings`."""
+        """Change settings. See `Settings`."""
         await self._post("settings", Any, **settings)
 
     async def redeliver(self, event: Event) -> EventState:
@@ -138,7 +138,7 @@ class MessagePlatform:
         await self._post("release", Any, event_ids=[event.event_id for event in events])
 
     async def log(self, after: int = 0) -> list[Entry]:
-        """Return the accepted messages, as the platform reports it."""
+        """Return the accepted messages, as reported by the platform."""
         return await self._get("log", list[Entry], after=after)
 
     def log_on_disk(self) -> list[Entry]:
@@ -162,7 +162,7 @@ class MessagePlatform:
         return await self._get("state", State)
 
     async def wait_for_answers(self, chat_id: str, count: int = 1) -> list[Said]:
-        """Wait until the bot has sent so many messages in a chat, and return all of them."""
+        """Wait for a number of the bot's messages in a chat, and return them."""
         messages: list[Said] = []
 
         async def enough() -> bool:
@@ -191,7 +191,7 @@ class MessagePlatform:
         await self.until(verified)
 
     async def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT) -> None:
-        """Wait until a condition holds; it is checked after every change on the platform."""
+        """Wait until a condition holds. It is checked after every change on the platform."""
         async with asyncio.timeout(within):
             while True:
                 changes = (await self.state()).changes
@@ -214,7 +214,7 @@ def _read(answer: httpx.Response, kind: Any) -> Any:
 
 @asynccontextmanager
 async def message_platform(log_path: Path, *options: str) -> AsyncGenerator[MessagePlatform]:
-    """Start the platform in a process of its own, and end it; `options` are those of the command line."""
+    """Start the platform in a separate process, and stop it. `options` are those of the command line."""
     command = [sys.executable, "-m", "frontdesk_testing.messages", "--with-parent", "--log", str(log_path), *options]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)

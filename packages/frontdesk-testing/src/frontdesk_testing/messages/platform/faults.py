@@ -1,4 +1,4 @@
-"""The faults of the platform, by rule. Pure but for the counts."""
+"""The faults of the platform, selected by rules. Pure, except for the counts."""
 
 import hashlib
 from typing import Literal
@@ -32,7 +32,7 @@ STATUS: dict[FaultKind, int] = {
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule; without a method or a chat it is for all of them."""
+    """A rule. Without a method or a chat it applies to all."""
 
     kind: FaultKind
     method: str = ""
@@ -54,13 +54,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Faults:
-    """The rules in their order; the first one that strikes decides."""
+    """The rules in order. The first match decides."""
 
     def __init__(self) -> None:
         self._rules: list[_Rule] = []
 
     def add(self, fault: Fault) -> None:
-        """Put a rule behind the others."""
+        """Append a rule."""
         self._rules.append(_Rule(fault))
 
     def clear(self) -> None:
@@ -68,7 +68,7 @@ class Faults:
         self._rules.clear()
 
     def counts(self) -> list[int]:
-        """Count how often each rule has struck."""
+        """Return the number of matches of each rule."""
         return [rule.struck for rule in self._rules]
 
     def strike(self, method: str, chat_id: str) -> Fault | None:
@@ -96,7 +96,7 @@ class _Rule:
 
 
 def drawn(seed: int, number: int, probability: float) -> bool:
-    """Draw a lot with this probability; the same seed and number always give the same."""
+    """Return True with this probability, determined by the seed and the number."""
     if probability >= 1:
         return True
     digest = hashlib.blake2b(f"{seed}:{number}".encode(), digest_size=7).digest()

@@ -14,7 +14,7 @@ _MAX_BODY_BYTES = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Call:
-    """One request; `gone` is set when its client has closed the connection."""
+    """A request. `gone` is set when its client has disconnected."""
 
     method: str
     path: str
@@ -59,21 +59,21 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the address."""
+        """Append to the URL."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Add a header."""
         self._headers[name.lower()] = value
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
+        """Append to the body."""
         self._body.append(body)
         if sum(map(len, self._body)) > _MAX_BODY_BYTES:
             self._transport.close()
 
     def on_message_complete(self) -> None:
-        """Answer the request, which is complete."""
+        """Answer the complete request."""
         path, _, query = self._url.decode("latin-1").partition("?")
         asked = {name: values[-1] for name, values in parse_qs(query).items()} if query else {}
         method = self._parser.get_method().decode()

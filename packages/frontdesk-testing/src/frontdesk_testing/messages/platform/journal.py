@@ -1,4 +1,4 @@
-"""The log of all that the platform accepted: appended, and on the disk before it is acknowledged."""
+"""The log of accepted calls. An entry is on disk before its call is acknowledged."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Journal:
-    """Appends entries; those that come together share one write to the disk."""
+    """Appends entries. Concurrent entries share one write."""
 
     def __init__(self, path: Path, *, sync: bool = True) -> None:
         self.entries: list[Entry] = []
@@ -52,7 +52,7 @@ class Journal:
         return self._number
 
     async def add(self, entry: Entry) -> None:
-        """Append an entry; return when it can't be lost any more."""
+        """Append an entry. Return when it is on disk."""
         if not self._sync:
             # What the system has taken outlives this process, though not the machine.
             _write(self._file, self._encoder.encode(entry) + b"\n")
@@ -67,7 +67,7 @@ class Journal:
         await asyncio.shield(written)
 
     async def settled(self) -> None:
-        """Wait until all that was added is written."""
+        """Wait until all entries are written."""
         if self._last is not None:
             await asyncio.shield(self._last)
 
@@ -92,6 +92,6 @@ def _write(file: int, lines: bytes) -> None:
 
 
 def read_journal(path: Path) -> list[Entry]:
-    """Read what is on the disk; half a line, which a crash has left, was never accepted."""
+    """Read the entries on disk. An incomplete last line was not accepted."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     return msgspec.json.Decoder(Entry).decode_lines(whole)

@@ -64,7 +64,7 @@ class Said(msgspec.Struct, kw_only=True):
 
 
 class PrivateText(msgspec.Struct, kw_only=True):
-    """A text that one person alone was shown in a chat."""
+    """An ephemeral text in a chat."""
 
     chat_id: str
     user_id: str

@@ -1,4 +1,4 @@
-"""Sends events to the webhook: signed, again until they are acknowledged, and in the order of their chat."""
+"""Sends events to the webhook: signed, repeated until acknowledged, in order per chat."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -72,7 +72,7 @@ class Webhooks:
             return 0, b""
 
     def deliver(self, event: Event) -> None:
-        """Send an event behind the others of its chat."""
+        """Send an event after the earlier ones of its chat."""
         if not self.verified or self._world.settings.hold:
             return
         queue = self._queues.get(event.chat.chat_id)
@@ -119,7 +119,7 @@ class Webhooks:
         return good
 
     async def _show(self, event: Event, shown: Shown) -> None:
-        """Show what is in the response to a click that expects it."""
+        """Show the contents of the response to a click."""
         click = event.click
         if click is None or not click.expects_card:
             return

@@ -1,4 +1,4 @@
-"""The platform's people and chats, and the events among them."""
+"""The people, chats and events of the platform."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ class World:
         return self._clock.now()
 
     def new_id(self, prefix: str) -> str:
-        """Make an id that was never used, not even before a restart."""
+        """Return a new id, unique across restarts."""
         return self._ids.new(prefix)
 
     def change(self) -> None:
@@ -53,7 +53,7 @@ class World:
         self._changed = asyncio.Event()
 
     async def changed(self, after: int, seconds: float) -> int:
-        """Wait until there was a change after the one of that number."""
+        """Wait for a change after the one with this number."""
         if self.changes <= after:
             changed = self._changed
             with suppress(TimeoutError):
@@ -89,7 +89,7 @@ class World:
         return self.places[chat_id]
 
     def say(self, user_id: str, chat_id: str, message: Mapping[str, object]) -> Event:
-        """Add a message of a user; return its event."""
+        """Add a message of a user. Return its event."""
         place, sender = self._present(user_id, chat_id or self.direct(user_id))
         given = msgspec.convert(message, _Written)
         if given.thread_id and place.chat.kind != "group":
@@ -113,7 +113,7 @@ class World:
         )
 
     def edit_own(self, user_id: str, chat_id: str, message_id: str, text: str) -> Event:
-        """Change a message of a user; return the event."""
+        """Change a message of a user. Return the event."""
         place, sender = self._present(user_id, chat_id)
         posted = place.messages[message_id]
         posted.text, posted.edits = text, posted.edits + 1
@@ -130,7 +130,7 @@ class World:
         return self._happened("click", place, sender, thread_id=thread_id, click=click)
 
     def report(self, chat_id: str, message_id: str, status: str, reason: str) -> Event:
-        """Say what became of a message of the bot: `delivered` or `failed`."""
+        """Report a message of the bot as `delivered` or `failed`."""
         place = self.place(chat_id)
         if message_id not in place.messages or status not in ("delivered", "failed"):
             raise RefusedError(400, "bad_request", "There is no such message, or no such status.")
@@ -191,7 +191,7 @@ class World:
         return event
 
     def acknowledge(self, state: EventState) -> None:
-        """Note that an event was acknowledged."""
+        """Record that an event was acknowledged."""
         state.state = "acknowledged"
         self.open.pop(state.event.number, None)
         self.change()
@@ -202,7 +202,7 @@ class World:
             self.acknowledge(self.open[number])
 
     def unconfirmed(self, offset: int, limit: int) -> list[Event]:
-        """Return the events that were not acknowledged, in their order; receipts are for webhooks only."""
+        """Return the events that were not acknowledged, in their order. Receipts are for webhooks only."""
         waiting = (
             state.event for number, state in self.open.items() if number >= offset and state.event.receipt is None
         )

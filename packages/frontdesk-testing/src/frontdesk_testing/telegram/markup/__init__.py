@@ -1,1 +1,1 @@
-"""Texts with entities: how the server parses, checks and finds them."""
+"""Texts with entities: parsing, validation and detection."""

@@ -1,4 +1,4 @@
-"""Makes the text of a message from the parameters of a call: parsed, checked and trimmed, with what it mentions."""
+"""Builds the text of a message from the parameters of a call: parsed, validated, trimmed, with its entities."""
 
 import re
 from bisect import bisect_left
@@ -37,7 +37,7 @@ _PATTERNS = {
 
 
 def formatted(text: str, parse_mode: str | None, entities: Sequence[Entity] | None) -> FormattedText:
-    """Return the text of a message as the server keeps it."""
+    """Return the text of a message as stored by the server."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise bad_request("strings must be encoded in UTF-8")
     if parse_mode and entities is None:

@@ -28,7 +28,7 @@ class _Open(NamedTuple):
 
 
 def parse_html(source: str) -> FormattedText:
-    """Return the text that the marks describe; raise a `ParseError` in the words of the server."""
+    """Return the formatted text. Raise a `ParseError` with the text of the server."""
     return _Html(source).parse()
 
 

@@ -23,7 +23,7 @@ class _Open(NamedTuple):
 
 
 def parse_markdown_v2(source: str) -> FormattedText:
-    """Return the text that the marks describe; raise a `ParseError` in the words of the server."""
+    """Return the formatted text. Raise a `ParseError` with the text of the server."""
     return _MarkdownV2(source).parse()
 
 
@@ -172,7 +172,7 @@ class _MarkdownV2:
 
 
 def parse_markdown(source: str) -> FormattedText:
-    """Return the text that the marks of the older Markdown describe; its entities can't be nested."""
+    """Return the text of legacy Markdown. Its entities can't be nested."""
     text: list[str] = []
     entities: list[Entity] = []
     index = offset = 0

@@ -17,7 +17,7 @@ class FormattedText(msgspec.Struct, frozen=True):
 
 
 class ParseError(ValueError):
-    """A text whose marks can't be parsed."""
+    """A text with invalid markup."""
 
 
 def units(text: str) -> int:

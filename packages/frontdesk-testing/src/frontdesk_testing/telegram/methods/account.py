@@ -20,7 +20,7 @@ def get_me(call: Call) -> Json:
 
 
 def answer_callback_query(call: Call) -> bool:
-    """Answer a button, so that it stops to show that it waits."""
+    """Answer a callback query, which ends the button's waiting indicator."""
     callback = call.bot.callbacks.get(call.given["callback_query_id"])
     if callback is None or call.world.clock.now() - callback.at >= CLICK_LIFETIME:
         raise bad_request(_TOO_OLD)
@@ -68,7 +68,7 @@ def delete_commands(call: Call) -> bool:
 
 
 def menu(bot: Bot, chat: Chat, user: User) -> list[Json]:
-    """Return the commands that a person sees in a chat: those of the narrowest scope, in their language or in all."""
+    """Return the commands that a person sees in a chat: those of the most specific scope and language."""
     scopes = [("chat", chat.id, 0), ("all_private_chats", 0, 0), ("default", 0, 0)]
     if chat.kind != "private":
         admin = chat.is_admin(user.id)

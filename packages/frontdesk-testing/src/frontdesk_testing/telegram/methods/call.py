@@ -1,4 +1,4 @@
-"""One call of a bot, and what its parameters refer to."""
+"""A call of a bot, and the objects of its parameters."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _LOOKS = {"text", "icon_custom_emoji_id", "style"}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose parameters are of the right types."""
+    """A call with parameters of valid types."""
 
     world: World
     bot: Bot
@@ -37,7 +37,7 @@ class Call:
         return find_chat(self.world, self.bot, self.given["chat_id"], writing=writing)
 
     def message(self, chat: Chat, purpose: str) -> Message:
-        """Return the message that the call names; `purpose` is what the error says it was needed for."""
+        """Return the message of the call. `purpose` is used in the error text."""
         message = chat.messages.get(self.given["message_id"])
         if message is None or message.deleted:
             raise bad_request(f"message to {purpose} not found")
@@ -83,7 +83,7 @@ def _check_may_write(bot: Bot, chat: Chat) -> None:
 
 
 def find_thread(call: Call, chat: Chat) -> Json:
-    """Return the fields of a new message that say which topic it is in."""
+    """Return the topic fields of a new message."""
     thread_id = call.get("message_thread_id")
     if not thread_id:
         return {}
@@ -96,7 +96,7 @@ def find_thread(call: Call, chat: Chat) -> Json:
 
 
 def find_reply(call: Call, chat: Chat, thread: Json) -> Json:
-    """Return the fields of a new message that say what it replies to."""
+    """Return the reply fields of a new message."""
     given = call.get("reply_parameters")
     if not given or "message_id" not in given:
         return {}
@@ -128,7 +128,7 @@ def _quote(given: Json, message: Message) -> Json:
 
 
 def find_markup(call: Call) -> Json | None:
-    """Return the keyboard of a call, if it is one that can be shown."""
+    """Return the keyboard of a call, or None if it is not supported."""
     markup = call.get("reply_markup")
     if not markup:
         return None
@@ -175,7 +175,7 @@ def caption_content(text: FormattedText) -> Json:
 
 
 def send(call: Call, content: Callable[[], Json]) -> Message:
-    """Post a message of the bot where the call says; what it says is looked at last, as the server does."""
+    """Post a message of the bot to the chat of the call. The content is checked last, as by the server."""
     chat = call.chat(writing=True)
     thread = find_thread(call, chat)
     reply = find_reply(call, chat, thread)

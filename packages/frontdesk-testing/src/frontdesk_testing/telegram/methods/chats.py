@@ -9,7 +9,7 @@ _GIFTS = ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscript
 
 
 def get_chat(call: Call) -> Json:
-    """Return all that is known of a chat."""
+    """Return the full information about a chat."""
     chat = call.chat()
     more: Json = {"accent_color_id": 0, "max_reaction_count": 11}
     return {**chat.as_json(), **more, "accepted_gift_types": dict.fromkeys(_GIFTS, False)}
@@ -25,7 +25,7 @@ def get_member(call: Call) -> Json:
 
 
 def get_administrators(call: Call) -> list[Json]:
-    """Return the administrators of a group who are no other bots."""
+    """Return the administrators of a group, without other bots."""
     chat = call.chat()
     if chat.kind == "private":
         raise bad_request("there are no administrators in the private chat")

@@ -1,4 +1,4 @@
-"""Files, albums, places and contacts."""
+"""Files, albums, locations and contacts."""
 
 from frontdesk_testing.telegram.errors import ApiError, bad_request
 from frontdesk_testing.telegram.files import (
@@ -90,7 +90,7 @@ def _album_content(call: Call, item: Json) -> Json:
 
 
 def send_location(call: Call) -> Json:
-    """Send a place on the map."""
+    """Send a location."""
     if abs(call.given["latitude"]) > 90 or abs(call.given["longitude"]) > 180:
         raise bad_request("wrong location specified")
     names = ("latitude", "longitude", "horizontal_accuracy", "live_period", "heading", "proximity_alert_radius")

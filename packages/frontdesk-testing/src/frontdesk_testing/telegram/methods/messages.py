@@ -60,7 +60,7 @@ def _show_draft(call: Call, text: str) -> bool:
 
 
 def send_chat_action(call: Call) -> bool:
-    """Show for some seconds what the bot is doing."""
+    """Show a chat action for some seconds."""
     chat = call.chat(writing=True)
     if call.given["action"] not in _ACTIONS:
         raise bad_request("wrong parameter action in request")
@@ -133,7 +133,7 @@ def delete_message(call: Call) -> bool:
 
 
 def delete_messages(call: Call) -> bool:
-    """Delete several messages; those that can't be deleted are passed over."""
+    """Delete several messages. Skip those that can't be deleted."""
     chat = call.chat()
     for message_id in call.given["message_ids"]:
         message = chat.messages.get(message_id)
@@ -144,7 +144,7 @@ def delete_messages(call: Call) -> bool:
 
 
 def _kept_because(call: Call, chat: Chat, message: Message) -> str:
-    """Return why a message can't be deleted; nothing if it can."""
+    """Return the reason why a message can't be deleted, or None."""
     if call.world.now() - message.date >= DELETABLE_SECONDS:
         return "message can't be deleted for everyone"
     own = message.sender is call.bot.user

@@ -1,4 +1,4 @@
-"""The ways in which a bot gets its updates: by polling, or by a webhook."""
+"""Updates of a bot, by polling or by a webhook."""
 
 import re
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ _ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhoo
 
 
 async def get_updates(call: Call) -> list[Json]:
-    """Return the updates that wait, or the first that come."""
+    """Return the pending updates, or wait for the next ones."""
     if call.bot.webhook.url:
         raise conflict(_ACTIVE)
     _allow(call)
@@ -27,7 +27,7 @@ async def get_updates(call: Call) -> list[Json]:
 
 
 def _allow(call: Call) -> None:
-    """Take the kinds of updates that are wanted; names that there are not are passed over, as the server does."""
+    """Set the allowed kinds of updates. Unknown names are ignored, as by the server."""
     kinds = call.get("allowed_updates")
     if kinds is not None:
         known = bot_api().types["Update"].keys() - {"update_id"}
@@ -78,7 +78,7 @@ def delete_webhook(call: Call) -> bool:
 
 
 def get_webhook_info(call: Call) -> Json:
-    """Return the webhook, and what is wrong with it."""
+    """Return the webhook and its last error."""
     webhook, updates = call.bot.webhook, call.bot.updates
     info: Json = {"url": webhook.url, "has_custom_certificate": False, "pending_update_count": len(updates.pending())}
     if webhook.url:

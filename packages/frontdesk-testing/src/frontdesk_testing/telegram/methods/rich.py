@@ -1,4 +1,4 @@
-"""Rich messages: their blocks, within the limits, and as people see them."""
+"""Rich messages: their blocks, limits and visible text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -86,7 +86,7 @@ def _label(item: Json) -> str:
 
 
 def shown_text(content: Json) -> str:
-    """Return the words of a rich message, a line for each paragraph, item and row; empty if a content is none."""
+    """Return the text of a rich message, a line for each paragraph, item and row. Empty for other contents."""
     blocks = content.get("rich_message", {}).get("blocks", ())
     return "\n".join(line for block in blocks for line in _lines(block))
 
@@ -106,7 +106,7 @@ def _lines(block: Json) -> Iterator[str]:
 
 
 def _joined(text: Any) -> str:
-    """Return a text with styles without them."""
+    """Return a text without styles."""
     if isinstance(text, str):
         return text
     if isinstance(text, dict):
@@ -116,7 +116,7 @@ def _joined(text: Any) -> str:
 
 
 def _text_depth(value: Any) -> int:
-    """Return how deep texts with styles are within each other."""
+    """Return the nesting depth of styled texts."""
     if isinstance(value, list | tuple):
         return max((_text_depth(part) for part in cast(Sequence[Any], value)), default=0)
     if not isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""A page on which a person can write to a bot without an account."""
+"""A page for chats with a bot, without an account."""

@@ -12,7 +12,7 @@ class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A group to add; the first user is its owner."""
+    """A group to add. The first user is its owner."""
 
     title: str
     users: tuple[int, ...]
@@ -38,7 +38,7 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Say(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to write; without a chat, to the bot alone."""
+    """A message to write, by default in the chat with the bot."""
 
     user: int
     text: str = ""
@@ -58,7 +58,7 @@ class Press(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a person to edit; without a text, to delete."""
+    """A message of a person to edit, or without a text to delete."""
 
     user: int
     chat: int
@@ -67,7 +67,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Act(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that a person does to the bot."""
+    """An action of a person on the bot."""
 
     user: int
     action: str
@@ -87,6 +87,6 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Advance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Time that passes at once."""
+    """Seconds to advance the clock."""
 
     seconds: float

@@ -1,4 +1,4 @@
-"""The page, and what it asks of the fake: JSON under `/people`."""
+"""The page and its JSON routes under `/people`."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ class PeoplePage:
         return _json(self._shown(chat_id, user_id))
 
     async def act(self, request: Request) -> Response:
-        """Do what the page asks for."""
+        """Execute an action of the page."""
         kind, action = self._actions.get(request.path_params["action"], (None, None))
         # Another site's page can't send this type without asking first, and nobody answers it.
         if request.headers.get("content-type") != "application/json" or action is None:

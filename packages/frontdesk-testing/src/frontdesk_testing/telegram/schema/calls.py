@@ -38,7 +38,7 @@ _CLAMPED = {("getUpdates", "limit"), ("setWebhook", "max_connections")}
 def check_call(
     method: str, given: Mapping[str, Any], uploads: Collection[str] = (), schema: Schema | None = None
 ) -> dict[str, Any]:
-    """Return the parameters of a call, decoded; `uploads` are the names of the files that came with it."""
+    """Return the parameters of a call, decoded. `uploads` are the names of the files that came with it."""
     schema = schema or bot_api()
     fields = schema.methods.get(method)
     if fields is None:

@@ -29,6 +29,6 @@ class Schema(msgspec.Struct, frozen=True):
 
 @cache
 def bot_api() -> Schema:
-    """Return the schema; it is read when it is first used."""
+    """Return the schema. It is read when it is first used."""
     content = (files("frontdesk_testing.telegram.schema") / "bot_api.json").read_bytes()
     return msgspec.json.decode(content, type=Schema, strict=False)

@@ -20,7 +20,7 @@ KNOWN_LIMITS = {
 
 
 class MismatchError(ValueError):
-    """A value that is not of its type; `final` is set if the server names nothing but the reason."""
+    """A value of a wrong type. `final` is set if the server returns only the reason."""
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
         super().__init__(reason)
