@@ -53,7 +53,7 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert f"by pages of {queries.MAX_PAGE_ROWS}" in told
     assert f"looks at {queries.MAX_SCANNED:,} rows" in told
     assert f"at most {socket_file.MAX_BODY_BYTES // 1024} KiB" in told
-    assert f"for {http_api.IDLE_SECONDS:.0f} seconds; there are {http_api.MAX_CONNECTIONS} at most" in told
+    assert f"for {http_api.IDLE_SECONDS:.0f} seconds. There are {http_api.MAX_CONNECTIONS} at most" in told
     how = prose_of(ROOT / "docs/guides/operate.md")
     assert "at most 107 bytes, 103 on macOS" in how
     assert f"{queries.MAX_SCANNED:,} rows at most" in how
