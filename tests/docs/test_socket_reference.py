@@ -21,9 +21,9 @@ SOCKET_PAGE = ROOT / "docs/reference/responses-websocket.md"
 def test_the_limits_are_those_of_the_code() -> None:
     """`test_reference_tables.py` checks the limits that are parameters."""
     rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
-    assert rows["lanes of one"].split()[0] == f"{message_queues.MAX_LANES}"
-    assert rows["messages that wait on one"].split(",")[0] == f"{message_queues.MAX_WAITING}"
-    assert rows["responses that only a connection remembers"].split(",")[0] == f"{socket.MAX_STORED}"
+    assert rows["lanes of a WebSocket"].split()[0] == f"{message_queues.MAX_LANES}"
+    assert rows["messages that wait on a WebSocket"].split(",")[0] == f"{message_queues.MAX_WAITING}"
+    assert rows["responses that only a WebSocket remembers"].split(",")[0] == f"{socket.MAX_STORED}"
 
 
 def test_every_message_and_every_close_code_is_documented() -> None:
