@@ -89,7 +89,7 @@ def after_unknown(
 ) -> Literal["ask", "repeat", "leave"]:
     """Decide how to handle a part with unknown delivery status.
 
-    Ask the platform if it can be asked. Otherwise repeat the part only if a duplicate is harmless. Otherwise leave it
+    Query the platform if possible. Otherwise repeat the part only if a duplicate is harmless. Otherwise leave it
     for operators to resolve.
     """
     if attempts >= policy.attempts:
@@ -330,7 +330,7 @@ class DestinationDrain:
         return _AT_ONCE
 
     async def _look_up(self, row: Delivery, queued: float) -> float:
-        """Ask the platform whether a part has arrived."""
+        """Query the platform for the status of a part."""
         channel = self._outlet.channel
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):

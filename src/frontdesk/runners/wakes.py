@@ -103,7 +103,7 @@ Call = Callable[[Wake, int], Awaitable[float | None]]
 
 
 class Failed(Exception):
-    """A call failed, and is to be made again at `at`."""
+    """A failed call, to repeat at `at`."""
 
     def __init__(self, at: float) -> None:
         self.at = at

@@ -72,7 +72,7 @@ class SharedState:
     def edit(self) -> Generator[Any]:
         """Yield a copy to modify, a dict if nothing is set. Apply the modifications when the block succeeds.
 
-        What other tools change meanwhile is kept. `ValueError` is raised if the changes contradict each other.
+        Concurrent changes of other tools are kept. `ValueError` is raised if the changes contradict each other.
         """
         before = self._text
         base: Any = msgspec.json.decode(before)

@@ -119,7 +119,7 @@ class PlatformClient:
         except UnreachableError as error:
             raise PushError(f"The platform can't be reached: {error}.", code="unreachable") from None
         except NoAnswerError as error:
-            raise PushUnknownError(f"The platform gave no answer: {error}.") from None
+            raise PushUnknownError(f"The platform sent no response: {error}.") from None
         response = PlatformResponse(status, {}, answer)
         if not response.ok:
             raise failure(response)

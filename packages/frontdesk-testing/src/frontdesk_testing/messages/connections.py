@@ -1,4 +1,4 @@
-"""Lean HTTP connections to one server, kept open.
+"""Persistent HTTP connections to one server.
 
 A call of a general client costs most of a millisecond, and more when many run at once: a benchmark of deliveries would
 measure that. A channel for a real platform uses `PlatformHttp` of `outbound/platform.py`.

@@ -156,7 +156,7 @@ class Replied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The response to a click that expects to show something."""
+    """The response to a click with a card."""
 
     card: str = ""
     """The text that the message with the button has from now on, without buttons; without one, it stays as it is."""
