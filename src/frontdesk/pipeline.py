@@ -205,7 +205,9 @@ class AdmittedRuns:
                 raise
             except BaseException as error:
                 return await self._finisher.fail(run, error)
-            return await self._deliver(run, await self._finisher.record(run, result))
+            recorded = await self._finisher.record(run, result)
+            is_shown_otherwise = self._channels[admitted.request.channel].response_hook is not None
+            return await self._deliver(run, recorded) if is_shown_otherwise else recorded
         except RequestError as error:
             attach_run(error, run.record)
             raise

@@ -338,7 +338,9 @@ class Gate(Authorizer):
             # The empty key owns the sessions of groups, and would open all of them.
             raise self.refusal(REFUSED, identity)
         contacts = self._contacts
-        if own and contacts is not None and contacts.says_something(caller, identity, request):
+        # Most requests have no contact data, and skip that step.
+        may_reach = bool(identity.attributes or request.reference) or (contacts is not None and contacts.is_grouped)
+        if own and contacts is not None and may_reach and contacts.says_something(caller, identity, request):
             await contacts.note(identity, request, own)
         return AdmittedRequest(
             request=request,

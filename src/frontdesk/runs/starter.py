@@ -151,7 +151,7 @@ class RunStarter:
             await self._recorder.refuse_known(admitted, request.run_id)
         if turn.record is not None and type(request.input) is not str and tells_of_calls(request.input):
             require_new_calls(request.input, await turn.history())
-        elif job is not None or request.approvals or (self._reads_history and turn.has_history()):
+        elif job is not None or request.approvals or (self._reads_history and not turn.new and turn.has_history()):
             # Read now, so that a history that can't be read, or has no room, fails before anything is written or sent.
             await turn.history()
         if request.client_state is not None or (turn.record is not None and turn.record.shared_state is not None):

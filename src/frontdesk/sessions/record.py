@@ -256,7 +256,7 @@ class Recorder:
             shared, known = turn.shared, None if session is None else session.shared_state
             if shared is not None and (shared.is_set or known is not None):
                 changes["shared_state"] = shared.text
-            if self._list_watcher_deliveries is not None:
+            if self._list_watcher_deliveries is not None and await self._store.watchers.may_exist():
                 asks = bool(questions or changes.get("client_calls"))
                 turn.watcher_deliveries = await self._list_watcher_deliveries(run, changes["status"], asks=asks)
             if turn.job is not None:
@@ -271,7 +271,8 @@ class Recorder:
             turn.may_be_recorded = True
             raise
         finally:
-            release(changes.get("state"), run.details)
+            if changes.get("state") or run.details:
+                release(changes.get("state"), run.details)
             turn.mark_written()
         return turn.recorded
 

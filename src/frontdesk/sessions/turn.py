@@ -127,7 +127,8 @@ class Turn:
     approval_ids: dict[str, str] | None = None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
     _history: Sequence[Any] | None = None
-    _release: Release | None = None
+    release: Release | None = None
+    """Frees its part of the budget, if it has one."""
     _session: AgentSession | None = None
     _work: ThreadWork | None = None
     _written: asyncio.Event | None = None
@@ -244,10 +245,10 @@ class Turn:
     async def charge(self, size: int) -> None:
         self.release_memory()
         if self.memory is not None:
-            self._release = await self.memory.take(self.admitted.owner, size)
+            self.release = await self.memory.take(self.admitted.owner, size)
 
     def release_memory(self) -> None:
-        release, self._release = self._release, None
+        release, self.release = self.release, None
         if release is not None:
             release()
 

@@ -454,7 +454,8 @@ class Turns:
 
     def close(self, turn: Turn) -> None:
         """Close a turn. While threads of its run still work, hold its session for up to `cancel_grace`."""
-        turn.release_memory()
+        if turn.release is not None:
+            turn.release_memory()
         if turn.record is None or turn.closed:
             return
         turn.closed = True
