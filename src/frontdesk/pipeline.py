@@ -382,7 +382,7 @@ class AdmittedRuns:
         """Keep the result as the live message shows it, if a hook has changed that."""
         turn = run.turn
         if live is not None and live.streams and self._hook(run) is not None:
-            turn.displayed_result = result_of_updates([*turn.earlier, *shown], result)
+            turn.outcome.displayed_result = result_of_updates([*turn.earlier, *shown], result)
 
     def _hook(self, run: ActiveRun) -> StreamTransformHook | None:
         return self._channels[run.turn.admitted.request.channel].stream_transform_hook

@@ -113,7 +113,8 @@ class RunFinisher:
         except StoreError as error:
             log.error("failed to write the end of the run: run_id=%s", run.record.run_id, exc_info=error)
             return await self._fail_unwritten(run, error)
-        await self._wake(turn)
+        if rows := turn.outcome.list_deliveries():
+            await self._outbox.wake(rows)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
@@ -134,11 +135,11 @@ class RunFinisher:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             rows = await self._planner.rows(
-                admitted, result, ended, route, turn.messages, turn.displayed_result, shared
+                admitted, result, ended, route, turn.messages, turn.outcome.displayed_result, shared
             )
-            turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
+            turn.outcome.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
-            turn.approval_deliveries = await self._asking.rows(new)
+            turn.outcome.approval_deliveries = await self._asking.rows(new)
             return await self._record_questions(run, result, route, new), result
         return await self._recorder.completed(turn, run.record, result, route), result
 
@@ -148,7 +149,7 @@ class RunFinisher:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
         for _ in range(_TRIES):
-            turn.requester = await self._gate.requester(turn.admitted)
+            turn.outcome.requester = await self._gate.requester(turn.admitted)
             try:
                 return await self._recorder.completed(turn, run.record, result, route, new)
             except ApprovalExistsError:
@@ -221,8 +222,8 @@ class RunFinisher:
         return record
 
     async def _wake(self, turn: Turn) -> None:
-        if turn.deliveries or turn.approval_deliveries or turn.watcher_deliveries:
-            await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries, *turn.watcher_deliveries])
+        if rows := turn.outcome.list_deliveries():
+            await self._outbox.wake(rows)
 
     async def cancel(self, admitted: AdmittedRequest, event: InboxItem) -> None:
         """Write the end of a run whose event was cancelled before it began.

@@ -303,7 +303,7 @@ class Turns:
         except BaseException:
             self._release(lease)
             raise
-        if turn.is_ending():
+        if turn.outcome.is_ending():
             # It was ended meanwhile by a call that did not wait for its session.
             self._release(lease)
             return

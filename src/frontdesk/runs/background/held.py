@@ -131,14 +131,14 @@ class HeldRuns:
                 async with self._store.transaction() as transaction:
                     transaction.end_job(turn.job.run)
                     transaction.delete_run(*turn.job.run.key)
-                turn.settled = True
+                turn.outcome.settled = True
 
     def let_go(self, turn: Turn) -> None:
         """Release the hold. If the end of a run could not be written, another process ends it as interrupted."""
         owner, run_id = turn.admitted.owner, turn.admitted.run_id
         run_task = self.tasks.pop((owner, run_id), None)
         self._signals.notify(run_id)
-        if run_task is not None and not turn.settled:
+        if run_task is not None and not turn.outcome.settled:
             task = spawn_clean(self._leave(run_task.job))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
