@@ -30,7 +30,7 @@ from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.run import INTERRUPTED, RunFailure, RunRecord, RunStatus
 from frontdesk.models.session import ClientCall, SessionRecord
 from frontdesk.serialization.codec import encode
-from frontdesk.serialization.json_tree import Shared
+from frontdesk.serialization.json_tree import Prepared, Shared
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewritten
@@ -276,7 +276,7 @@ class Recorder:
             outcome.may_be_recorded = True
             raise
         finally:
-            if changes.get("state") or run.details:
+            if type(changes.get("state")) is Prepared or type(run.details) is Prepared:
                 release(changes.get("state"), run.details)
             outcome.mark_written()
         return outcome.recorded
