@@ -6,36 +6,26 @@ The caller is identified and authorized before the hook runs. So an unknown call
 nothing is stored for such a caller. `admit` decides again about fields that the hook has changed. One session runs one
 turn at a time. The outcome of a turn is written in one transaction, before the answer is sent.
 
-The pipeline has two halves, because a worker does the second half of a background run later:
-
-- `admit` has the first four steps, `run_admitted` the other four. `run` does both.
-- `proceed_stream` and `stream_admitted` differ in how the target runs: updates are passed on as they arrive.
-- `answer` is for events from a platform: no caller is connected, and the answer is recorded as deliveries.
-- `Deferral` decides between the halves whether a run goes to the background.
+There are two halves, because a worker does the second half of a background run later. `Pipeline` has the first four
+steps, and `AdmittedRuns` the other four, with or without a stream. Between them, `Deferral` decides whether a run goes
+to the background. Events of platforms come through `inbox/processor.py`, background runs through
+`runs/background/worker.py`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
 from frontdesk.access.gate import Gate, identify
-from frontdesk.access.stored_requests import StoredRequests, is_stored_request
+from frontdesk.access.stored_requests import StoredRequests
 from frontdesk.approvals.answers import ApprovalAnswers
-from frontdesk.delivery.live.replies import LiveReplies, LiveRun
-from frontdesk.delivery.push import can_push
-from frontdesk.delivery.watchers import RunWatchers
-from frontdesk.errors import (
-    EventBegunError,
-    InvalidRequestError,
-    LinkRequiredError,
-    LostEventError,
-    LostRunError,
-    RequestError,
-)
+from frontdesk.delivery.live.replies import LiveRun
+from frontdesk.errors import EventBegunError, InvalidRequestError, LinkRequiredError, RequestError
 from frontdesk.framework.approval_ids import requests_in
 from frontdesk.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.interfaces.access import Allowed
 from frontdesk.interfaces.channel import Channel, SettleAnswers
+from frontdesk.interfaces.hooks import StreamTransformHook
 from frontdesk.interfaces.target import Target, TargetStream
 from frontdesk.interfaces.telemetry import Span
 from frontdesk.loggers import runs as log
@@ -43,14 +33,15 @@ from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
-from frontdesk.models.run import RunFailure, RunRecord
+from frontdesk.models.run import RunRecord
 from frontdesk.runs.finisher import TOO_LATE, RunFinisher
 from frontdesk.runs.starter import Deferral, RunStarter
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.job import Job
+from frontdesk.sessions.job import EventLog, Job
 from frontdesk.sessions.results import attach_run, ended_stream, result_of_updates
+from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
-from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome
+from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome, end_with
 
 Result = HostedRunResult[Any]
 Stream = HostedStreamResult[Any]
@@ -61,7 +52,7 @@ Confirm = Callable[[], Awaitable[None]]
 
 
 class Pipeline:
-    """Processes a request from admission to its answer."""
+    """Admits requests, and runs or queues them."""
 
     def __init__(
         self,
@@ -70,30 +61,45 @@ class Pipeline:
         channels: Mapping[str, Channel],
         gate: Gate,
         answers: ApprovalAnswers,
-        turns: Turns,
-        active: ActiveRuns,
         deferral: Deferral,
         starter: RunStarter,
-        finisher: RunFinisher,
-        live: LiveReplies,
-        watchers: RunWatchers,
-        stored_requests: StoredRequests | None = None,
+        runs: "AdmittedRuns",
+        stored_requests: StoredRequests,
         spans: Spans = NO_SPANS,
     ) -> None:
-        self.live, self.watchers, self._spans = live, watchers, spans
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
-        self._turns, self._active = turns, active
-        self._deferral, self._starter, self._finisher = deferral, starter, finisher
-        self._stored_requests = stored_requests
+        self._deferral, self._starter, self._runs = deferral, starter, runs
+        self._stored_requests, self._spans = stored_requests, spans
         # Chosen once, so that a request pays nothing for spans where nobody collects them.
         self._is_traced = spans.collects
-        self.admit = self._admit_traced if self._is_traced else self._admit
-        self.run_admitted = self._run_admitted_traced if self._is_traced else self._run_admitted
+        self.admit = self._admit_traced if spans.collects else self._admit
 
     async def run(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
     ) -> Result:
-        return await self.proceed(await self.admit(request, caller, protocol_request, settle))
+        admitted = await self.admit(request, caller, protocol_request, settle)
+        # Most requests need no deferral, and skip that step.
+        return await (self._runs.run(admitted) if self._deferral.runs_inline(admitted) else self.proceed(admitted))
+
+    async def proceed(self, admitted: AdmittedRequest) -> Result:
+        """Process an admitted request, here or in the background."""
+        queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
+        return await self._runs.run(admitted) if queued is None else queued
+
+    async def proceed_stream(self, admitted: AdmittedRequest) -> Stream:
+        """Stream the answer to an admitted request. The stream is `queued` and empty if the run goes to the
+        background."""
+        queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
+        return await self._runs.stream(admitted) if queued is None else ended_stream(queued)
+
+    async def submit(self, request: ChannelRequest, caller: Caller, *, pushes: bool = False) -> RunRecord:
+        """Queue a run started by the operator for a person. It does not count as activity of that person.
+
+        With `pushes`, the answer is sent to the person on the channel of the request.
+        """
+        # The id of the run: a request of the operator is not stored until its person is linked.
+        admitted = await self.admit(request, caller, run_id=self._gate.new_run_id(request.channel))
+        return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
 
     async def _admit(
         self,
@@ -120,7 +126,7 @@ class Pipeline:
                 allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
         except LinkRequiredError:
             # An event is stored when it is refused, and has the id of its run already.
-            if self._stored_requests is None or run_id is not None or not request.background:
+            if run_id is not None or not request.background:
                 raise
             raise await self._stored_requests.keep(request, caller, protocol_request) from None
         if hook is not None:
@@ -148,27 +154,35 @@ class Pipeline:
         again: bool = False,
     ) -> AdmittedRequest:
         span = self._spans.begin("request", request.channel, trace)
-        try:
-            admitted = await self._admit(
-                request, caller, protocol_request, settle, run_id=run_id, trace=span.carry(), again=again
-            )
-        except BaseException as error:
-            span.end(classify_outcome(error))
-            raise
-        span.end("ok")
-        return admitted
+        own = span.carry()
+        return await end_with(
+            span, self._admit(request, caller, protocol_request, settle, run_id=run_id, trace=own, again=again)
+        )
 
     async def _authorize_traced(self, caller: Caller, channel: str, hooked: bool, trace: str | None) -> Allowed:
         span = self._spans.begin("authorize", channel, trace)
-        try:
-            allowed = await self._gate.authorize(caller, channel, hooked=hooked)
-        except BaseException as error:
-            span.end(classify_outcome(error))
-            raise
-        span.end("ok")
-        return allowed
+        return await end_with(span, self._gate.authorize(caller, channel, hooked=hooked))
 
-    async def _run_admitted(
+
+class AdmittedRuns:
+    """Runs admitted requests: opens the session, runs the target, records and delivers."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        channels: Mapping[str, Channel],
+        turns: Turns,
+        active: ActiveRuns,
+        starter: RunStarter,
+        finisher: RunFinisher,
+        spans: Spans = NO_SPANS,
+    ) -> None:
+        self._target, self._channels, self._turns, self._active = target, channels, turns, active
+        self._starter, self._finisher, self._spans = starter, finisher, spans
+        self.run = self._run_traced if spans.collects else self._run
+
+    async def _run(
         self,
         admitted: AdmittedRequest,
         *,
@@ -179,7 +193,6 @@ class Pipeline:
         acknowledge: Acknowledge | None = None,
         confirm: Confirm | None = None,
     ) -> Result:
-        """Process an admitted request: open the session, run the target, record, deliver."""
         run = await self._starter.open(admitted, waits=waits, job=job, event=event, confirm=confirm)
         try:
             try:
@@ -193,7 +206,8 @@ class Pipeline:
             except BaseException as error:
                 return await self._finisher.fail(run, error)
             recorded = await self._finisher.record(run, result)
-            return await self._deliver(run, recorded) if self._is_shown_otherwise(run) else recorded
+            is_shown_otherwise = self._channels[admitted.request.channel].response_hook is not None
+            return await self._deliver(run, recorded) if is_shown_otherwise else recorded
         except RequestError as error:
             attach_run(error, run.record)
             raise
@@ -205,7 +219,7 @@ class Pipeline:
                 # Whoever lost the event cancels again and again: the session is released in any case.
                 self._starter.close(run)
 
-    async def _run_admitted_traced(
+    async def _run_traced(
         self,
         admitted: AdmittedRequest,
         *,
@@ -219,7 +233,7 @@ class Pipeline:
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
             admitted = admitted.traced(span.carry())
-            result = await self._run_admitted(
+            result = await self._run(
                 admitted, waits=waits, job=job, event=event, live=live, acknowledge=acknowledge, confirm=confirm
             )
         except BaseException as error:
@@ -234,124 +248,26 @@ class Pipeline:
         live.start()
         if not live.streams:
             return await self._target.run(run.turn)
-        stream = await self._target.stream(run.turn)
+        stream, shown = await self._target.stream(run.turn), list[Any]()
         try:
-            async for update in stream:
-                if run.cancel_requested:
-                    log.warning(TOO_LATE, run.record.run_id)
-                    raise asyncio.CancelledError
-                if requests_in(update):
-                    update = await self._finisher.show(run.turn, update)
-                await live.add(update)
-            live.note_end()
+            async for _ in self._updates(run, stream, live, shown):
+                pass
             result = await stream.final()
         finally:
             await stream.close()
-        if live.hook is not None:
-            run.turn.displayed_result = result_of_updates(live.shown, result)
+        self._note_shown(run, live, shown, result)
         return result
-
-    def _is_shown_otherwise(self, run: ActiveRun) -> bool:
-        return self._channels[run.turn.admitted.request.channel].response_hook is not None
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
         """Return the result as displayed by the channel. Answers for other destinations are already recorded as
         deliveries."""
         admitted = run.turn.admitted
-        if recorded.run.status != "completed" or admitted.pushes:
-            return recorded
         channel = self._channels[admitted.request.channel]
+        if channel.response_hook is None or recorded.run.status != "completed" or admitted.pushes:
+            return recorded
         return await show_result(channel, recorded, admitted.request, admitted.identity)
 
-    def proceed(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, Result]:
-        """Process an admitted request, here or in the background."""
-        # Most requests need no deferral, and skip that step.
-        return self.run_admitted(admitted) if self._deferral.runs_inline(admitted) else self._received(admitted)
-
-    async def _received(self, admitted: AdmittedRequest) -> Result:
-        queued = await self._deferral.queue_if_needed(admitted)
-        return await self.run_admitted(admitted) if queued is None else queued
-
-    async def proceed_stream(self, admitted: AdmittedRequest) -> Stream:
-        """Stream the answer to an admitted request. The stream is `queued` and empty if the run goes to the
-        background."""
-        queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
-        return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
-
-    async def answer(
-        self,
-        event: InboxItem,
-        request: ChannelRequest,
-        settle: SettleAnswers | None = None,
-        acknowledge: Acknowledge | None = None,
-        confirm: Confirm | None = None,
-    ) -> Result:
-        """Answer a platform event. The answer is sent as a delivery, and recording it finishes the event.
-
-        `acknowledge` is called when processing starts, and not if the event is refused. `confirm` is called before
-        that, when the session is free.
-        """
-        resumes = event.kind == "resume"
-        shown = None if resumes else event.protocol_request
-        again = event.kind == "turn" and event.fence > 1
-        admitted = await self.admit(
-            request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace, again=again
-        )
-        if not (resumes or is_stored_request(event)) or can_push(self._channels[request.channel]):
-            admitted = admitted.pushing()
-        queued = await self._deferral.queue_event_if_needed(admitted, event)
-        if queued is not None:
-            if acknowledge is not None:
-                await acknowledge()
-            return queued
-        live = await self.live.of(admitted, event)
-        try:
-            return await self.run_admitted(
-                admitted, waits=True, event=event, live=live, acknowledge=acknowledge, confirm=confirm
-            )
-        finally:
-            if live is not None:
-                await live.stop_typing()
-
-    async def record_cancelled(self, event: InboxItem) -> None:
-        """Record an event that was cancelled before its answer. Its message is kept and the target is not called."""
-        admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
-        turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
-        try:
-            turn.live = await self.live.left(event, admitted.owner)
-            await self._finisher.cancel(turn)
-        finally:
-            self._turns.close(turn)
-
-    async def find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None:
-        """Return the live message of a background run, including the text that it displayed before."""
-        try:
-            live = await self.live.of_run(admitted, job.run)
-        except LostEventError as error:
-            raise LostRunError from error
-        if live is not None and live.streams:
-            for update in job.earlier:
-                live.show(update)
-        return live
-
-    async def submit(self, request: ChannelRequest, caller: Caller, *, pushes: bool = False) -> RunRecord:
-        """Queue a run started by the operator for a person. It does not count as activity of that person.
-
-        With `pushes`, the answer is sent to the person on the channel of the request.
-        """
-        # The id of the run: a request of the operator is not stored until its person is linked.
-        admitted = await self.admit(request, caller, run_id=self._gate.new_run_id(request.channel))
-        return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
-
-    async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
-        turn = await self._starter.open_turn(admitted, True, job)
-        try:
-            turn.live = await self.live.left_by(job.run)
-            await self._finisher.give_up(turn, job, failure)
-        finally:
-            self._turns.close(turn)
-
-    async def stream_admitted(
+    async def stream(
         self,
         admitted: AdmittedRequest,
         *,
@@ -359,7 +275,7 @@ class Pipeline:
         job: Job | None = None,
         live: LiveRun | None = None,
     ) -> Stream:
-        """Do the same as `run_admitted`, and yield the updates of the target as they arrive."""
+        """Do the same as `run`, and yield the updates of the target as they arrive."""
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
             return await self._open_stream(admitted.traced(span.carry()), span, waits, job, live)
@@ -391,57 +307,35 @@ class Pipeline:
             finally:
                 self._starter.close(run)
         outcome: list[Result] = []
-        updates = self._updates(run, stream, outcome, live, span)
+        streamed = self._stream(run, stream, outcome, live, span)
         return HostedStreamResult(
-            run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome, span)
+            run.record, streamed, outcome, lambda: self._abandon(run, stream, streamed, outcome, span)
         )
 
-    async def _updates(
+    async def _stream(
         self, run: ActiveRun, stream: TargetStream, outcome: list[Result], live: LiveRun | None, span: Span
     ) -> AsyncGenerator[Any, None]:
-        admitted, job, shows = run.turn.admitted, run.turn.job, live is not None and live.streams
-        hook = self._channels[admitted.request.channel].stream_transform_hook
+        """Yield the updates of a run, record its end and add its result to `outcome`."""
         shown: list[Any] = []
+        updates = self._updates(run, stream, live, shown)
         ended = "failed"
         try:
             try:
-                if (changed := await _state_update(run)) is not None:
-                    yield changed
-                async for update in stream:
-                    if run.cancel_requested:
-                        log.warning(TOO_LATE, run.record.run_id)
-                        raise asyncio.CancelledError
-                    if run.turn.shared is not None and (changed := await _state_update(run)) is not None:
-                        yield changed
-                    if requests_in(update):
-                        update = await self._finisher.show(run.turn, update)
-                    if hook is not None:
-                        update = await call_stream_hook(hook, update, admitted.request.channel)
-                        if update is None:
-                            continue
-                        shown.append(update)
-                    if job is not None and job.log is not None:
-                        await job.log.add(update)
-                    if live is not None and shows:
-                        live.show(update)
+                async for update in updates:
                     yield update
-                if (changed := await _state_update(run)) is not None:
-                    yield changed
-                if live is not None:
-                    live.note_end()
                 result = await stream.final()
             except BaseException as error:
                 ended = classify_outcome(error)
                 outcome.append(await self._finisher.fail(run, error))
                 return
             finally:
+                await updates.aclose()
                 await stream.close()
-            if hook is not None and shows:
-                run.turn.displayed_result = result_of_updates([*(() if job is None else job.earlier), *shown], result)
+            self._note_shown(run, live, shown, result)
             recorded = await self._finisher.record(run, result)
-            if hook is not None and recorded.run.status == "completed":
+            if self._hook(run) is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))
-            outcome.append(await self._deliver(run, recorded) if self._is_shown_otherwise(run) else recorded)
+            outcome.append(await self._deliver(run, recorded))
         finally:
             try:
                 if live is not None:
@@ -450,15 +344,58 @@ class Pipeline:
                 span.end(outcome[0].run.status if outcome else ended)
                 self._starter.close(run)
 
+    async def _updates(
+        self, run: ActiveRun, stream: TargetStream, live: LiveRun | None, shown: list[Any]
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the updates of a target, as the channel's hook changes them, and the changes of the shared state.
+
+        Pass them on to the event log and the live message of the run. `shown` collects what the hook returns.
+        """
+        turn, hook = run.turn, self._hook(run)
+        events = None if turn.job is None else turn.job.log
+        if (changed := await _state_update(turn, events)) is not None:
+            yield changed
+        async for update in stream:
+            if run.cancel_requested:
+                log.warning(TOO_LATE, run.record.run_id)
+                raise asyncio.CancelledError
+            if turn.shared is not None and (changed := await _state_update(turn, events)) is not None:
+                yield changed
+            if requests_in(update):
+                update = await self._finisher.show(turn, update)
+            if hook is not None:
+                update = await call_stream_hook(hook, update, turn.admitted.request.channel)
+                if update is None:
+                    continue
+                shown.append(update)
+            if events is not None:
+                await events.add(update)
+            if live is not None and live.streams:
+                live.show(update)
+            yield update
+        if (changed := await _state_update(turn, events)) is not None:
+            yield changed
+        if live is not None:
+            live.note_end()
+
+    def _note_shown(self, run: ActiveRun, live: LiveRun | None, shown: list[Any], result: Any) -> None:
+        """Keep the result as the live message shows it, if a hook has changed that."""
+        turn = run.turn
+        if live is not None and live.streams and self._hook(run) is not None:
+            turn.outcome.displayed_result = result_of_updates([*turn.earlier, *shown], result)
+
+    def _hook(self, run: ActiveRun) -> StreamTransformHook | None:
+        return self._channels[run.turn.admitted.request.channel].stream_transform_hook
+
     async def _abandon(
         self,
         run: ActiveRun,
         stream: TargetStream,
-        updates: AsyncGenerator[Any, None],
+        streamed: AsyncGenerator[Any, None],
         outcome: list[Result],
         span: Span,
     ) -> None:
-        await updates.aclose()
+        await streamed.aclose()
         if self._active.get(run.record.owner, run.record.run_id) is run:
             # The generator was never started, so its own cleanup has not run.
             await stream.close()
@@ -471,10 +408,9 @@ class Pipeline:
                 self._starter.close(run)
 
 
-async def _state_update(run: ActiveRun) -> Any:
-    """Return the changes of the run to the shared state since the last update, or None."""
-    shared, job = run.turn.shared, run.turn.job
-    changed = None if shared is None else shared.take_update()
-    if changed is not None and job is not None and job.log is not None:
-        await job.log.add(changed)
+async def _state_update(turn: Turn, events: EventLog | None) -> Any:
+    """Return the changes of the shared state since the last update, or None."""
+    changed = None if turn.shared is None else turn.shared.take_update()
+    if changed is not None and events is not None:
+        await events.add(changed)
     return changed

@@ -71,7 +71,9 @@ def build(store: HostStateStore, *, max_bytes: int | None = 4096, bound: int | N
     async def wake(item: InboxItem) -> None:
         woken.append(item)
 
-    requests = StoredRequests(store, channels, gate, keys, clock, max_bytes=max_bytes, wake=wake)
+    requests = StoredRequests(
+        store, channels, gate, keys, clock, max_bytes=max_bytes, new_run_id=gate.new_run_id, wake=wake
+    )
     return Access(store, clock, Links(store, keys, ids, clock, requests=requests), requests, woken)
 
 

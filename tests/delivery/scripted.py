@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.outbox import OutboxSchedule, OutboxSender
 from frontdesk.interfaces.channel import Channel, ChannelContext, ChannelContribution, ChannelPush
 from frontdesk.interfaces.chat import PushesParts, PushPart, PushTerms, SupportsPushLookup
-from frontdesk.interfaces.runner import RetryPolicy
+from frontdesk.interfaces.runner import DurableTaskRunner, RetryPolicy
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import Delivery
 from frontdesk.models.identity import ChannelIdentity
@@ -94,9 +94,11 @@ class OutboxWorld:
         self.clock = FakeClock()
         self.outbox = self.restart()
 
-    def restart(self) -> OutboxSender:
+    def restart(self, runner: DurableTaskRunner | None = None) -> OutboxSender:
         """A new process, as far as the outbox knows."""
-        self.outbox = OutboxSender(self.store, {self.channel.name: self.channel}, self.clock)
+        channels = {self.channel.name: self.channel}
+        schedule = None if runner is None else OutboxSchedule(runner, channels)
+        self.outbox = OutboxSender(self.store, channels, self.clock, schedule=schedule)
         return self.outbox
 
     async def add(self, *rows: Delivery) -> None:

@@ -419,7 +419,7 @@ class Woken:
 
 async def test_each_channel_has_room_of_its_own_and_is_looked_after_by_itself(make_desk: MakeDesk) -> None:
     desk, runner = make_desk(ScriptedChannel(terms=TERMS.replace(at_once=3))), Woken()
-    desk.outbox.register(runner)  # type: ignore[arg-type]
+    desk.restart(runner).register(runner)  # type: ignore[arg-type]
     assert [(name, options["most"]) for name, options in runner.registered.items()] == [("deliver:chat", 3)]
     rows = [*desk.answer("a", 2), desk.row("b0", place="ben"), desk.row("c0", place="cat", ended_at=1.0)]
     await desk.add(*rows, desk.row("d0", place="dan", due_at=desk.clock.now() + 5))
@@ -435,7 +435,7 @@ async def test_each_channel_has_room_of_its_own_and_is_looked_after_by_itself(ma
 
 async def test_a_wake_up_that_fails_leaves_what_was_written(make_desk: MakeDesk) -> None:
     desk, runner = make_desk(ScriptedChannel()), Woken()
-    desk.outbox.register(runner)  # type: ignore[arg-type]
+    desk.restart(runner).register(runner)  # type: ignore[arg-type]
     runner.broken = True
     await desk.add(*desk.answer("a", 1))
     await desk.outbox.wake(desk.answer("a", 1))

@@ -136,7 +136,9 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     nothing: Any = None
     held, gathering = ClaimedEvents(store, nothing), MessageBatcher(store, {}, clock)
     groups = SenderGroups({}, UnlinkedVisitors(store, {}))
-    worker = InboxWorker(store, clock, held, gathering, awaited=nothing, answering=nothing, groups=groups)
+    worker = InboxWorker(
+        store, clock, held, gathering, awaited=nothing, answering=nothing, groups=groups, schedule=nothing
+    )
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

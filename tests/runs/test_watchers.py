@@ -14,7 +14,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, WatcherOptions
 from frontdesk.auth.sealing import Sealer
 from frontdesk.clock import SystemClock
-from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.outbox import OutboxSchedule
 from frontdesk.delivery.watchers import CHECK_AFTER_SECONDS, WATCHERS, RunWatchers
 from frontdesk.errors import ForbiddenError, InvalidRequestError, NotFoundError, SealError, TooManyRequestsError
 from frontdesk.ids import RandomIds
@@ -407,8 +407,9 @@ class Tasks:
 def checked_later(ledger: Any, options: WatcherOptions) -> tuple[RunWatchers, Tasks]:
     """Return the watchers of another process with the same store, and its tasks."""
     clock, tasks = SystemClock(), Tasks()
-    watchers = RunWatchers(ledger, clock, RandomIds(), Sealer(), options)
-    watchers.register(cast(DurableTaskRunner, tasks), OutboxSender(ledger, {}, clock))
+    runner = cast(DurableTaskRunner, tasks)
+    watchers = RunWatchers(ledger, clock, RandomIds(), Sealer(), options, runner, OutboxSchedule(runner, ()))
+    watchers.register()
     return watchers, tasks
 
 

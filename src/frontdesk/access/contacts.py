@@ -36,6 +36,7 @@ class Contacts:
         self._store = store
         self._clock = clock
         self._grouped = frozenset(grouped)
+        self.is_grouped = bool(self._grouped)
         self._introduces = introduces
 
     def says_something(self, caller: Caller, identity: ChannelIdentity, request: ChannelRequest) -> bool:

@@ -237,13 +237,26 @@ def _decision(verdict: Verdict, proved: Allowed) -> Decision:
     return LinkRequired() if verdict == "link_required" else _DENIED[verdict]
 
 
+LinkByClaims = Callable[[Caller], Awaitable[bool]]
+"""Links a caller by their verified claims. Returns True if that changed anything."""
 _OPERATIONS = frozenset[str](get_args(Operation))
 
 
-class Gate(Authorizer):
-    link_by_claims: Callable[[Caller], Awaitable[bool]] | None = None
-    """Links a caller by their verified claims, without a linking flow; returns whether that changed anything."""
+class RunIds:
+    """Creates the ids of runs, with the prefixes of their channels."""
 
+    def __init__(self, ids: Ids, prefixes: Mapping[str, str]) -> None:
+        self._ids, self._prefixes = ids, prefixes
+
+    def new(self, channel: str) -> str:
+        return self._ids.new(self._prefixes.get(channel, "run"))
+
+    def of_key(self, request: ChannelRequest, owner: str, key: str) -> str:
+        """Return the id of the run of an idempotency key."""
+        return get_run_id(self._prefixes.get(request.channel, "run"), owner, request.channel, key)
+
+
+class Gate(Authorizer):
     def __init__(
         self,
         keys: IdentityKeys,
@@ -254,12 +267,13 @@ class Gate(Authorizer):
         linker: IdentityLinker | None = None,
         link_policy: TierPolicy | None = None,
         contacts: Contacts | None = None,
-        run_prefixes: Mapping[str, str] | None = None,
+        run_ids: RunIds | None = None,
+        link_by_claims: LinkByClaims | None = None,
     ) -> None:
-        """Configure the access rules (`rules`) and run id prefixes (`run_prefixes`) of the channels."""
+        """Configure the access rules of the channels. `link_by_claims` links a caller without a linking flow."""
         super().__init__(keys, rules, linker)
-        self._run_prefixes = run_prefixes or {}
-        self._ids = ids
+        self._run_ids = run_ids or RunIds(ids, {})
+        self.new_run_id, self.link_by_claims = self._run_ids.new, link_by_claims
         self._clock = clock
         self._link_policy = link_policy
         self._contacts = contacts
@@ -324,26 +338,24 @@ class Gate(Authorizer):
             # The empty key owns the sessions of groups, and would open all of them.
             raise self.refusal(REFUSED, identity)
         contacts = self._contacts
-        if own and contacts is not None and contacts.says_something(caller, identity, request):
+        # Most requests have no contact data, and skip that step.
+        may_reach = bool(identity.attributes or request.reference) or (contacts is not None and contacts.is_grouped)
+        if own and contacts is not None and may_reach and contacts.says_something(caller, identity, request):
             await contacts.note(identity, request, own)
         return AdmittedRequest(
             request=request,
             caller=caller,
             identity=identity,
             owner=owner,
-            run_id=request.run_id or self._run_id(request, owner, run_id),
+            run_id=request.run_id
+            or (
+                run_id or self.new_run_id(request.channel)
+                if request.idempotency_key is None
+                else self._run_ids.of_key(request, owner, request.idempotency_key)
+            ),
             admitted_at=self._clock.now(),
             trace=trace,
         )
-
-    def _run_id(self, request: ChannelRequest, owner: str, made: str | None) -> str:
-        if request.idempotency_key is None:
-            return made or self._ids.new(self._run_prefixes.get(request.channel, "run"))
-        prefix = self._run_prefixes.get(request.channel, "run")
-        return get_run_id(prefix, owner, request.channel, request.idempotency_key)
-
-    def new_run_id(self, channel: str) -> str:
-        return self._ids.new(self._run_prefixes.get(channel, "run"))
 
     async def requester(self, admitted: AdmittedRequest) -> IdentityRecord | None:
         """Return the record that gives the requester the owner's key. Raise if the requester was unlinked meanwhile.

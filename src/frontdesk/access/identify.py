@@ -55,7 +55,10 @@ class IdentityKeys:
 
     def known(self, identity: ChannelIdentity) -> Awaitable[IdentityRecord | None]:
         """Return the record of an identity, possibly cached."""
-        return self._store.identities.find(self.get_principal(identity))
+        principals = self._principals
+        if principals is not None and principals.are_shared:
+            identity = principals.get_home(identity)
+        return self._store.identities.find(identity)
 
     def get_principal(self, identity: ChannelIdentity) -> ChannelIdentity:
         """Return the canonical identity of an unlinked person."""

@@ -111,6 +111,8 @@ class Principals:
         self._resolves_itself = resolves_itself
         self._groups = [] if resolves_itself else _group_principals(channels)
         self._homes: Mapping[str, str] = {}
+        self.are_shared = False
+        """Whether any channels share principals."""
         self._members: Mapping[str, tuple[str, ...]] = {}
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -236,7 +238,7 @@ class Principals:
         for name, home in homes.items():
             members[home] = tuple(dict.fromkeys((*members.get(home, (home,)), name)))
         # Together, without an await between them.
-        self._homes, self._members = homes, members
+        self._homes, self._members, self.are_shared = homes, members, bool(homes)
 
     async def _effective(self, group: Sequence[str], homes: Mapping[str, str]) -> dict[str, str]:
         """Return the effective homes of a group. A home must share the auth object, and the policy must allow it."""

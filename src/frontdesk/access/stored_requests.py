@@ -7,7 +7,7 @@ gate like any other. A channel has a fixed number of grant ids, which bounds its
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-from frontdesk.access.gate import Gate
+from frontdesk.access.gate import Authorizer
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.clock import Clock
 from frontdesk.errors import CodecError, LinkRequiredError, StoreError
@@ -34,16 +34,20 @@ class StoredRequests:
         self,
         store: HostStateStore,
         channels: Mapping[str, Channel],
-        gate: Gate,
+        authorizer: Authorizer,
         keys: IdentityKeys,
         clock: Clock,
         *,
         max_bytes: int | None,
+        new_run_id: Callable[[str], str],
         wake: Callable[[InboxItem], Awaitable[None]],
     ) -> None:
-        """Store requests of at most `max_bytes`, or none. `wake` starts the processing of an accepted event."""
-        self._store, self._gate, self._keys, self._clock = store, gate, keys, clock
-        self._max_bytes, self._wake = max_bytes, wake
+        """Store requests of at most `max_bytes`, or none.
+
+        `new_run_id` creates the id of a run on a channel. `wake` starts the processing of an accepted event.
+        """
+        self._store, self._authorizer, self._keys, self._clock = store, authorizer, keys, clock
+        self._max_bytes, self._new_run_id, self._wake = max_bytes, new_run_id, wake
         self._bounds = {
             name: (channel.event_limits or DEFAULT_EVENT_LIMITS).max_waiting_for_unlinked
             for name, channel in channels.items()
@@ -87,7 +91,7 @@ class StoredRequests:
 
     async def keep(self, request: ChannelRequest, caller: Caller, protocol_request: object) -> LinkRequiredError:
         """Store a background request without a platform event. Return the error for its caller."""
-        run_id = request.run_id or self._gate.new_run_id(request.channel)
+        run_id = request.run_id or self._new_run_id(request.channel)
         item = InboxItem(
             channel=request.channel,
             event_id=run_id,
@@ -128,7 +132,7 @@ class StoredRequests:
         """Process a request that was stored while its sender was being linked."""
         identity = self._keys.get_principal(item.caller.identity)
         await self._store.identities.link(identity, fresh=True)
-        if not isinstance(await self._gate.decide(item.caller, item.channel), Allowed):
+        if not isinstance(await self._authorizer.decide(item.caller, item.channel), Allowed):
             return
         grants = await self.find([identity])
         try:

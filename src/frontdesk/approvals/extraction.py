@@ -22,7 +22,14 @@ def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) ->
 
     They have the ids of the target until the host assigns its own.
     """
-    contents = _approval_requests(result)
+    contents: list[Content] = []
+    if isinstance(result, AgentResponse):
+        for message in result.messages:
+            for content in message.contents:
+                if content.type == "function_approval_request" and content.user_input_request:
+                    contents.append(content)
+    else:
+        contents = approvals_in(extract_requests(result))
     if not contents:
         return ()
     asked = [_question(content, admitted, session_id or "") for content in contents]
@@ -47,17 +54,6 @@ def _first_repeated(questions: Sequence[PendingApproval]) -> PendingApproval | N
             return question
         seen.add(question.approval_id)
     return None
-
-
-def _approval_requests(result: Any) -> Sequence[Content]:
-    if not isinstance(result, AgentResponse):
-        return approvals_in(extract_requests(result))
-    asked: list[Content] = []
-    for message in result.messages:
-        for content in message.contents:
-            if content.type == "function_approval_request" and content.user_input_request:
-                asked.append(content)
-    return asked
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:

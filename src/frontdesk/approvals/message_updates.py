@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from frontdesk.access.gate import Gate
+from frontdesk.access.gate import Authorizer
 from frontdesk.approvals.answers import Expire
 from frontdesk.approvals.names import PersonNames
 from frontdesk.approvals.records import audit_line, has_claim
@@ -11,7 +11,7 @@ from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.chat.aliases import Aliases
 from frontdesk.chat.i18n.en import ENGLISH
 from frontdesk.clock import Clock
-from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.outbox import OutboxSchedule
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
 from frontdesk.delivery.reply_rows import ReplyRows
@@ -44,20 +44,20 @@ class ApprovalMessageUpdater:
         store: HostStateStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        outbox: OutboxSender,
+        schedule: OutboxSchedule,
         planner: Planner,
         aliases: Aliases,
-        gate: Gate,
+        authorizer: Authorizer,
         names: PersonNames,
     ) -> None:
-        self._gate = gate
+        self._authorizer = authorizer
         self._names = names
         self._replies = ReplyRows(planner, aliases)
         self._aliases = aliases
         self._store = store
         self._channels = channels
         self._clock = clock
-        self._outbox = outbox
+        self._schedule = schedule
 
     async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
         """Return one delivery for each message of a question on a channel that supports updates.
@@ -110,7 +110,7 @@ class ApprovalMessageUpdater:
             return False
         # An anonymous caller has no link.
         unlinked = Caller(identity=person, anonymous=True)
-        return isinstance(await self._gate.decide(unlinked, person.channel), Allowed)
+        return isinstance(await self._authorizer.decide(unlinked, person.channel), Allowed)
 
     async def _may_answer(self, question: PendingApproval, person: ChannelIdentity) -> bool:
         """Return True if a person who is shown a question because of a claim still has the claim."""
@@ -164,7 +164,7 @@ class ApprovalMessageUpdater:
         return await self._replies.confirmation_rows(event, question.approval_id, replies)
 
     async def wake(self, rows: Sequence[Delivery]) -> None:
-        await self._outbox.wake(rows)
+        await self._schedule.wake(rows)
 
     async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
         known = {row.delivery_id for row in rows}
@@ -174,7 +174,7 @@ class ApprovalMessageUpdater:
                 async with self._store.transaction() as transaction:
                     for row in late:
                         transaction.add_delivery(row)
-                await self._outbox.wake(late)
+                await self._schedule.wake(late)
         except StoreUnavailableError:
             # The decision is written, and counts all the same.
             log.warning("failed to look up other messages of an approval: approval_id=%s", question.approval_id)
@@ -184,13 +184,13 @@ class ApprovalExpiry:
     """Decides expired questions and asks more people about escalated ones, as tasks of the runner."""
 
     def __init__(
-        self, store: HostStateStore, expire: Expire, clock: Clock, asking: ApprovalRequester, outbox: OutboxSender
+        self, store: HostStateStore, expire: Expire, clock: Clock, asking: ApprovalRequester, schedule: OutboxSchedule
     ) -> None:
         self._store = store
         self._decide = expire
         self._clock = clock
         self._asking = asking
-        self._outbox = outbox
+        self._schedule = schedule
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register the task handlers. Must be called once, before the runner starts."""
@@ -226,7 +226,7 @@ class ApprovalExpiry:
         except StoreError:
             # Another host has asked them, or it was decided meanwhile.
             return
-        await self._outbox.wake(rows)
+        await self._schedule.wake(rows)
 
 
 def _with_arguments(question: PendingApproval) -> PendingApproval:

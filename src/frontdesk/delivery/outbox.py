@@ -5,7 +5,7 @@ have arrived, and a `pending` one has not.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,25 @@ TASK = "deliver"
 _PAGE = 500
 
 
+class OutboxSchedule:
+    """Schedules the sending of committed deliveries."""
+
+    def __init__(self, runner: DurableTaskRunner, channels: Collection[str]) -> None:
+        """Schedule tasks for `channels`, the names of those that can push."""
+        self._runner, self._channels = runner, channels
+
+    async def wake(self, deliveries: Iterable[Delivery]) -> None:
+        """Schedule committed deliveries. If that fails, the next poll of the runner finds them."""
+        for destination in {
+            row.destination for row in deliveries if row.ended_at is None and row.channel in self._channels
+        }:
+            name = f"{TASK}:{destination[0]}"
+            try:
+                await self._runner.schedule(name, _payload(destination), task_id=task_id(destination))
+            except FrontdeskError as error:
+                log.warning("failed to schedule a delivery, it stays queued: channel=%s: %s", destination[0], error)
+
+
 class OutboxSender:
     def __init__(
         self,
@@ -35,7 +54,12 @@ class OutboxSender:
         clock: Clock,
         aliases: Aliases | None = None,
         spans: Spans = NO_SPANS,
+        *,
+        schedule: OutboxSchedule | None = None,
+        settle_shown: SettleShown | None = None,
     ) -> None:
+        """`settle_shown` returns the deliveries for a message whose question was decided before the platform accepted
+        it."""
         self._aliases = aliases or Aliases(store, channels)
         self._store = store
         self._clock = clock
@@ -47,9 +71,7 @@ class OutboxSender:
         self._kept: Counter[str] = Counter()
         """The parts that a reply of this process is written with."""
         self._paused: Pauses[Destination] = Pauses(clock)
-        self._schedule: Callable[[Destination], Awaitable[object]] | None = None
-        self.settle_shown: SettleShown | None = None
-        """Makes the deliveries for a message whose question was decided before the platform had accepted it."""
+        self._schedule, self._settle_shown = schedule, settle_shown
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register a task for each channel with a runner that has not started. Channels do not block each other."""
@@ -57,23 +79,14 @@ class OutboxSender:
             runner.register(
                 f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=outlet.channel.push_terms.at_once
             )
-        self._schedule = lambda destination: runner.schedule(
-            f"{TASK}:{destination[0]}", _payload(destination), task_id=task_id(destination)
-        )
 
     async def task(self, payload: Mapping[str, Any]) -> float | None:
         return await self.drain(payload["channel"], payload["native_id"])
 
     async def wake(self, deliveries: Iterable[Delivery]) -> None:
-        """Schedule committed deliveries. If that fails, the next poll of the runner finds them."""
-        destinations = {row.destination for row in deliveries if row.ended_at is None and row.channel in self._outlets}
-        if self._schedule is None:
-            return
-        for destination in destinations:
-            try:
-                await self._schedule(destination)
-            except FrontdeskError as error:
-                log.warning("failed to schedule a delivery, it stays queued: channel=%s: %s", destination[0], error)
+        """Schedule committed deliveries, if the host has a runner."""
+        if self._schedule is not None:
+            await self._schedule.wake(deliveries)
 
     def _waiting_on(self, channel: str) -> Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]:
         async def waiting() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
@@ -140,7 +153,7 @@ class OutboxSender:
             destination,
             self._aliases,
             self._kept,
-            self.settle_shown,
+            self._settle_shown,
         )
 
     @contextmanager

@@ -10,7 +10,7 @@ from msgspec import json
 
 from frontdesk.auth.sealing import Sealer
 from frontdesk.clock import Clock
-from frontdesk.delivery.outbox import OutboxSender
+from frontdesk.delivery.outbox import OutboxSchedule
 from frontdesk.errors import (
     DeliveryExistsError,
     InvalidRequestError,
@@ -86,16 +86,23 @@ class WatcherOptions:
 class RunWatchers:
     """The watchers of run chains, and the deliveries for them."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, ids: Ids, sealer: Sealer, options: WatcherOptions) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer,
+        options: WatcherOptions,
+        runner: DurableTaskRunner,
+        schedule: OutboxSchedule,
+    ) -> None:
         self._store, self._clock, self._ids, self._sealer, self._options = store, clock, ids, sealer, options
         self.client = GuardedClient(allowed_hosts=options.allowed_hosts, allow_http=options.allow_http)
-        self._outbox: OutboxSender | None = None
-        self._runner: DurableTaskRunner | None = None
+        self._runner, self._schedule = runner, schedule
 
-    def register(self, runner: DurableTaskRunner, outbox: OutboxSender) -> None:
+    def register(self) -> None:
         """Register the task that checks the chains of new watchers. Only before the start of the runner."""
-        self._runner, self._outbox = runner, outbox
-        runner.register(TASK, self._check)
+        self._runner.register(TASK, self._check)
 
     async def add(self, chain: RunChain, channel: str, identity: ChannelIdentity, watcher: RunWatcher) -> str:
         """Store a watcher of a chain. Return its id."""
@@ -124,9 +131,8 @@ class RunWatchers:
         )
         options = self._options
         # Scheduled first: a watcher without its check could miss the end of a run.
-        if self._runner is not None:
-            payload, at = {"owner": record.owner, "watcher_id": watcher_id}, now + CHECK_AFTER_SECONDS
-            await self._runner.schedule(TASK, payload, task_id=f"{TASK}:{watcher_id}", at=at)
+        payload, at = {"owner": record.owner, "watcher_id": watcher_id}, now + CHECK_AFTER_SECONDS
+        await self._runner.schedule(TASK, payload, task_id=f"{TASK}:{watcher_id}", at=at)
         async with self._store.transaction() as transaction:
             transaction.add_watcher(record, most_of_owner=options.max_per_caller, most_of_chain=options.max_per_run)
         return watcher_id
@@ -153,8 +159,8 @@ class RunWatchers:
         return [_build_delivery(record, run, event, now) for record in found]
 
     async def wake(self, deliveries: Sequence[Delivery]) -> None:
-        if deliveries and self._outbox is not None:
-            await self._outbox.wake(deliveries)
+        if deliveries:
+            await self._schedule.wake(deliveries)
 
     async def _check(self, payload: Mapping[str, Any]) -> None:
         """Notify a watcher of the newest run if that ended while the watcher was added."""

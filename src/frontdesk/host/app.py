@@ -46,7 +46,7 @@ class Readiness:
     """The state of a host, from before its start to after its end."""
 
     def __init__(
-        self, ask_store: Callable[[], Awaitable[object]], check_writable: Callable[[], None] = lambda: None
+        self, ask_store: Callable[[], Awaitable[object]], check_writable: Callable[[], None] | None = None
     ) -> None:
         """The callbacks raise an error while the store is unavailable or not writable."""
         self._ask_store, self._check_writable = ask_store, check_writable
@@ -78,7 +78,8 @@ class Readiness:
     def _is_writable(self) -> bool:
         # Asked each time: the store knows it without a query.
         try:
-            self._check_writable()
+            if self._check_writable is not None:
+                self._check_writable()
         except FrontdeskError:
             return False
         return True

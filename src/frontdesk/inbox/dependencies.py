@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from frontdesk.access.gate import Gate
 from frontdesk.access.stored_requests import StoredRequests
@@ -15,11 +16,42 @@ from frontdesk.delivery.presence import Presence
 from frontdesk.ids import Ids
 from frontdesk.interfaces.access import Allowed
 from frontdesk.interfaces.channel import Channel
+from frontdesk.interfaces.runner import DurableTaskRunner
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
-from frontdesk.models.delivery import InboxItem
-from frontdesk.pipeline import Pipeline
+from frontdesk.models.delivery import EventKind, InboxItem, WaitingEvent
+from frontdesk.pipeline import AdmittedRuns, Pipeline
+from frontdesk.runs.finisher import RunFinisher
+from frontdesk.runs.starter import Deferral
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.telemetry.spans import NO_SPANS, Spans
+
+TASKS: Mapping[EventKind, str] = {"turn": "answer", "control": "control", "resume": "resume"}
+"""The names of the tasks that work through the events of each kind."""
+
+
+def task_id(kind: EventKind, channel: str, conversation_id: str) -> str:
+    # The length keeps two conversations apart whatever is in their names.
+    return f"{TASKS[kind]}:{len(channel)}:{channel}:{conversation_id}"
+
+
+def task_payload(event: InboxItem | WaitingEvent) -> Mapping[str, Any]:
+    return {"channel": event.channel, "conversation_id": event.conversation_id}
+
+
+class EventSchedule:
+    """Schedules the processing of conversations with waiting events."""
+
+    def __init__(self, runner: DurableTaskRunner) -> None:
+        self._runner = runner
+
+    async def wake(self, item: InboxItem) -> None:
+        await self.wake_conversation(item.kind, item.channel, item.conversation_id, at=item.not_before)
+
+    async def wake_conversation(
+        self, kind: EventKind, channel: str, conversation_id: str, *, at: float | None = None
+    ) -> None:
+        payload = {"channel": channel, "conversation_id": conversation_id}
+        await self._runner.schedule(TASKS[kind], payload, task_id=task_id(kind, channel, conversation_id), at=at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +69,11 @@ class EventDependencies:
     live: LiveReplies
     active: ActiveRuns
     pipeline: Pipeline
+    deferral: Deferral
+    runs: AdmittedRuns
+    finisher: RunFinisher
     stored_requests: StoredRequests
+    schedule: EventSchedule
     spans: Spans = NO_SPANS
 
 

@@ -19,10 +19,9 @@ from frontdesk.inbox.groups import SenderGroups
 from frontdesk.inbox.replies import EventReplies
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.context import AwaitedReply
-from frontdesk.interfaces.runner import DurableTaskRunner
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
-from frontdesk.models.delivery import EventKind, InboxItem, WaitingEvent
+from frontdesk.models.delivery import EventKind, InboxItem
 from frontdesk.models.operations import DEFAULT_EVENT_LIMITS, EventLimits
 from frontdesk.models.reply import Reply
 from frontdesk.telemetry.spans import classify_outcome
@@ -168,19 +167,6 @@ class _Backlogs:
         return bool(more)
 
 
-TASKS: Mapping[EventKind, str] = {"turn": "answer", "control": "control", "resume": "resume"}
-"""The names of the tasks that work through the events of each kind."""
-
-
-def task_id(kind: EventKind, channel: str, conversation_id: str) -> str:
-    # The length keeps two conversations apart whatever is in their names.
-    return f"{TASKS[kind]}:{len(channel)}:{channel}:{conversation_id}"
-
-
-def task_payload(event: InboxItem | WaitingEvent) -> Mapping[str, Any]:
-    return {"channel": event.channel, "conversation_id": event.conversation_id}
-
-
 class EventIntake:
     """Stores events before they are acknowledged and schedules their processing."""
 
@@ -196,17 +182,13 @@ class EventIntake:
     ) -> None:
         self._store, self._channels = given.store, given.channels
         self._gate, self._aliases, self._spans = given.gate, given.aliases, given.spans
+        self.wake = given.schedule.wake
         self._held = held
         self._replies = replies
         self._awaited = awaited
         self._gathering = gathering
         self._limiter = limiter
         self._groups = groups
-        self._runner: DurableTaskRunner | None = None
-
-    def use(self, runner: DurableTaskRunner) -> None:
-        """Set the runner to wake when an event is written."""
-        self._runner = runner
 
     async def accept(self, item: InboxItem) -> bool:
         """Store an event. Return False if it exceeds a limit. Its sender is notified then."""
@@ -244,11 +226,6 @@ class EventIntake:
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         """Store an event and wait for its answer, which the block writes into the reply to the event."""
         return self._awaited.reply_to(self._with_run(item), seconds, self.accept)
-
-    async def wake(self, item: InboxItem) -> None:
-        if self._runner is not None:
-            name = task_id(item.kind, item.channel, item.conversation_id)
-            await self._runner.schedule(TASKS[item.kind], task_payload(item), task_id=name, at=item.not_before)
 
     async def reply(self, item: InboxItem, reply: Reply | str, number: int) -> None:
         """Keep a reply until the event is finished. Written immediately if this process does not work on the event."""

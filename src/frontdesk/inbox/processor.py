@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from frontdesk.access.stored_requests import is_stored_request
 from frontdesk.approvals.records import audit_line
@@ -28,12 +29,14 @@ from frontdesk.inbox.claimed import ClaimedEvents, HeldEvent
 from frontdesk.inbox.dependencies import EventDependencies, EventFinisher
 from frontdesk.inbox.replies import EventReplies
 from frontdesk.inbox.retry import is_given_up
+from frontdesk.interfaces.channel import SettleAnswers
 from frontdesk.interfaces.context import AnswersEvents, SettlesAnswers
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import runs as log
 from frontdesk.models.approval import PendingApproval, Resumption
 from frontdesk.models.delivery import CANCELLED, Delivery, InboxItem
 from frontdesk.models.request import ChannelRequest
+from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import INTERRUPTED, RunFailure, RunRecord
 
 
@@ -97,7 +100,9 @@ class EventProcessor:
     def __init__(
         self, given: EventDependencies, held: ClaimedEvents, replies: EventReplies, finishing: EventFinisher
     ) -> None:
-        self._store, self._channels, self._pipeline = given.store, given.channels, given.pipeline
+        self._store, self._channels = given.store, given.channels
+        self._pipeline, self._deferral = given.pipeline, given.deferral
+        self._runs, self._finisher = given.runs, given.finisher
         self._gate, self._aliases, self._stored_requests = given.gate, given.aliases, given.stored_requests
         self._planner, self._outbox, self._live = given.planner, given.outbox, given.live
         self._held = held
@@ -216,7 +221,8 @@ class EventProcessor:
         """Finish a cancelled event. If the target has received its message, the message stays in the history."""
         if item.is_message and was_heard and not is_given_up(item):
             try:
-                await self._pipeline.record_cancelled(item)
+                admitted = await self._pipeline.admit(item.request, item.caller, item.payload, run_id=item.run_id)
+                await self._finisher.cancel(admitted, item)
             except (StoreUnavailableError, UnreadableRecordError):
                 raise
             except RequestError as error:
@@ -230,7 +236,7 @@ class EventProcessor:
         item = held.item
         if item.kind == "resume":
             request = await self._aliases.inward_request(item.request)
-            await self._pipeline.answer(item, request, confirm=partial(self._held.confirm, held))
+            await self._run(item, request, confirm=partial(self._held.confirm, held))
             return True
         channel, is_heard = self._answering_channel(item), bool(item.heard)
         if channel is not None and is_heard:
@@ -242,7 +248,7 @@ class EventProcessor:
             acknowledge = await self._write_replies(held)
             settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
             confirm = partial(self._held.confirm, held)
-            result = await self._pipeline.answer(item, request, settle, acknowledge, confirm)
+            result = await self._run(item, request, settle, acknowledge, confirm)
             return result.run.status != "cancelled"
         if held.finished:
             return True
@@ -253,6 +259,41 @@ class EventProcessor:
                 transaction.add_delivery(row)
         await self._outbox.wake(rows)
         return True
+
+    async def _run(
+        self,
+        event: InboxItem,
+        request: ChannelRequest,
+        settle: SettleAnswers | None = None,
+        acknowledge: Callable[[], Awaitable[None]] | None = None,
+        confirm: Callable[[], Awaitable[None]] | None = None,
+    ) -> HostedRunResult[Any]:
+        """Run the request of an event. The answer is sent as a delivery, and recording it finishes the event.
+
+        `acknowledge` is called when processing starts, and not if the event is refused. `confirm` is called before
+        that, when the session is free.
+        """
+        resumes = event.kind == "resume"
+        shown = None if resumes else event.protocol_request
+        again = event.kind == "turn" and event.fence > 1
+        admitted = await self._pipeline.admit(
+            request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace, again=again
+        )
+        if not (resumes or is_stored_request(event)) or can_push(self._channels[request.channel]):
+            admitted = admitted.pushing()
+        queued = await self._deferral.queue_event_if_needed(admitted, event)
+        if queued is not None:
+            if acknowledge is not None:
+                await acknowledge()
+            return queued
+        live = await self._live.of(admitted, event)
+        try:
+            return await self._runs.run(
+                admitted, waits=True, event=event, live=live, acknowledge=acknowledge, confirm=confirm
+            )
+        finally:
+            if live is not None:
+                await live.stop_typing()
 
     async def _write_replies(self, held: HeldEvent) -> Callable[[], Awaitable[None]] | None:
         """Write the replies to an event. Return the write of a mere acknowledgement, to run when the target starts.

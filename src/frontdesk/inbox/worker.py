@@ -33,9 +33,9 @@ from frontdesk.ids import RandomIds
 from frontdesk.inbox.awaited import AwaitedReplies
 from frontdesk.inbox.batching import MessageBatcher
 from frontdesk.inbox.claimed import ClaimedEvents, HeldEvent
-from frontdesk.inbox.dependencies import EventDependencies, EventFinisher
+from frontdesk.inbox.dependencies import TASKS, EventDependencies, EventFinisher, EventSchedule, task_id, task_payload
 from frontdesk.inbox.groups import SenderGroups
-from frontdesk.inbox.intake import TASKS, EventIntake, EventLimiter, task_id, task_payload
+from frontdesk.inbox.intake import EventIntake, EventLimiter
 from frontdesk.inbox.processor import EventProcessor
 from frontdesk.inbox.quarantine import Isolation, Quarantine
 from frontdesk.inbox.replies import EventReplies
@@ -138,6 +138,7 @@ class InboxWorker:
         awaited: AwaitedReplies,
         answering: EventProcessor,
         groups: SenderGroups,
+        schedule: EventSchedule,
         spans: Spans = NO_SPANS,
     ) -> None:
         self._store = store
@@ -146,10 +147,9 @@ class InboxWorker:
         self._gathering = gathering
         self._awaited = awaited
         self._answering = answering
-        self._groups = groups
+        self._groups, self._schedule = groups, schedule
         self._spans = spans
         self._holder = ""
-        self._runner: DurableTaskRunner | None = None
         self._places = SenderSlots(
             {"turn": MAX_PER_SENDER, "control": MAX_CONTROL_PER_SENDER, "resume": MAX_CONTROL_PER_SENDER}
         )
@@ -163,7 +163,7 @@ class InboxWorker:
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner. Call once, before the runner starts."""
-        self._runner, groups = runner, self._groups.task_groups()
+        groups = self._groups.task_groups()
         runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MAX_CONCURRENT, groups=groups)
         # With room of their own, control events never wait for the end of a turn.
         control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
@@ -329,10 +329,8 @@ class InboxWorker:
             await self._wake(*waiting)
 
     async def _wake(self, kind: EventKind, conversation: tuple[str, str]) -> None:
-        if self._runner is not None and not self._held.stopping:
-            channel, conversation_id = conversation
-            payload = {"channel": channel, "conversation_id": conversation_id}
-            await self._runner.schedule(TASKS[kind], payload, task_id=task_id(kind, channel, conversation_id))
+        if not self._held.stopping:
+            await self._schedule.wake_conversation(kind, *conversation)
 
     async def _free_place(self, item: InboxItem) -> None:
         """Wake the conversation that has waited for the slot of an event."""
@@ -510,9 +508,7 @@ class Events:
         self.intake = EventIntake(given, held, replies, awaited, gathering, limiter, groups)
         self.cancellations = Cancellations(given, held, replies, finishing)
         self.look_for_cancelled = held.look
-        self.worker = InboxWorker(store, clock, held, gathering, awaited, answering, groups, given.spans)
-
-    def register(self, runner: DurableTaskRunner) -> None:
-        """Register with the runner that processes events. Call once, before the runner starts."""
-        self.worker.register(runner)
-        self.intake.use(runner)
+        self.worker = InboxWorker(
+            store, clock, held, gathering, awaited, answering, groups, given.schedule, given.spans
+        )
+        self.register = self.worker.register

@@ -11,6 +11,7 @@ from frontdesk.approvals.answers import ApprovalAnswers, answered
 from frontdesk.approvals.extraction import questions, taken
 from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.concurrency.current import cancelled_run
+from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import OutboxSender
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
@@ -34,10 +35,9 @@ from frontdesk.errors import (
     TargetError,
     UnlinkedError,
 )
-from frontdesk.interfaces.target import Target
 from frontdesk.loggers import runs as log
 from frontdesk.models.approval import PendingApproval
-from frontdesk.models.delivery import Delivery, Route
+from frontdesk.models.delivery import Delivery, InboxItem, Route
 from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import RunFailure, RunRecord, RunStatus
@@ -48,6 +48,7 @@ from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import CANCELLED, INTERRUPTION, Recorder
 from frontdesk.sessions.results import is_redone, is_refusal
 from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 
 Result = HostedRunResult[Any]
 
@@ -60,9 +61,9 @@ class RunFinisher:
     def __init__(
         self,
         *,
-        target: Target,
         gate: Gate,
         starter: RunStarter,
+        turns: Turns,
         branches: Branches,
         recorder: Recorder,
         answers: ApprovalAnswers,
@@ -70,8 +71,9 @@ class RunFinisher:
         outbox: OutboxSender,
         routes: Routes,
         asking: ApprovalRequester,
+        live: LiveReplies,
     ) -> None:
-        self._target, self._gate, self._starter, self._branches = target, gate, starter, branches
+        self._gate, self._starter, self._turns, self._branches, self._live = gate, starter, turns, branches, live
         self._recorder, self._answers, self._planner, self._outbox = recorder, answers, planner, outbox
         self._routes, self._asking = routes, asking
 
@@ -111,7 +113,8 @@ class RunFinisher:
         except StoreError as error:
             log.error("failed to write the end of the run: run_id=%s", run.record.run_id, exc_info=error)
             return await self._fail_unwritten(run, error)
-        await self._wake(turn)
+        if rows := turn.outcome.list_deliveries():
+            await self._outbox.wake(rows)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def show(self, turn: Turn, value: Any) -> Any:
@@ -132,11 +135,11 @@ class RunFinisher:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             rows = await self._planner.rows(
-                admitted, result, ended, route, turn.messages, turn.displayed_result, shared
+                admitted, result, ended, route, turn.messages, turn.outcome.displayed_result, shared
             )
-            turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
+            turn.outcome.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
-            turn.approval_deliveries = await self._asking.rows(new)
+            turn.outcome.approval_deliveries = await self._asking.rows(new)
             return await self._record_questions(run, result, route, new), result
         return await self._recorder.completed(turn, run.record, result, route), result
 
@@ -146,7 +149,7 @@ class RunFinisher:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
         for _ in range(_TRIES):
-            turn.requester = await self._gate.requester(turn.admitted)
+            turn.outcome.requester = await self._gate.requester(turn.admitted)
             try:
                 return await self._recorder.completed(turn, run.record, result, route, new)
             except ApprovalExistsError:
@@ -219,21 +222,34 @@ class RunFinisher:
         return record
 
     async def _wake(self, turn: Turn) -> None:
-        if turn.deliveries or turn.approval_deliveries or turn.watcher_deliveries:
-            await self._outbox.wake([*turn.deliveries, *turn.approval_deliveries, *turn.watcher_deliveries])
+        if rows := turn.outcome.list_deliveries():
+            await self._outbox.wake(rows)
 
-    async def cancel(self, turn: Turn) -> None:
-        """Write the end of a turn that was cancelled before it began. Its input stays, and no notice is sent."""
-        await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
-        await self._wake(turn)
+    async def cancel(self, admitted: AdmittedRequest, event: InboxItem) -> None:
+        """Write the end of a run whose event was cancelled before it began.
 
-    async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
+        Its input stays in the history, the target is not called, and no notice is sent.
+        """
+        turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
+        try:
+            turn.live = await self._live.left(event, admitted.owner)
+            await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
+            await self._wake(turn)
+        finally:
+            self._turns.close(turn)
+
+    async def give_up(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """Write the end of a background run that cannot continue. Its input stays in the history, as failed."""
-        turn.job = job
-        run = self._recorder.begin(turn)
-        notice = await self._failure_notice(turn.admitted, run, failure.message)
-        await self._write_end(turn, run, "failed", failure, notice)
-        await self._wake(turn)
+        turn = await self._starter.open_turn(admitted, True, job)
+        try:
+            turn.live = await self._live.left_by(job.run)
+            turn.job = job
+            run = self._recorder.begin(turn)
+            notice = await self._failure_notice(turn.admitted, run, failure.message)
+            await self._write_end(turn, run, "failed", failure, notice)
+            await self._wake(turn)
+        finally:
+            self._turns.close(turn)
 
     async def _write_end(
         self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure, notice: Sequence[Delivery]

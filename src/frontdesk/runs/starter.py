@@ -67,7 +67,7 @@ class RunStarter:
         idempotent_runs: IdempotentRuns,
         routes: Routes,
         scopes: Mapping[str, ConversationScope | None],
-        check_writable: Callable[[], None],
+        check_writable: Callable[[], None] | None,
     ) -> None:
         """Begin no stored run while `check_writable` raises."""
         self._target, self._turns, self._branches, self._active = target, turns, branches, active
@@ -100,7 +100,7 @@ class RunStarter:
         try:
             if confirm is not None:
                 await confirm()
-            if admitted.request.store or event is not None:
+            if self._check_writable is not None and (admitted.request.store or event is not None):
                 self._check_writable()
             run = await self._begin(turn)
         except BaseException as error:
@@ -151,7 +151,7 @@ class RunStarter:
             await self._recorder.refuse_known(admitted, request.run_id)
         if turn.record is not None and type(request.input) is not str and tells_of_calls(request.input):
             require_new_calls(request.input, await turn.history())
-        elif job is not None or request.approvals or (self._reads_history and turn.has_history()):
+        elif job is not None or request.approvals or (self._reads_history and not turn.new and turn.has_history()):
             # Read now, so that a history that can't be read, or has no room, fails before anything is written or sent.
             await turn.history()
         if request.client_state is not None or (turn.record is not None and turn.record.shared_state is not None):
@@ -234,7 +234,7 @@ class Deferral:
         routes: Routes,
         enqueue: Enqueue,
         scopes: Mapping[str, ConversationScope | None],
-        check_writable: Callable[[], None],
+        check_writable: Callable[[], None] | None,
     ) -> None:
         """Queue no run while `check_writable` raises."""
         self._turns, self._branches, self._active, self._answers = turns, branches, active, answers
@@ -282,7 +282,8 @@ class Deferral:
         self._turns.check(admitted, scope)
         self._branches.check(admitted, scope)
         await self._turns.check_previous(admitted)
-        self._check_writable()
+        if self._check_writable is not None:
+            self._check_writable()
         admitted = await self._join_chain(admitted, event)
         record = await self._enqueue(admitted, self._turns.new_id(admitted, scope), event, seen_at)
         return HostedRunResult(result=None, run=record)

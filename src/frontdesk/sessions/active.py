@@ -33,7 +33,7 @@ class ActiveRun:
         if self.ended is None:
             self.ended = asyncio.Event()
         await self.ended.wait()
-        return self.turn.recorded
+        return self.turn.outcome.recorded
 
     async def uncancel(self) -> None:
         with suppress(asyncio.CancelledError):

@@ -30,7 +30,7 @@ from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.run import INTERRUPTED, RunFailure, RunRecord, RunStatus
 from frontdesk.models.session import ClientCall, SessionRecord
 from frontdesk.serialization.codec import encode
-from frontdesk.serialization.json_tree import Shared
+from frontdesk.serialization.json_tree import Prepared, Shared
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewritten
@@ -165,7 +165,8 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Write the end of a completed run. If an end is already recorded, return that one."""
-        if (turn.writing or turn.recorded is not None) and (recorded := await turn.end()) is not None:
+        outcome = turn.outcome
+        if (outcome.writing or outcome.recorded is not None) and (recorded := await outcome.end()) is not None:
             return recorded
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
@@ -203,9 +204,9 @@ class Recorder:
 
         If an end is already written, or being written, return that one.
         """
-        if turn.is_ending() and (recorded := await turn.end()) is not None:
+        if turn.outcome.is_ending() and (recorded := await turn.outcome.end()) is not None:
             return recorded
-        turn.deliveries = deliveries
+        turn.outcome.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in _messages_to_keep(turn)]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
@@ -224,8 +225,11 @@ class Recorder:
             turn.lease = None
             return await self._write(turn, run, asked, (), {**changes})
         except RunExistsError:
-            if turn.may_be_recorded and (known := await self._store.runs.get(run.owner, run.run_id)) is not None:
-                turn.recorded = known
+            if (
+                turn.outcome.may_be_recorded
+                and (known := await self._store.runs.get(run.owner, run.run_id)) is not None
+            ):
+                turn.outcome.recorded = known
                 return known
             log.warning("run not recorded, its id is used by another run of the caller: run_id=%s", run.run_id)
             return run.replace(**changes)
@@ -238,15 +242,16 @@ class Recorder:
         questions: Sequence[PendingApproval],
         changes: dict[str, Any],
     ) -> RunRecord:
-        turn.writing = True
+        outcome = turn.outcome
+        outcome.writing = True
         changes["finished_at"] = self._clock.now()
         try:
             if turn.live is not None:
-                turn.deliveries = await turn.live.end(turn.deliveries, changes["status"])
+                outcome.deliveries = await turn.live.end(outcome.deliveries, changes["status"])
             if not turn.admitted.request.store:
                 await self._send(turn, changes)
-                turn.recorded = run.replace(**changes)
-                return turn.recorded
+                outcome.recorded = run.replace(**changes)
+                return outcome.recorded
             session, items = turn.record, ()
             if session is not None and session.openai_conversation_id is not None and self._items is not None:
                 items = await self._items.of(turn.admitted, run.replace(**changes), session.openai_conversation_id)
@@ -256,24 +261,25 @@ class Recorder:
             shared, known = turn.shared, None if session is None else session.shared_state
             if shared is not None and (shared.is_set or known is not None):
                 changes["shared_state"] = shared.text
-            if self._list_watcher_deliveries is not None:
+            if self._list_watcher_deliveries is not None and await self._store.watchers.may_exist():
                 asks = bool(questions or changes.get("client_calls"))
-                turn.watcher_deliveries = await self._list_watcher_deliveries(run, changes["status"], asks=asks)
+                outcome.watcher_deliveries = await self._list_watcher_deliveries(run, changes["status"], asks=asks)
             if turn.job is not None:
                 written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             else:
                 async with self._store.transaction() as transaction:
                     written = self._note(transaction, turn, run, messages, items, questions, changes)
-            turn.recorded = written
+            outcome.recorded = written
         except LostEventError:
-            turn.recorded = self._taken(turn, run)
+            outcome.recorded = self._taken(turn, run)
         except (StoreUnavailableError, asyncio.CancelledError):
-            turn.may_be_recorded = True
+            outcome.may_be_recorded = True
             raise
         finally:
-            release(changes.get("state"), run.details)
-            turn.mark_written()
-        return turn.recorded
+            if type(changes.get("state")) is Prepared or type(run.details) is Prepared:
+                release(changes.get("state"), run.details)
+            outcome.mark_written()
+        return outcome.recorded
 
     async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
         if turn.parent_session is not None:
@@ -284,7 +290,7 @@ class Recorder:
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         uses_up = _uses_up(turn, changes)
-        if turn.deliveries or turn.event is not None or uses_up:
+        if turn.outcome.deliveries or turn.event is not None or uses_up:
             async with self._store.transaction() as transaction:
                 self._note_inbox_and_outbox(transaction, turn, changes)
                 if uses_up is not None:
@@ -296,13 +302,13 @@ class Recorder:
                 write(transaction)
                 transaction.end_job(job.run)
                 written = self._note(transaction, turn, run, *noted)
-            turn.settled = True
+            turn.outcome.settled = True
             return written
         except LostRunError:
             return self._taken(turn, run)
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
-        turn.deliveries = turn.approval_deliveries = turn.watcher_deliveries = ()
+        turn.outcome.drop_deliveries()
         log.warning("run taken over by another process, dropping this result: run_id=%s", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
@@ -316,7 +322,7 @@ class Recorder:
         questions: Sequence[PendingApproval],
         changes: dict[str, Any],
     ) -> RunRecord:
-        session, now = turn.record, changes["finished_at"]
+        outcome, session, now = turn.outcome, turn.record, changes["finished_at"]
         if turn.rebuilt_history:
             messages = [*turn.rebuilt_history, *messages]
         if session is not None and turn.lease is not None:
@@ -329,27 +335,27 @@ class Recorder:
         run = run.replace(**changes)
         is_chosen = turn.admitted.request.run_id is not None
         # What another end may have written before must not be in the session twice.
-        transaction.save_run(run, new=turn.job is None and (is_chosen or turn.may_be_recorded))
-        if questions and turn.requester is not None:
+        transaction.save_run(run, new=turn.job is None and (is_chosen or outcome.may_be_recorded))
+        if questions and outcome.requester is not None:
             # An unlink cancels the questions of a family: this makes it come before or after these, never between.
-            transaction.remember_identity(turn.requester, instead_of=turn.requester)
+            transaction.remember_identity(outcome.requester, instead_of=outcome.requester)
         for question in questions:
             transaction.add_approval(question)
             if question.terms is not None:
                 transaction.add_audit(_asked_line(question, now))
-        for delivery in turn.approval_deliveries if questions else ():
+        for delivery in outcome.approval_deliveries if questions else ():
             transaction.add_delivery(delivery)
-        for delivery in turn.watcher_deliveries:
+        for delivery in outcome.watcher_deliveries:
             transaction.add_delivery(delivery)
         uses_up = None if turn.answering is None else _uses_up(turn, changes)
         if uses_up is not None:
             uses_up.use_up(transaction)
-        if turn.deliveries or turn.event is not None or turn.live is not None:
+        if outcome.deliveries or turn.event is not None or turn.live is not None:
             self._note_inbox_and_outbox(transaction, turn, changes)
         return run
 
     def _note_inbox_and_outbox(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
-        for delivery in turn.deliveries:
+        for delivery in turn.outcome.deliveries:
             transaction.add_delivery(delivery)
         if turn.event is not None:
             failure: RunFailure | None = changes.get("failure")

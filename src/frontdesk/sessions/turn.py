@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent_framework import AgentSession
@@ -68,6 +68,55 @@ class AnswerAttempt(Protocol):
 
 
 @dataclass(slots=True, eq=False, repr=False)
+class Outcome:
+    """How the run of a turn ends: what is written with its end, and the end itself."""
+
+    displayed_result: Any = None
+    """The result as it was shown while it was written, if a hook has changed that."""
+    deliveries: Sequence[Delivery] = ()
+    """The deliveries of the result to other places."""
+    approval_deliveries: Sequence[Delivery] = ()
+    """The deliveries that ask other people about its tool calls, written together with the questions."""
+    watcher_deliveries: Sequence[Delivery] = ()
+    """The notifications of the run's watchers."""
+    requester: IdentityRecord | None = None
+    """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
+    writing: bool = False
+    """Whether the end is being written."""
+    recorded: RunRecord | None = None
+    """The end, once it is written: there is only one."""
+    may_be_recorded: bool = False
+    """Whether an end was written of which nobody knows whether it went through."""
+    settled: bool = False
+    """Whether the job of the turn has been ended in the store."""
+    _written: asyncio.Event | None = None
+
+    def list_deliveries(self) -> Sequence[Delivery]:
+        return (*self.deliveries, *self.approval_deliveries, *self.watcher_deliveries)
+
+    def drop_deliveries(self) -> None:
+        self.deliveries = self.approval_deliveries = self.watcher_deliveries = ()
+
+    def is_ending(self) -> bool:
+        """Return True if the end of the run is written, or being written."""
+        return self.writing or self.recorded is not None
+
+    async def end(self) -> RunRecord | None:
+        """Wait until the end of the run is written, and return it. Return `None` if there is none."""
+        while self.writing:
+            self._written = self._written or asyncio.Event()
+            await self._written.wait()
+        return self.recorded
+
+    def mark_written(self) -> None:
+        """Record that writing the end of the run has finished."""
+        self.writing = False
+        if self._written is not None:
+            self._written.set()
+            self._written = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """One turn: the request, its session while it is open, and the turn's additions."""
 
@@ -75,6 +124,7 @@ class Turn:
     admitted: AdmittedRequest
     record: SessionRecord | None
     lease: Lease | None
+    outcome: Outcome = field(default_factory=Outcome)
     messages: Sequence[Any] = ()
     staged: list[Any] | None = None
     memory: HistoryMemory | None = None
@@ -90,12 +140,6 @@ class Turn:
     """The route of the answer, once it was computed."""
     answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     closed: bool = False
-    writing: bool = False
-    """Whether the end of its run is being written."""
-    recorded: RunRecord | None = None
-    """The end of its run, once it is written: there is only one."""
-    may_be_recorded: bool = False
-    """Whether an end was written of which nobody knows whether it went through."""
     parent_session: SessionRecord | None = None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
     new: bool = False
@@ -104,33 +148,21 @@ class Turn:
     """The job of a background run, or of a run that its request holds by an idempotency key."""
     held: bool = False
     """Whether its own request works on the job; another worker may only record that it was interrupted."""
-    settled: bool = False
-    """Whether its job has been ended in the store."""
     answering: AnswerAttempt | None = None
     """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
-    deliveries: Sequence[Delivery] = ()
-    """The deliveries of the result to other places, written together with it."""
-    approval_deliveries: Sequence[Delivery] = ()
-    """The deliveries that ask other people about its tool calls, written together with the questions."""
-    watcher_deliveries: Sequence[Delivery] = ()
-    """The notifications of the run's watchers, written together with its end."""
     live: LiveEnding | None = None
     """The writer that showed the answer while it was written, and ends together with the run."""
-    displayed_result: Any = None
-    """The result as it was shown while it was written, if a hook has changed that."""
-    requester: IdentityRecord | None = None
-    """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
     shared: SharedState | None = None
     """The state shared with the client, once the run has one."""
     approval_ids: dict[str, str] | None = None
     """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
     _history: Sequence[Any] | None = None
-    _release: Release | None = None
+    release: Release | None = None
+    """Frees its part of the budget, if it has one."""
     _session: AgentSession | None = None
     _work: ThreadWork | None = None
-    _written: asyncio.Event | None = None
 
     @property
     def unrestored(self) -> bool:
@@ -197,24 +229,6 @@ class Turn:
         """Return True if a thread is still working."""
         return self._work is not None and self._work.busy
 
-    def is_ending(self) -> bool:
-        """Return True if the end of the run is written, or being written."""
-        return self.writing or self.recorded is not None
-
-    async def end(self) -> RunRecord | None:
-        """Wait until the end of the run is written, and return it. Return `None` if there is none."""
-        while self.writing:
-            self._written = self._written or asyncio.Event()
-            await self._written.wait()
-        return self.recorded
-
-    def mark_written(self) -> None:
-        """Record that writing the end of the run has finished."""
-        self.writing = False
-        if self._written is not None:
-            self._written.set()
-            self._written = None
-
     def has_history(self) -> bool:
         record = self.record
         return bool(self.rebuilt_history) or (record is not None and record.messages != record.ignored)
@@ -244,10 +258,10 @@ class Turn:
     async def charge(self, size: int) -> None:
         self.release_memory()
         if self.memory is not None:
-            self._release = await self.memory.take(self.admitted.owner, size)
+            self.release = await self.memory.take(self.admitted.owner, size)
 
     def release_memory(self) -> None:
-        release, self._release = self._release, None
+        release, self.release = self.release, None
         if release is not None:
             release()
 

@@ -303,7 +303,7 @@ class Turns:
         except BaseException:
             self._release(lease)
             raise
-        if turn.is_ending():
+        if turn.outcome.is_ending():
             # It was ended meanwhile by a call that did not wait for its session.
             self._release(lease)
             return
@@ -454,7 +454,8 @@ class Turns:
 
     def close(self, turn: Turn) -> None:
         """Close a turn. While threads of its run still work, hold its session for up to `cancel_grace`."""
-        turn.release_memory()
+        if turn.release is not None:
+            turn.release_memory()
         if turn.record is None or turn.closed:
             return
         turn.closed = True

@@ -121,6 +121,11 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
                 _restore_request(self._get_session(turn), question.request)
         if self._history == "own":
             await find_fork(self.native.context_providers, turn)
+        request, record = turn.admitted.request, turn.record
+        if not (
+            request.client_outputs or request.checkpoint_id is not None or (record is not None and record.client_calls)
+        ):
+            return []
         return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -187,8 +192,9 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
             result = _unstructured(result)
         if self._history in ("host", "agent"):
             turn.staged = [*turn.messages, *result.messages]
-            if turn.plan is not None:
-                self._warn_of_leftovers(turn.plan)
+            plan: AgentSession | None = turn.plan
+            if plan is not None and (plan.state or plan.service_session_id is not None):
+                self._warn_of_leftovers(plan)
         return result
 
     def _get_session(self, turn: TargetTurn) -> AgentSession:
@@ -205,8 +211,8 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
                 turn.session = AgentSession(session_id=turn.record.session_id)
         return turn.plan
 
-    def _warn_of_leftovers(self, dropped: AgentSession | None) -> None:
-        if dropped is None or self._warned_of_leftovers:
+    def _warn_of_leftovers(self, dropped: AgentSession) -> None:
+        if self._warned_of_leftovers:
             return
         if dropped.service_session_id is not None or (dropped.state and dropped.state.keys() - {_APPROVALS}):
             self._warned_of_leftovers = True

@@ -1,7 +1,7 @@
 """The telemetry spans of a host. They have no effect without the operator's telemetry."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from frontdesk.concurrency.current import incoming_trace
@@ -57,6 +57,17 @@ def classify_outcome(error: BaseException) -> str:
     if isinstance(error, (RequestError, PushError)):
         return error.code
     return "cancelled" if isinstance(error, (asyncio.CancelledError, GeneratorExit)) else "error"
+
+
+async def end_with(span: Span, work: Awaitable[T]) -> T:
+    """Await the work of a span and end it as `ok`, or with the class of the error."""
+    try:
+        result = await work
+    except BaseException as error:
+        span.end(classify_outcome(error))
+        raise
+    span.end("ok")
+    return result
 
 
 class _Guarded:

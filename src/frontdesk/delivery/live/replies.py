@@ -15,7 +15,6 @@ from frontdesk.delivery.push import call_platform
 from frontdesk.errors import PushError
 from frontdesk.framework.contents import LiveText
 from frontdesk.framework.notes import NO_NOTES, LiveNotes
-from frontdesk.hooks import call_stream_hook
 from frontdesk.ids import Ids
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.chat import LivePlace, ShowsNotes, ShowsTyping, StreamsReplies
@@ -80,9 +79,6 @@ class LiveRun:
     ) -> None:
         self.streams = streams
         """Whether the target is to be run as a stream, because its text is shown."""
-        self.shown: list[Any] = []
-        """The updates as the channel's hook has changed them, if it has one."""
-        self.hook = channel.stream_transform_hook
         self._channel = channel
         self._blank = blank
         self._ids = ids
@@ -97,17 +93,8 @@ class LiveRun:
         if self._typing is not None:
             self._typing.start()
 
-    async def add(self, update: Any) -> None:
-        """Apply the hook to an update of the target and add it to the shown answer. Does not wait for the platform."""
-        if self.hook is not None:
-            update = await call_stream_hook(self.hook, update, self._channel.name)
-            if update is None:
-                return
-            self.shown.append(update)
-        self.show(update)
-
     def show(self, update: Any) -> None:
-        """Add an update to the shown answer without applying the hook."""
+        """Add an update to the shown answer. Does not wait for the platform."""
         if self._writer is None:
             return
         changed = self._text.add(update)

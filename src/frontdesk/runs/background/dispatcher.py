@@ -1,91 +1,32 @@
 """Queues background runs, starts them within limits, and holds their leases."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-from frontdesk.clock import Clock
-from frontdesk.concurrency.tasks import cancel_and_wait, current_task, spawn_clean
+from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.proactive import DirectNotifier
 from frontdesk.errors import (
     CodecError,
     InvalidRequestError,
-    LostRunError,
-    NotStorableError,
     StoreError,
     StoreUnavailableError,
 )
-from frontdesk.ids import RandomIds
-from frontdesk.interfaces.store import ChangeKind, HostStateStore, StateTransaction
+from frontdesk.interfaces.store import ChangeKind, HostStateStore
 from frontdesk.loggers import runs as log
 from frontdesk.models.delivery import InboxItem
 from frontdesk.models.request import AdmittedRequest, OnInterrupt
 from frontdesk.models.run import BackgroundRun, RunRecord
 from frontdesk.runs.background.followers import Followers, RunSignals
-from frontdesk.runs.background.worker import RunPipeline, RunTask, RunWorker, queued
+from frontdesk.runs.background.held import HeldRuns, require_storable
+from frontdesk.runs.background.worker import RunTask, RunWorker, give_up, queued
 from frontdesk.runs.limits import RunLimits
-from frontdesk.serialization.codec import build_form, encode
 from frontdesk.sessions.active import ActiveRuns
-from frontdesk.sessions.job import Job
 from frontdesk.sessions.leases import LeaseRenewal
-from frontdesk.sessions.record import salvaged
-from frontdesk.sessions.turn import Note, Turn
 from frontdesk.sessions.turns import fresh_session
 
-_ANY_NUMBER = 2**31 - 1
-
-
-class RunBeginning:
-    """The start record of a request's or an event's run, written only when its tool begins."""
-
-    def __init__(
-        self, store: HostStateStore, holder: str, turn: Turn, record: RunRecord, hold: Callable[[BackgroundRun], None]
-    ) -> None:
-        self._store, self._holder, self._turn, self._record, self._hold = store, holder, turn, record, hold
-
-    async def write(self, also: Note) -> None:
-        """Write the run and its job in one transaction with `also`. The run ends together with its job."""
-        job, record = self._storable_job(), self._storable_record()
-        async with self._store.transaction() as transaction:
-            # Limits are for runs that wait. This one is at work.
-            transaction.queue_run(record, job, most_waiting=_ANY_NUMBER, most_of_owner=_ANY_NUMBER)
-            also(transaction)
-        self._turn.job, self._turn.held = Job(self._store, job), True
-        self._hold(job)
-
-    async def find_written(self) -> Note | None:
-        """Return the note that reverts the run and its job, if they were written without a confirmation."""
-        job = await self._store.background.get(self._record.owner, self._record.run_id)
-        if job is None or job.holder != self._holder:
-            return None
-        written = job
-
-        def take_back(transaction: StateTransaction) -> None:
-            transaction.end_job(written)
-            transaction.delete_run(*written.key)
-
-        return take_back
-
-    def _storable_job(self) -> BackgroundRun:
-        """Return the job. If it cannot be stored, omit the target's data, since it is not executed again."""
-        job = BackgroundRun(admitted=self._turn.admitted, holder=self._holder, fence=1)
-        try:
-            build_form(job)
-        except CodecError:
-            return job.replace(admitted=self._turn.admitted.without_content())
-        return job
-
-    def _storable_record(self) -> RunRecord:
-        try:
-            encode(self._record)
-        except CodecError:
-            return salvaged(self._record)
-        return self._record
-
-
-_NOT_KEPT = "The request can't run in the background because it can't be stored as JSON."
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
 
 
@@ -103,18 +44,18 @@ class BackgroundDispatcher:
     def __init__(
         self,
         store: HostStateStore,
-        clock: Clock,
         active: ActiveRuns,
         presence: Presence,
         notifier: DirectNotifier,
         *,
+        held: HeldRuns,
+        worker: RunWorker,
+        followers: Followers,
         limits: RunLimits,
         on_interrupt: OnInterrupt,
         cancel_grace: float,
         shutdown_grace: float,
-        signals: RunSignals | None = None,
     ) -> None:
-        """`signals` are those of the runs of this process, shared with what else notifies of them."""
         self._store = store
         self._active = active
         self._presence, self._notifier = presence, notifier
@@ -122,33 +63,23 @@ class BackgroundDispatcher:
         self._on_interrupt: OnInterrupt = on_interrupt
         self._cancel_grace, self._shutdown_grace = cancel_grace, shutdown_grace
         self._shared = store.lease_seconds is not None
-        self._signals = signals or signals_for(store)
-        self.followers = Followers(store, self._signals)
+        self.followers, self._signals = followers, followers.signals
         self.run_tasks: dict[tuple[str, str], RunTask] = {}
-        self._held: dict[tuple[str, str], RunTask] = {}
-        """Runs that their own requests work on, with leases like those of background runs."""
+        self._holding, self._held, self._waiting = held, held.tasks, held.waiting
         self._coming = 0
-        self._holder = RandomIds().new("host")
-        self._wake = asyncio.Event()
-        self._may_wait = True
         self._stopping = False
         self._dispatching: asyncio.Task[None] | None = None
         self._renewal = LeaseRenewal(store.lease_seconds, self._all, self._renew, self._lose)
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._queueing: set[asyncio.Task[RunRecord]] = set()
         """Runs that are being written, and begin then."""
-        self._worker = RunWorker(store, clock, self._signals, self.followers)
+        self._worker = worker
         store.listen(self._on_change)
-
-    def use(self, pipeline: RunPipeline) -> None:
-        """Set the pipeline, which is built after this object because it submits runs to it."""
-        self._worker.pipeline = pipeline
 
     async def start(self) -> None:
         """Start to claim runs: new ones, and those left by an earlier process."""
         self._stopping = False
-        # A new one at each start, so that the runs of the last start are seen to have no holder.
-        self._holder = RandomIds().new("host")
+        self._holding.begin_holding()
         self._dispatching = spawn_clean(self._dispatch())
         self._renewal.start()
 
@@ -172,10 +103,10 @@ class BackgroundDispatcher:
             admitted=admitted,
             on_interrupt=admitted.request.on_interrupt or self._on_interrupt,
             session_id=session_id,
-            holder=self._holder if remaining else "",
+            holder=self._holding.holder if remaining else "",
             fence=int(remaining),
         )
-        _require_storable(job)
+        require_storable(job)
         self._coming += remaining
         record = queued(job).replace(session_key=key)
         # The caller may leave in the middle of this, and a stored run must be worked on.
@@ -183,50 +114,6 @@ class BackgroundDispatcher:
         self._queueing.add(task)
         task.add_done_callback(self._queueing.discard)
         return await asyncio.shield(task)
-
-    async def hold(self, turn: Turn, record: RunRecord) -> Job:
-        """Record the start of a run in its own request. If this process dies, another ends it as interrupted."""
-        session_id = turn.record.session_id if turn.new and turn.record is not None else None
-        job = BackgroundRun(admitted=turn.admitted, session_id=session_id, holder=self._holder, fence=1)
-        _require_storable(job)
-        most = self._limits.max_waiting_background_runs
-        async with self._store.transaction() as transaction:
-            # The number of requests that are answered at once is limited by the channel.
-            transaction.queue_run(record, job, most_waiting=most, most_of_owner=_ANY_NUMBER)
-        self._hold(job)
-        return Job(self._store, job)
-
-    def beginning(self, turn: Turn, record: RunRecord) -> RunBeginning:
-        """Return the start record of a run, to be written once the run acts on its request's answers."""
-        task = current_task()
-        return RunBeginning(self._store, self._holder, turn, record, lambda job: self._hold(job, task))
-
-    def _hold(self, job: BackgroundRun, task: "asyncio.Task[Any] | None" = None) -> None:
-        run_task = self._held[job.key] = RunTask(job)
-        run_task.task = task or current_task()
-        run_task.begin()
-
-    async def revoke(self, turn: Turn) -> None:
-        """Revert the start of a run whose request was rejected and that has done nothing."""
-        if turn.job is not None:
-            with suppress(LostRunError):
-                async with self._store.transaction() as transaction:
-                    transaction.end_job(turn.job.run)
-                    transaction.delete_run(*turn.job.run.key)
-                turn.settled = True
-
-    def let_go(self, turn: Turn) -> None:
-        """Release the hold. If the end of a run could not be written, another process ends it as interrupted."""
-        owner, run_id = turn.admitted.owner, turn.admitted.run_id
-        run_task = self._held.pop((owner, run_id), None)
-        self._signals.notify(run_id)
-        if run_task is not None and not turn.settled:
-            self._spawn(self._leave(run_task.job))
-
-    async def _leave(self, job: BackgroundRun) -> None:
-        await self._worker.give_up(job)
-        self._may_wait = True
-        self._wake.set()
 
     async def _key(self, admitted: AdmittedRequest) -> str | None:
         """Return the caller's session key, which is the same before and after the run begins."""
@@ -268,34 +155,34 @@ class BackgroundDispatcher:
             self._signals.notify(record.root_run_id)
         if job.holder and self._stopping:
             # Written while this process began to stop: nothing would wait for the end of its task.
-            await self._worker.give_up(job)
+            await give_up(self._store, job)
         elif job.holder:
             self._begin(job, new=True)
         else:
             # The last task may have ended meanwhile, so that nothing else would signal that there is room.
-            self._may_wait = True
-            self._wake.set()
+            self._waiting.notify()
         await self._notifier.send(notices)
         return record
 
     async def _dispatch(self) -> None:
+        waiting = self._waiting
         while True:
-            self._wake.clear()
+            waiting.signal.clear()
             remaining = self._limits.max_background_runs - len(self.run_tasks) - self._coming
-            if remaining > 0 and (self._may_wait or self._shared):
-                self._may_wait, skip = False, self._worker.paused.names()
+            if remaining > 0 and (waiting.may_exist or self._shared):
+                waiting.may_exist, skip = False, self._worker.paused.names()
                 try:
-                    jobs = await self._store.background.claim(self._holder, limit=remaining, skip=skip)
+                    jobs = await self._store.background.claim(self._holding.holder, limit=remaining, skip=skip)
                 except (StoreUnavailableError, StoreError, CodecError) as error:
                     log.warning("failed to claim background runs: %s", error)
-                    self._may_wait, jobs = True, ()
+                    waiting.may_exist, jobs = True, ()
                 for job in jobs:
                     self._begin(job)
-                self._may_wait |= len(jobs) == remaining or bool(skip)
-            poll = _SHARED_POLL if self._shared or self._may_wait else None
+                waiting.may_exist |= len(jobs) == remaining or bool(skip)
+            poll = _SHARED_POLL if self._shared or waiting.may_exist else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(poll):
-                    await self._wake.wait()
+                    await waiting.signal.wait()
 
     def _begin(self, job: BackgroundRun, *, new: bool = False) -> None:
         before = self.run_tasks.get(job.key)
@@ -310,9 +197,9 @@ class BackgroundDispatcher:
         if self.run_tasks.get(run_task.job.key) is run_task:
             del self.run_tasks[run_task.job.key]
         self._signals.notify(run_task.job.admitted.run_id)
-        self._may_wait |= run_task.given_up or self._worker.paused.until(run_task.job.key) is not None
-        if self._may_wait:
-            self._wake.set()
+        self._waiting.may_exist |= run_task.given_up or self._worker.paused.until(run_task.job.key) is not None
+        if self._waiting.may_exist:
+            self._waiting.signal.set()
 
     async def cancel(self, owner: str, run_id: str) -> None:
         """Cancel a run. For a run of another process, request it and wait for the end for a limited time."""
@@ -365,8 +252,7 @@ class BackgroundDispatcher:
         if kind == "run":
             self._signals.notify(run_id)
         elif kind == "work":
-            self._may_wait = True
-            self._wake.set()
+            self._waiting.notify()
         else:
             # By id alone, because the notice carries no owner; the store knows whether the run is cancelled.
             run_tasks = [run_task for run_task in self._all() if run_id in ("", run_task.job.admitted.run_id)]
@@ -421,11 +307,3 @@ class BackgroundDispatcher:
         tasks = [run_task.task for run_task in self.run_tasks.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=within)
-
-
-def _require_storable(job: BackgroundRun) -> None:
-    try:
-        build_form(job)
-    except CodecError as error:
-        log.error("background request cannot be stored: %s", error)
-        raise NotStorableError(_NOT_KEPT) from error

@@ -29,6 +29,7 @@ from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import FINAL, BackgroundRun, RunEvent, RunFailure, RunRecord, RunStatus
 from frontdesk.runs.background.followers import Followers, RunSignals
+from frontdesk.runs.finisher import RunFinisher
 from frontdesk.serialization.codec import decode
 from frontdesk.sessions.job import EventLog, Job
 from frontdesk.sessions.record import INTERRUPTION
@@ -58,25 +59,18 @@ _FAILED = RunFailure(code="internal_error", message="The run failed.")
 _MAX_ATTEMPTS = 100_000
 
 
-class RunPipeline(Protocol):
+class RunsAdmitted(Protocol):
     """Runs admitted requests as the jobs of background runs."""
 
-    live: LiveReplies
-    watchers: RunWatchers
-
-    async def find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None: ...
-
-    async def run_admitted(
+    async def run(
         self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveRun | None
     ) -> HostedRunResult[Any]: ...
 
-    async def stream_admitted(
+    async def stream(
         self, admitted: AdmittedRequest, *, waits: bool, job: Job, live: LiveRun | None
     ) -> HostedStreamResult[Any]:
-        """Do the same as `run_admitted`, and stream the target's updates."""
+        """Do the same as `run`, and stream the target's updates."""
         ...
-
-    async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None: ...
 
 
 class RunTask:
@@ -107,16 +101,26 @@ class RunTask:
 
 
 class RunWorker:
-    """Executes jobs through the pipeline, and writes the end of jobs that cannot do so themselves.
+    """Executes jobs as the pipeline does, and writes the end of jobs that cannot do so themselves.
 
     There is one for all runs. It keeps no list of them: `BackgroundDispatcher` decides which run is executed, and when.
     """
 
-    pipeline: RunPipeline
-
-    def __init__(self, store: HostStateStore, clock: Clock, signals: RunSignals, followers: Followers) -> None:
+    def __init__(
+        self,
+        *,
+        store: HostStateStore,
+        clock: Clock,
+        signals: RunSignals,
+        followers: Followers,
+        runs: RunsAdmitted,
+        finisher: RunFinisher,
+        live: LiveReplies,
+        watchers: RunWatchers,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._runs, self._finisher, self._live, self._watchers = runs, finisher, live, watchers
         self._signals = signals
         self._followers = followers
         self.paused: Pauses[tuple[str, str]] = Pauses(clock)
@@ -142,7 +146,7 @@ class RunWorker:
             log.warning("background run taken over: run_id=%s", job.admitted.run_id)
         elif isinstance(error, StoreUnavailableError) or run_task.interrupted:
             run_task.given_up = True
-            await self.give_up(job)
+            await give_up(self._store, job)
         elif isinstance(error, UnreadableRecordError):
             await self._leave(job)
         elif isinstance(error, asyncio.CancelledError):
@@ -187,20 +191,31 @@ class RunWorker:
         if job.messages is not None and run.checkpoint is not None:
             admitted = _resumed(run)
         try:
-            live = await self.pipeline.find_live(admitted, job)
+            live = await self._find_live(admitted, job)
             if job.log is None:
-                await self.pipeline.run_admitted(admitted, waits=True, job=job, live=live)
+                await self._runs.run(admitted, waits=True, job=job, live=live)
             else:
                 await self._stream(admitted, job, job.log, live)
         except StoreUnavailableError:
             if not job.is_started:
-                await self.give_up(run, requeue=True)
+                await give_up(self._store, run, requeue=True)
             raise
+
+    async def _find_live(self, admitted: AdmittedRequest, job: Job) -> LiveRun | None:
+        """Return the live message of a run, including the text that it displayed before."""
+        try:
+            live = await self._live.of_run(admitted, job.run)
+        except LostEventError as error:
+            raise LostRunError from error
+        if live is not None and live.streams:
+            for update in job.earlier:
+                live.show(update)
+        return live
 
     async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog, live: LiveRun | None) -> None:
         self._followers.logs[job.run.key] = log
         try:
-            async with await self.pipeline.stream_admitted(admitted, waits=True, job=job, live=live) as stream:
+            async with await self._runs.stream(admitted, waits=True, job=job, live=live) as stream:
                 async for _ in stream:
                     pass
         finally:
@@ -220,7 +235,7 @@ class RunWorker:
         work = Job(self._store, job)
         work.unknown_fields, work.began_in = record.unknown_fields, record.session_id
         try:
-            await self.pipeline.fail_admitted(job.admitted, work, INTERRUPTION)
+            await self._finisher.give_up(job.admitted, work, INTERRUPTION)
         except UnreadableRecordError:
             raise
         except RequestError:
@@ -232,13 +247,13 @@ class RunWorker:
 
         async def write() -> None:
             record = await self._store.runs.get(*job.key) or queued(job)
-            left = None if record.status in FINAL else await self.pipeline.live.left_by(job)
+            left = None if record.status in FINAL else await self._live.left_by(job)
             rows = () if left is None else await left.end((), status)
             notices: Sequence[Delivery] = ()
             is_open = record.status not in FINAL
             if is_open:
                 record = record.replace(status=status, failure=failure, finished_at=self._clock.now())
-                notices = await self.pipeline.watchers.list_deliveries(record, status, asks=False)
+                notices = await self._watchers.list_deliveries(record, status, asks=False)
             async with self._store.transaction() as transaction:
                 if is_open:
                     transaction.save_run(record)
@@ -247,8 +262,8 @@ class RunWorker:
                 transaction.end_job(job)
                 if left is not None:
                     left.add_end(transaction, rows)
-            await self.pipeline.live.wake(rows)
-            await self.pipeline.watchers.wake(notices)
+            await self._live.wake(rows)
+            await self._watchers.wake(notices)
 
         try:
             with suppress(LostRunError, LostEventError):
@@ -260,27 +275,28 @@ class RunWorker:
         """Leave a run to a process that can read its data."""
         log.warning("background run needs a newer version, skipping it: run_id=%s", job.admitted.run_id)
         self.paused.begin(job.key)
-        await self.give_up(job)
+        await give_up(self._store, job)
 
-    async def give_up(self, job: BackgroundRun, *, requeue: bool = False) -> None:
-        """Release a run for the next process to claim.
 
-        With `requeue` it waits again as if it had never started: its start may have been written without a
-        confirmation, and nothing was done for it.
-        """
+async def give_up(store: HostStateStore, job: BackgroundRun, *, requeue: bool = False) -> None:
+    """Release a run for the next process to claim.
 
-        async def write() -> None:
-            current = await self._store.background.get(*job.key)
-            if current is None or current.fence != job.fence:
-                return
-            record = await self._store.runs.get(*job.key) if requeue else None
-            async with self._store.transaction() as transaction:
-                if record is not None and record.status == "running":
-                    transaction.save_run(record.replace(status="queued"))
-                transaction.save_job(current.replace(holder=""))
+    With `requeue` it waits again as if it had never started: its start may have been written without a confirmation,
+    and nothing was done for it.
+    """
 
-        with suppress(LostRunError):
-            await until_available(write)
+    async def write() -> None:
+        current = await store.background.get(*job.key)
+        if current is None or current.fence != job.fence:
+            return
+        record = await store.runs.get(*job.key) if requeue else None
+        async with store.transaction() as transaction:
+            if record is not None and record.status == "running":
+                transaction.save_run(record.replace(status="queued"))
+            transaction.save_job(current.replace(holder=""))
+
+    with suppress(LostRunError):
+        await until_available(write)
 
 
 def queued(job: BackgroundRun) -> RunRecord:
