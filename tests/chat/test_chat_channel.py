@@ -14,7 +14,7 @@ from agent_framework import Executor, Message, Workflow, WorkflowBuilder, Workfl
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
 from frontdesk.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.chat.media import MediaLimits
-from frontdesk.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
+from frontdesk.chat.messages import BotIdentity, ConversationMove, Destination, Inbound, Proof
 from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk_testing import ChatContract, ChatFile, EchoAgent, serving
 from frontdesk_testing.chat_driver import Chat
@@ -155,8 +155,8 @@ async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[Postbox
 class Moving(PostboxChannel):
     """Knows a platform whose groups move: an event says so with its text."""
 
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
-        said = super().read(event, bot)
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
+        said = super().read(event, bot, proof)
         if said is None or not said.text.startswith("moved to "):
             return said
         new = Destination(chat_id=said.text.removeprefix("moved to "), kind="group")

@@ -175,6 +175,8 @@ class SigningKey:
     """Its type and, where it has one, its curve."""
     issuer: str | None
     """The issuer for which it signs, where many tenants share a list of keys."""
+    endorsements: tuple[str, ...] = ()
+    """The channels of Azure Bot Service for which it may sign."""
 
     def fits(self, alg: str) -> bool:
         kind, curves = ALGORITHMS[alg]
@@ -337,7 +339,9 @@ def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
         # Providers list keys of kinds that the library does not know; the others are still good.
         return None
     curve, kid, alg, issuer = (_text(jwk.get(name)) for name in ("crv", "kid", "alg", "issuer"))
-    return SigningKey(key=key, kid=kid, alg=alg, kind=(kind, curve or ""), issuer=issuer)
+    listed: Any = jwk.get("endorsements")
+    endorsements = tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+    return SigningKey(key=key, kid=kid, alg=alg, kind=(kind, curve or ""), issuer=issuer, endorsements=endorsements)
 
 
 def _text(value: Any) -> str | None:

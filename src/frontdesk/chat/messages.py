@@ -45,6 +45,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return cls(chat_id=chat_id, thread_id=thread_id, kind=kind, reference=reference or {})
 
 
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel has verified about a request of its platform. A subclass may have more."""
+
+    claims: Mapping[str, Any] = {}
+    """The claims of a verified token."""
+
+
 class Sender(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """The id that the platform never gives to anybody else."""
@@ -56,6 +63,11 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the person is an administrator of the group."""
     attributes: Mapping[str, Any] = {}
     """More about the person, for hooks and lists of who may come in."""
+    claims: Mapping[str, Any] = {}
+    """Verified claims about the person, such as `oid` and `tid`: only what the channel's `verify` has proved.
+
+    Ignored unless the channel has `emits_verified_claims`.
+    """
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -169,7 +181,28 @@ class MembershipChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The person who has done it; `None` if nobody in particular has."""
 
 
-Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange
+class Invoke(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event whose HTTP response is the answer, such as a dialog that a person opens. It is not stored."""
+
+    event_id: str
+    at: float
+    sender: Sender
+    place: Destination
+    name: str
+    """The platform's name of the operation."""
+    value: Any = None
+    """Its arguments."""
+
+
+class InvokeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The HTTP response to an `Invoke`."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    """The body as JSON."""
+
+
+Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange | Invoke
 """The kinds that a platform's event can be read as."""
 
 

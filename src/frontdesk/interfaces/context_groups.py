@@ -252,6 +252,13 @@ class SessionsContext(Protocol):
 class EventsContext(Protocol):
     """The events of the platform: accepting and answering them, and what the platform reports about deliveries."""
 
+    async def authorize(self, caller: Caller) -> None:
+        """Check the access of a caller, for an event that is not stored.
+
+        Raise a `ForbiddenError`, a `LinkRequiredError`, or a `TooManyRequestsError` above the channel's `event_limits`.
+        """
+        ...
+
     async def accept(self, item: InboxItem) -> bool:
         """Store an event, to be processed in order. Acknowledge the event only after this call.
 
@@ -260,7 +267,7 @@ class EventsContext(Protocol):
         ...
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
-        """Store an event and wait for its answer, to write it into the HTTP response to the event.
+        """Store an event and wait for its answer, for the HTTP response.
 
         The answer counts as sent when the block is left. If the block raises, the answer is pushed at once. If the
         client has disconnected, the answer is treated as a push with unknown status. An answer that is not ready
@@ -269,7 +276,7 @@ class EventsContext(Protocol):
         ...
 
     async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
-        """Send a reply of the channel itself to an event, after the pending deliveries of its conversation.
+        """Send a reply of the channel itself to an event, after the conversation's pending deliveries.
 
         While the event is processed, the reply is written in the transaction that finishes it. Before a run it is
         written before the target is called. For a finished event it is written at once. Replies with the same number
@@ -280,7 +287,7 @@ class EventsContext(Protocol):
     async def cancel_turns(
         self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
-        """Cancel the sender's earlier turns in the conversation of an event, and finish the event.
+        """Cancel the sender's earlier turns in a conversation, and finish the event.
 
         One transaction drops waiting turns, ends running ones as cancelled, starts a new tracked session with
         `rotate`, and stores the reply that `reply` makes of the numbers. Turns of others are cancelled only where the
@@ -326,7 +333,7 @@ class EventsContext(Protocol):
     async def end_deliveries(
         self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
     ) -> int:
-        """End the waiting deliveries to a conversation or person that the platform has closed to the bot.
+        """End the waiting deliveries to a conversation or person that is closed to the bot.
 
         They become dead letters with the reason, a code like that of a `PushRefusedError`. Return their number.
         Deliveries queued at or after `before` and those being sent are left. `also` selects further conversations by
@@ -335,7 +342,7 @@ class EventsContext(Protocol):
         ...
 
     async def alias_conversation(self, old: str, new: str) -> None:
-        """Rename a conversation that the platform has moved. Events of both names share one session and queue.
+        """Rename a conversation that has moved. Events of both names share one session and queue.
 
         Deliveries to any of the names go to the newest. Repeating the call changes nothing. An earlier name of the
         conversation, or a second new name for the same old one, raises a `ValueError`.

@@ -76,12 +76,12 @@ class PostboxChannel(chat.LiveAnswers, chat.TypingNotices, chat.AnswersClicks, c
         me = await self._call("me", {})
         return chat.BotIdentity(id=me.id, name=me.name)
 
-    def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
         time = headers.get(TIME, b"")
         chat.verify_hmac(self._secret, time + b"." + body, headers.get(SIGNATURE, b""))
         chat.verify_time(time, now)
 
-    def read(self, event: bytes, bot: chat.BotIdentity) -> chat.InboundMessage | None:
+    def read(self, event: bytes, bot: chat.BotIdentity, proof: chat.Proof | None) -> chat.InboundMessage | None:
         said = chat.decode_event(event, Event)
         if said.kind not in ("message", "edit", "click"):
             return None

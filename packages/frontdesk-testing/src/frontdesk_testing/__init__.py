@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from frontdesk_testing.chat_platform import ChatFile as ChatFile
     from frontdesk_testing.chat_platform import ChatPerson as ChatPerson
     from frontdesk_testing.chat_platform import FakePlatform as FakePlatform
+    from frontdesk_testing.chat_platform import InvokingPlatform as InvokingPlatform
     from frontdesk_testing.chat_platform import MembershipPlatform as MembershipPlatform
     from frontdesk_testing.chat_platform import PushFailure as PushFailure
     from frontdesk_testing.chat_platform import ShownMessage as ShownMessage
@@ -59,6 +60,7 @@ _HOME = {
     "FakePlatform": "chat_platform",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "InvokingPlatform": "chat_platform",
     "MembershipPlatform": "chat_platform",
     "PlatformCall": "chat_platform_base",
     "PlatformError": "chat_platform_base",
@@ -95,6 +97,7 @@ __all__ = [
     "FakePlatform",
     "GatedAgent",
     "HostClient",
+    "InvokingPlatform",
     "MembershipPlatform",
     "PlatformCall",
     "PlatformError",

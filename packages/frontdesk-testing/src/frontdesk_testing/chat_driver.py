@@ -141,6 +141,9 @@ class ChatDriver:
     """The statuses with which a body is refused that the platform has not signed."""
     takes_files: bool = True
     sends_files: bool = True
+    invoke_name: str = ""
+    """The name of an operation that the channel answers in the HTTP response; the platform is an `InvokingPlatform`
+    then."""
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         """Start a platform."""
@@ -149,6 +152,10 @@ class ChatDriver:
     def channel(self, platform: FakePlatform, **settings: Any) -> ChatChannel:
         """Make a channel on a platform, with settings of `ChatConfig`."""
         raise NotImplementedError("say how your channel is made")
+
+    def verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
+        """Return the claims that the channel proves about a person, if any."""
+        return {}
 
     def require_groups(self) -> None:
         """Skip a test where the platform has no groups."""

@@ -1,12 +1,17 @@
 """The contract of chat channels for intake: bodies that the platform did not send, and a platform that is away."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
+from frontdesk.access.allowlists import LinkedClaimAllowlist, NativeIdAllowlist
 from frontdesk.clock import SystemClock
+from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.chat_driver import Chat, ChatDriver
+from frontdesk_testing.chat_platform import InvokingPlatform
 
 _HOUR = 3_600.0
 _LIMIT = 20_000
@@ -59,3 +64,61 @@ class WebhookBodies(ChatDriver):
         async with self.chat() as chat:
             answer = await chat.client.http.request(method, chat.webhook)
             assert answer.status_code == 405
+
+
+class Invokes(ChatDriver):
+    """Events whose HTTP response is the answer, and claims that come with events."""
+
+    async def test_an_invoke_is_answered_in_its_response_and_not_stored(self) -> None:
+        agent = EchoAgent()
+        async with self._invoking(agent) as (chat, platform):
+            ada = await platform.person("Ada")
+            first = await platform.invoke(ada, self.invoke_name)
+            assert first[0] == 200
+            assert await platform.invoke(ada, self.invoke_name) == first
+            assert await chat.pushed(ada) == ["the last word"]
+            assert len(agent.seen) == 1
+
+    async def test_an_unknown_invoke_is_not_implemented(self) -> None:
+        async with self._invoking() as (_, platform):
+            status, _ = await platform.invoke(await platform.person("Ada"), "nothing of the kind")
+            assert status == 501
+
+    async def test_an_invoke_of_a_stranger_is_refused(self) -> None:
+        async with self._invoking() as (_, platform):
+            right = await platform.invoke(await platform.person("Ada"), self.invoke_name)
+        async with self._invoking(allowlist=NativeIdAllowlist(["somebody else"])) as (_, platform):
+            assert await platform.invoke(await platform.person("Eve"), self.invoke_name) != right
+
+    async def test_an_invoke_is_limited_like_other_events(self) -> None:
+        async with self._invoking(event_limits=EventLimits(per_caller=RateLimit(1, per_seconds=3600.0))) as (
+            _,
+            platform,
+        ):
+            ada, bob = await platform.person("Ada"), await platform.person("Bob")
+            assert (await platform.invoke(ada, self.invoke_name))[0] == 200
+            assert (await platform.invoke(ada, self.invoke_name))[0] == 429
+            assert (await platform.invoke(bob, self.invoke_name))[0] == 200
+
+    async def test_verified_claims_of_a_person_decide_on_access(self) -> None:
+        async with self.platform() as platform:
+            ada, eve = await platform.person("Ada"), await platform.person("Eve")
+            claims = self.verified_claims(ada)
+            if not claims:
+                pytest.skip("the platform proves no claims")
+            name, value = next(iter(claims.items()))
+            assert self.verified_claims(eve)[name] != value
+            async with self.chat(platform=platform, allowlist=LinkedClaimAllowlist(name, [value])) as chat:
+                await platform.say(ada, "hello")
+                await chat.until_shown(ada.chat_id, "hello")
+                await platform.say(eve, "hello")
+                assert await chat.texts(eve.chat_id, 1) != ["hello"]
+
+    @asynccontextmanager
+    async def _invoking(
+        self, target: EchoAgent | None = None, **settings: Any
+    ) -> AsyncGenerator[tuple[Chat, InvokingPlatform]]:
+        if not self.invoke_name:
+            pytest.skip("the platform has no events that are answered at once")
+        async with self.chat(target, **settings) as chat:
+            yield chat, cast("InvokingPlatform", chat.platform)

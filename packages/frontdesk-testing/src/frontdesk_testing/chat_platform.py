@@ -110,6 +110,14 @@ class FakePlatform(Protocol):
         ...
 
 
+class InvokingPlatform(FakePlatform, Protocol):
+    """A platform with events whose HTTP response is the answer."""
+
+    async def invoke(self, who: ChatPerson, name: str) -> tuple[int, bytes]:
+        """Send an operation once as a person; return the status and the body of the response."""
+        ...
+
+
 class MembershipPlatform(FakePlatform, Protocol):
     """A platform that says when the bot comes and goes."""
 

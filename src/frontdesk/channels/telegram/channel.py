@@ -48,7 +48,7 @@ from frontdesk.chat.connection import pass_over, warn
 from frontdesk.chat.growing import ALL_MESSAGES
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.live_mixin import LiveAnswers, TypingNotices
-from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
+from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage, Proof
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import challenge_text
 from frontdesk.chat.session_commands import described_command
@@ -206,12 +206,12 @@ class TelegramChannel(
 
     # In
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
         secret, given = self._webhook_secret, headers.get(SECRET_HEADER, b"")
         if secret is None or not hmac.compare_digest(secret.reveal().encode(), given):
             raise UnauthenticatedError("The secret token of the update is invalid.")
 
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
         return read_update(event, bot)
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:

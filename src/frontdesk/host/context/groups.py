@@ -366,6 +366,10 @@ class HostEvents(ScopedCalls):
         super().__init__(channel, parts)
         self._sessions = sessions
 
+    async def authorize(self, caller: Caller) -> None:
+        self._parts.events.intake.take_rate(self.channel, caller)
+        await self._allowed(caller)
+
     async def accept(self, item: InboxItem) -> bool:
         return await self._parts.events.intake.accept(item)
 
