@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         PushNotEditableError,
         PushNotModifiedError,
         PushRefusedError,
+        PushStoppedError,
         PushUnknownError,
         StoreError,
         StoreUnavailableError,
@@ -231,8 +232,8 @@ _MODULES = {
         "StateDirectoryInUseError TaskError"
     ),
     "frontdesk.errors.service": (
-        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushUnknownError "
-        "StoreError StoreUnavailableError UnavailableError UnsupportedError"
+        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushStoppedError "
+        "PushUnknownError StoreError StoreUnavailableError UnavailableError UnsupportedError"
     ),
     "frontdesk.errors.requests": (
         "BodyTooLargeError ConflictError FileTooLargeError FilesFullError ForbiddenError InvalidRequestError "
@@ -391,6 +392,7 @@ __all__ = [
     "PushNotModifiedError",
     "PushPart",
     "PushRefusedError",
+    "PushStoppedError",
     "PushTerms",
     "PushUnknownError",
     "PushesParts",

@@ -33,6 +33,7 @@ class TestPostbox(ChatContract):
 
 class TestExtendedPostbox(ChatContract):
     invoke_name = PING
+    has_stop_button = True
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         return ExtendedPostbox()

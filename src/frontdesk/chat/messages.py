@@ -236,6 +236,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The message that it answers."""
     live: bool = False
     """Whether it is still being written, and more of it follows as an edit."""
+    sequence: int = 0
+    """The number of this state of a live message, from 1: each is above those before it, also of another process."""
     answers: str = msgspec.field(default="", name="chat_id")
     """The conversation of the message that it answers; elsewhere it is no reply."""
     asks: str = ""

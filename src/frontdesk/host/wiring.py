@@ -126,7 +126,17 @@ class Components:
         self.chains = self._build_chains(grace)
         self.stored_requests = self._store_requests(access)
         self.links = self._linked(self.keys, access)
-        self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
+        self.live = LiveReplies(
+            store,
+            channels,
+            planner,
+            self.outbox,
+            self.aliases,
+            clock,
+            ids,
+            stop_event=lambda: self.events.look_for_cancelled(),
+            stop_run=lambda owner, run_id: self.background.cancel(owner, run_id),
+        )
         self.pipeline = self._flow(planner, presence)
         self.background.use(self.pipeline)
         self.events = self._answering(planner, presence)

@@ -169,6 +169,8 @@ class LiveTerms(FrozenStruct, frozen=True, kw_only=True):
     """For how many seconds a message is updated; after that the answer is only completed."""
     timeout: float = 10.0
     """The seconds that a call may take. After that nobody knows what becomes of it, and the message is given up."""
+    silence: float | None = None
+    """The seconds without news after which an open message is updated again, for platforms that end silent ones."""
     direct: bool = True
     """Whether answers are shown in direct chats."""
     group: bool = True
@@ -176,7 +178,9 @@ class LiveTerms(FrozenStruct, frozen=True, kw_only=True):
 
     def findings(self) -> list[str]:
         """Return the validation findings, one line each."""
-        names = ("interval", "longest", "timeout")
+        names: tuple[str, ...] = ("interval", "longest", "timeout")
+        if self.silence is not None:
+            names = (*names, "silence")
         return [f"live_terms: {name} must be above 0" for name in names if not getattr(self, name) > 0]
 
 
@@ -230,7 +234,7 @@ class LiveView(FrozenStruct, frozen=True, kw_only=True):
     new_from: int = 0
     """The start of the part that was not shown before, for platforms that append; 0 if everything is new."""
     sequence: int = 0
-    """The number of the view. It begins with 0, once more if another process takes the answer over."""
+    """The number of the view, from 0. It grows with each view, and by more if another process takes the answer over."""
     tools: tuple[ToolUse, ...] = ()
     """The tool calls so far, for a channel that is `ShowsNotes`; there may be some before there is a text."""
     citations: tuple[Citation, ...] = ()
@@ -257,6 +261,8 @@ class StreamsReplies(ABC):
     @abstractmethod
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
         """Update an answer. Return its handles, with those of additional messages at the end.
+
+        Raise `PushStoppedError` if the person has stopped the answer: that cancels the run.
 
         Derive the key of an additional message from the first handle and its number.
         """
@@ -290,6 +296,8 @@ class ShowsTyping(ABC):
 
     typing_interval: float | None
     """After how many seconds the platform has to be told again; `None` tells it once."""
+    typing_with_live: bool = False
+    """Whether the indicator stays while a live message is written."""
 
     @abstractmethod
     async def show_typing(self, place: LivePlace) -> None:

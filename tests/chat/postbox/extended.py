@@ -9,7 +9,8 @@ import msgspec
 
 from frontdesk import UnauthenticatedError, chat
 from frontdesk.models.identity import Caller
-from tests.chat.postbox.channel import Event, PostboxChannel
+from frontdesk_testing import ChatPerson, PlatformCall, PlatformError
+from tests.chat.postbox.channel import Event, PostboxChannel, build_body
 from tests.chat.postbox.platform import SECRET, Postbox
 
 CLAIMS = b"postbox-claims"
@@ -41,6 +42,9 @@ class ExtendedPostboxChannel(PostboxChannel, chat.AnswersAtOnce):
             return inbound
         return msgspec.structs.replace(inbound, sender=msgspec.structs.replace(inbound.sender, claims=proof.claims))
 
+    async def edit(self, message_id: str, message: chat.OutboundMessage, destination: chat.Destination) -> None:
+        await self._call("edit", {**build_body(message), "id": message_id, "live": message.live})
+
     async def answer_now(self, invoke: chat.Invoke, caller: Caller) -> chat.InvokeAnswer | None:
         if invoke.name != PING:
             return None
@@ -48,7 +52,20 @@ class ExtendedPostboxChannel(PostboxChannel, chat.AnswersAtOnce):
 
 
 class ExtendedPostbox(Postbox):
-    """Signs who has sent an event."""
+    """Signs who has sent an event, and lets people stop an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped: set[str] = set()
+
+    async def stop(self, who: ChatPerson) -> None:
+        (*_, message) = await self.shown(who.chat_id)
+        self._stopped.add(message.message_id)
+
+    def answer(self, call: PlatformCall) -> Any:
+        if call.path == "edit" and (body := call.json())["live"] and body["id"] in self._stopped:
+            raise PlatformError(409)
+        return super().answer(call)
 
     def signed(self, body: bytes, *, at: float) -> Mapping[str, str]:
         try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from frontdesk_testing.chat_platform import MembershipPlatform as MembershipPlatform
     from frontdesk_testing.chat_platform import PushFailure as PushFailure
     from frontdesk_testing.chat_platform import ShownMessage as ShownMessage
+    from frontdesk_testing.chat_platform import StoppingPlatform as StoppingPlatform
     from frontdesk_testing.chat_platform_base import ChatPlatformBase as ChatPlatformBase
     from frontdesk_testing.chat_platform_base import PlatformCall as PlatformCall
     from frontdesk_testing.chat_platform_base import PlatformError as PlatformError
@@ -71,6 +72,7 @@ _HOME = {
     "RunnerContract": "runner_contract",
     "ServerSentEvent": "sse",
     "ShownMessage": "chat_platform",
+    "StoppingPlatform": "chat_platform",
     "StoreContract": "store_contract",
     "TcpProxy": "proxy",
     "crashing": "crash",
@@ -108,6 +110,7 @@ __all__ = [
     "RunnerContract",
     "ServerSentEvent",
     "ShownMessage",
+    "StoppingPlatform",
     "StoreContract",
     "TcpProxy",
     "crashing",

@@ -118,6 +118,14 @@ class InvokingPlatform(FakePlatform, Protocol):
         ...
 
 
+class StoppingPlatform(FakePlatform, Protocol):
+    """A platform on which a person stops an answer that is being written."""
+
+    async def stop(self, who: ChatPerson) -> None:
+        """Stop the last answer in the direct chat of a person, as they do."""
+        ...
+
+
 class MembershipPlatform(FakePlatform, Protocol):
     """A platform that says when the bot comes and goes."""
 
