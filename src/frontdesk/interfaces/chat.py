@@ -12,6 +12,7 @@ from frontdesk.models.channel_storage import SealedToken
 from frontdesk.models.delivery import DeliveryAction, DestinationKind
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.live_message import LiveFence
+from frontdesk.models.operations import RateLimit, rate_findings
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import RunRecord
 from frontdesk.models.watcher import RunNotice
@@ -28,6 +29,10 @@ class PushTerms(FrozenStruct, frozen=True, kw_only=True):
     """The parts that one destination takes in a second; no limit without one."""
     per_group: float | None = None
     """The same for a group; `per_destination` counts without one."""
+    windows: tuple[RateLimit, ...] = ()
+    """More rates of one destination, such as 60 parts in 30 seconds. All of them count; `burst` has no effect."""
+    key_windows: tuple[RateLimit, ...] = ()
+    """The same for all destinations with one key of a channel that is `SharesRates`, or for all of the channel."""
     timeout: float = 30.0
     """The seconds that a push may take; after that nobody knows whether it arrived."""
     retry: RetryPolicy = RetryPolicy(attempts=8)
@@ -46,6 +51,8 @@ class PushTerms(FrozenStruct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 wrong.append(f"push_terms: {name} must be above 0")
+        for name, rates in (("windows", self.windows), ("key_windows", self.key_windows)):
+            wrong += [f"push_terms: {finding}" for rate in rates for finding in rate_findings(name, rate)]
         return wrong
 
 
@@ -135,6 +142,18 @@ class TimesPushes(ABC):
     @abstractmethod
     def push_seconds(self, content: Any) -> float:
         """Return the timeout in seconds for pushing a part with this JSON content, at most `PushTerms.timeout`."""
+
+
+@channel_ability
+class SharesRates(ABC):
+    """A push channel with rates that several destinations share, such as those of one tenant."""
+
+    @abstractmethod
+    def rate_key(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> str:
+        """Return the key of `PushTerms.key_windows` for a destination. Pure.
+
+        `reference` is that of the delivery. It is empty where the delivery names only the person.
+        """
 
 
 @channel_ability

@@ -290,7 +290,7 @@ class LiveWriter:
             return _NEVER
         free_at = max(self._paused_until, self._work.outlet.circuit.free_at(steady))
         if free_at <= steady:
-            free_at = self._work.outlet.limits.enter_last(row.place, steady, row.kind)
+            free_at = self._work.outlet.limits.enter_last(row.place, steady, row.kind, self._work.outlet.rate_key(row))
         return max(free_at - steady, 0.0)
 
     async def _advance(self) -> float:
