@@ -122,6 +122,8 @@ if TYPE_CHECKING:
         ChannelResponseHook,
         ChannelRunHook,
         ChannelStreamTransformHook,
+        Feedback,
+        FeedbackHook,
         ResponseHook,
         RunHook,
         StreamTransformHook,
@@ -191,8 +193,8 @@ _MODULES = {
     "frontdesk.interfaces.context": "CommandLocale ShowsItems",
     "frontdesk.interfaces.context_groups": "ConversationsContext",
     "frontdesk.interfaces.hooks": (
-        "ChannelResponseContext ChannelResponseHook ChannelRunHook ChannelStreamTransformHook ResponseHook "
-        "RunHook StreamTransformHook"
+        "ChannelResponseContext ChannelResponseHook ChannelRunHook ChannelStreamTransformHook Feedback "
+        "FeedbackHook ResponseHook RunHook StreamTransformHook"
     ),
     "frontdesk.interfaces.host": "HostContribution",
     "frontdesk.interfaces.linker": (
@@ -330,6 +332,8 @@ __all__ = [
     "EventLimits",
     "Expiry",
     "ExplicitAllowList",
+    "Feedback",
+    "FeedbackHook",
     "FileLimits",
     "FileTooLargeError",
     "FilesFullError",

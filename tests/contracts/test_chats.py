@@ -34,6 +34,7 @@ class TestPostbox(ChatContract):
 class TestExtendedPostbox(ChatContract):
     invoke_name = PING
     has_stop_button = True
+    has_feedback = opens_chats = True
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         return ExtendedPostbox()

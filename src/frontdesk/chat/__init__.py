@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         DeliveryReceipt,
         Destination,
         Inbound,
+        InboundFeedback,
         InboundFile,
         InboundMessage,
         Invoke,
@@ -67,9 +68,9 @@ _MODULES = {
     "frontdesk.chat.live_mixin": "FindsMessages LiveAnswers TypingNotices",
     "frontdesk.chat.media": "MediaLimits",
     "frontdesk.chat.messages": (
-        "BotIdentity Button Card Click Command ConversationMove DeliveryReceipt Destination Inbound InboundFile "
-        "InboundMessage Invoke InvokeAnswer MembershipChange OutboundFile OutboundMessage Proof Quote Sender "
-        "Whisper"
+        "BotIdentity Button Card Click Command ConversationMove DeliveryReceipt Destination Inbound "
+        "InboundFeedback InboundFile InboundMessage Invoke InvokeAnswer MembershipChange OutboundFile "
+        "OutboundMessage Proof Quote Sender Whisper"
     ),
     "frontdesk.interfaces.argument_types": "takes_settings",
     "frontdesk.markdown.dialect": "Dialect Entities Mrkdwn Plain",
@@ -102,6 +103,7 @@ __all__ = [
     "FormFile",
     "Headers",
     "Inbound",
+    "InboundFeedback",
     "InboundFile",
     "InboundMessage",
     "Invoke",

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from frontdesk.chat.media import MediaLimits
 from frontdesk.interfaces.channel import ChannelCommand
 from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk.interfaces.hooks import FeedbackHook
 from frontdesk.interfaces.policies import (
     AccessPolicy,
     AccessSettings,
@@ -43,6 +44,7 @@ class ChatSettings(AccessSettings, HookSettings, ChatPolicySettings, total=False
     live_terms: LiveTerms
     commands: Sequence[ChannelCommand]
     push_terms: PushTerms | None
+    feedback_hook: FeedbackHook | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,8 @@ class ChatConfig(AccessPolicy, HookPolicy, ChatPolicy):
     """Commands beside the usual ones; one of the same name takes the place of a usual one."""
     push_terms: PushTerms | None = None
     """The pace of sending. `None` is that of the channel's class."""
+    feedback_hook: FeedbackHook | None = None
+    """Receives what people think of answers, on a platform with such buttons or reactions."""
 
     def findings(self) -> list[str]:
         """Return the configuration errors, one line each. Settings common to all channels are checked by the host."""

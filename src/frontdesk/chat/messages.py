@@ -1,7 +1,7 @@
 """Platform-independent chat messages: people, destinations, inbound events and outbound messages."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -181,6 +181,18 @@ class MembershipChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The person who has done it; `None` if nobody in particular has."""
 
 
+class InboundFeedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person's opinion of one of our messages: a button of the platform, or a reaction."""
+
+    at: float
+    sender: Sender
+    place: Destination
+    message_id: str
+    value: Literal["up", "down"]
+    reason: str = ""
+    """What the person has written about it."""
+
+
 class Invoke(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event whose HTTP response is the answer, such as a dialog that a person opens. It is not stored."""
 
@@ -202,7 +214,7 @@ class InvokeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The body as JSON."""
 
 
-Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange | Invoke
+Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange | InboundFeedback | Invoke
 """The kinds that a platform's event can be read as."""
 
 

@@ -23,6 +23,7 @@ from frontdesk.chat.messages import (
     ConversationMove,
     DeliveryReceipt,
     Inbound,
+    InboundFeedback,
     InboundMessage,
     Invoke,
     InvokeAnswer,
@@ -36,9 +37,11 @@ from frontdesk.errors import (
     InvalidRequestError,
     PushError,
     RequestError,
+    TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
 )
+from frontdesk.hooks import call_feedback_hook
 from frontdesk.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.http.limits import DEFAULT_LIMITS
 from frontdesk.interfaces.channel import ChannelContext
@@ -245,20 +248,52 @@ class ChatWebhook:
                 await self._move(inbound)
             case MembershipChange():
                 await self._change_membership(inbound, event)
+            case InboundFeedback():
+                await self._note_feedback(inbound)
             case Invoke():
                 # In a batch, a poll or a connection there is no response that could carry the answer.
                 raise InvalidRequestError("The event expects an HTTP response of its own.")
             case None:
                 pass
 
+    async def _note_feedback(self, given: InboundFeedback) -> None:
+        """Record feedback and pass it on. That of people without access, and of bots, changes nothing."""
+        if given.sender.is_bot:
+            return
+        place = given.place
+        try:
+            feedback = await self._context.events.add_feedback(
+                to_caller(given.sender, self._rules),
+                receipt=given.message_id,
+                value=given.value,
+                reason=given.reason,
+                conversation_id=place.conversation_id if place.kind == "group" else None,
+                at=given.at,
+            )
+        except (ForbiddenError, TooManyRequestsError) as error:
+            return pass_over(self._channel.name, error)
+        if feedback is not None and self._config.feedback_hook is not None:
+            await call_feedback_hook(self._config.feedback_hook, feedback)
+
     async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
-        """Drop pending deliveries of a chat that the bot has lost. Greet a group that it was added to, if
+        """Keep or forget how a person is reached. Drop the deliveries of a lost chat, and greet a new group if
         configured."""
+        if change.place.kind == "direct" and change.by is not None:
+            await self._keep_reference(to_caller(change.by, self._rules), change)
         if not change.present:
             return await give_up(self._context, change)
         message = greeting(change) if self._config.greet_groups else None
         if message is not None:
             await self._accept(self._item(message, event))
+
+    async def _keep_reference(self, caller: Caller, change: MembershipChange) -> None:
+        if change.present and not change.place.reference:
+            return
+        try:
+            await self._context.storage.put_reference(caller, change.place.reference if change.present else {})
+        except (ForbiddenError, ValueError) as error:
+            # A person without access leaves nothing behind.
+            pass_over(self._channel.name, error)
 
     async def _move(self, move: ConversationMove) -> None:
         """Continue a conversation under its new id. A move that contradicts an earlier one is ignored."""

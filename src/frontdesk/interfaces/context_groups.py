@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from frontdesk.interfaces.context import AwaitedReply, ChannelStorage
+from frontdesk.interfaces.hooks import Feedback
 from frontdesk.models.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
 from frontdesk.models.channel_storage import Leadership, SealedToken
 from frontdesk.models.conversation import Conversation, ConversationItem, TranscriptPage
@@ -260,7 +261,7 @@ class EventsContext(Protocol):
         ...
 
     async def accept(self, item: InboxItem) -> bool:
-        """Store an event, to be processed in order. Acknowledge the event only after this call.
+        """Store an event, to be processed in order. Acknowledge it only afterwards.
 
         Return False if the event exceeds the channel's `event_limits`. The sender is then notified at intervals.
         """
@@ -297,11 +298,11 @@ class EventsContext(Protocol):
         ...
 
     async def is_finished(self, item: InboxItem) -> bool:
-        """Return True if an accepted event is finished or no longer stored."""
+        """Return True if an event is finished."""
         ...
 
     def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
-        """Return the event with its interaction token or reply URL, encrypted.
+        """Return the event with its encrypted token.
 
         Every part sent back to it carries the token as `PushPart.reply_token`. For channels with `needs_seal_key`.
         A host without a `seal_key` raises a `SealError`. Never put a token into `details`, `attributes` or
@@ -313,6 +314,23 @@ class EventsContext(Protocol):
         """Return the token of a part. Return None if there is none or it has expired."""
         ...
 
+    async def add_feedback(
+        self,
+        caller: Caller,
+        *,
+        receipt: str,
+        value: Literal["up", "down"],
+        reason: str = "",
+        conversation_id: str | None = None,
+        at: float | None = None,
+    ) -> Feedback | None:
+        """Record a caller's opinion of an answer.
+
+        The answer is named by the receipt of one of its messages. `conversation_id` is the group that shows it. Return
+        None for an unknown or foreign message, and for feedback that was recorded before.
+        """
+        ...
+
     async def settle_delivery(
         self,
         *,
@@ -322,7 +340,7 @@ class EventsContext(Protocol):
         reason: str | None = None,
         at: float | None = None,
     ) -> bool:
-        """Store the platform's later status of an accepted part.
+        """Store a later status of a part.
 
         The part is named by its receipt or its idempotency key. A failure makes it a dead letter. False means that the
         channel has no such delivery or is still sending it: let the platform report again. `at` is the platform's time.
@@ -386,7 +404,8 @@ class StorageContext(Protocol):
         """Replace the reference with which the platform reaches the caller's direct chat.
 
         For events that are not messages. A message carries it as `ChannelRequest.reference`. A reference that is not
-        JSON or has more than 4,096 bytes raises a `ValueError`.
+        JSON or has more than 4,096 bytes raises a `ValueError`. An empty one deletes it, also for a caller without
+        access.
         """
         ...
 

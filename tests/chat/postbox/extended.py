@@ -33,6 +33,19 @@ class ExtendedPostboxChannel(PostboxChannel, chat.AnswersAtOnce):
         said = chat.decode_event(event, Event)
         if proof is not None and proof.claims["sub"] != subject(said.user.id):
             raise UnauthenticatedError("The event was sent by another person.")
+        if said.kind == "feedback":
+            return chat.InboundFeedback(
+                at=said.at,
+                sender=chat.Sender(id=said.user.id),
+                place=chat.Destination(chat_id=said.chat, kind="group" if said.group else "direct"),
+                message_id=said.message,
+                value="up" if said.data == "up" else "down",
+            )
+        if said.kind in ("opened", "closed"):
+            place = chat.Destination(chat_id=said.chat, reference={"mailbox": said.chat})
+            person = chat.Sender(id=said.user.id, name=said.user.name)
+            is_open = said.kind == "opened"
+            return chat.MembershipChange(event_id=said.id, at=said.at, place=place, present=is_open, by=person)
         if said.kind == "invoke":
             place, claims = chat.Destination(chat_id=said.chat), {} if proof is None else proof.claims
             sender = chat.Sender(id=said.user.id, name=said.user.name, claims=claims)

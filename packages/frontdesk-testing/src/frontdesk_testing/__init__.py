@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from frontdesk_testing.chat_platform import FakePlatform as FakePlatform
     from frontdesk_testing.chat_platform import InvokingPlatform as InvokingPlatform
     from frontdesk_testing.chat_platform import MembershipPlatform as MembershipPlatform
+    from frontdesk_testing.chat_platform import OpeningPlatform as OpeningPlatform
     from frontdesk_testing.chat_platform import PushFailure as PushFailure
+    from frontdesk_testing.chat_platform import RatingPlatform as RatingPlatform
     from frontdesk_testing.chat_platform import ShownMessage as ShownMessage
     from frontdesk_testing.chat_platform import StoppingPlatform as StoppingPlatform
     from frontdesk_testing.chat_platform_base import ChatPlatformBase as ChatPlatformBase
@@ -63,10 +65,12 @@ _HOME = {
     "HostClient": "server",
     "InvokingPlatform": "chat_platform",
     "MembershipPlatform": "chat_platform",
+    "OpeningPlatform": "chat_platform",
     "PlatformCall": "chat_platform_base",
     "PlatformError": "chat_platform_base",
     "PlatformEvent": "chat_platform_base",
     "PushFailure": "chat_platform",
+    "RatingPlatform": "chat_platform",
     "RecordedSpan": "telemetry",
     "RecordingTelemetry": "telemetry",
     "RunnerContract": "runner_contract",
@@ -101,10 +105,12 @@ __all__ = [
     "HostClient",
     "InvokingPlatform",
     "MembershipPlatform",
+    "OpeningPlatform",
     "PlatformCall",
     "PlatformError",
     "PlatformEvent",
     "PushFailure",
+    "RatingPlatform",
     "RecordedSpan",
     "RecordingTelemetry",
     "RunnerContract",

@@ -129,6 +129,10 @@ class ChatDriver:
     """Whether the platform shows something to the person who pressed a button; if not, their direct chat does."""
     shows_live: bool = True
     """Whether answers are shown while they are written."""
+    has_feedback: bool = False
+    """Whether people rate answers on the platform; it is a `RatingPlatform` then."""
+    opens_chats: bool = False
+    """Whether the platform says when a direct chat opens, with a reference to it; it is an `OpeningPlatform` then."""
     has_stop_button: bool = False
     """Whether the platform refuses further updates of an answer that a person has stopped; it is a `StoppingPlatform`
     then."""

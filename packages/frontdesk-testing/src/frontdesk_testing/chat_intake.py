@@ -8,10 +8,12 @@ import pytest
 
 from frontdesk.access.allowlists import LinkedClaimAllowlist, NativeIdAllowlist
 from frontdesk.clock import SystemClock
+from frontdesk.interfaces.hooks import Feedback
+from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.chat_driver import Chat, ChatDriver
-from frontdesk_testing.chat_platform import InvokingPlatform
+from frontdesk_testing.chat_platform import InvokingPlatform, OpeningPlatform, RatingPlatform
 
 _HOUR = 3_600.0
 _LIMIT = 20_000
@@ -114,6 +116,46 @@ class Invokes(ChatDriver):
                 await platform.say(eve, "hello")
                 assert await chat.texts(eve.chat_id, 1) != ["hello"]
 
+    async def test_feedback_is_tied_to_the_run_of_its_message(self) -> None:
+        if not self.has_feedback:
+            pytest.skip("nobody rates answers on the platform")
+        given: list[Feedback] = []
+        async with self.chat(feedback_hook=given.append) as chat:
+            platform = cast("RatingPlatform", chat.platform)
+            ada, eve = await platform.person("Ada"), await platform.person("Eve")
+            await platform.say(ada, "hello")
+            (shown,) = await chat.until_shown(ada.chat_id, "hello")
+            await chat.until(lambda: _is_sent(chat))
+            first = await platform.rate(ada, shown, "up")
+            await platform.repeat(first)
+            # Somebody else, who was not answered by it.
+            await platform.rate(eve, shown, "down")
+            await platform.rate(ada, shown, "down")
+            assert await chat.pushed(ada) == ["hello", "the last word"]
+            await chat.until(lambda: _has(given, 2))
+            assert [feedback.value for feedback in given] == ["up", "down"]
+            assert {feedback.identity.native_id for feedback in given} == {ada.id}
+            lines = await chat.store.audit.lines(subject=given[0].run_id)
+            assert [(line.action, line.reason) for line in lines] == [("feedback", "up"), ("feedback", "down")]
+
+    async def test_a_direct_chat_that_opens_is_kept_and_one_that_closes_forgotten(self) -> None:
+        if not self.opens_chats:
+            pytest.skip("the platform does not say that a chat opens")
+        async with self.chat() as chat:
+            platform = cast("OpeningPlatform", chat.platform)
+            ada = await platform.person("Ada")
+            identity = ChannelIdentity(channel=chat.channel.name, native_id=ada.id)
+            await platform.repeat(await platform.open(ada))
+            assert await chat.channel.context.storage.get_reference(identity)
+            await platform.repeat(await platform.close(ada))
+            assert not await chat.channel.context.storage.get_reference(identity)
+        async with self.chat(allowlist=NativeIdAllowlist(["somebody else"])) as chat:
+            platform = cast("OpeningPlatform", chat.platform)
+            eve = await platform.person("Eve")
+            await platform.repeat(await platform.open(eve))
+            identity = ChannelIdentity(channel=chat.channel.name, native_id=eve.id)
+            assert not await chat.channel.context.storage.get_reference(identity)
+
     @asynccontextmanager
     async def _invoking(
         self, target: EchoAgent | None = None, **settings: Any
@@ -122,3 +164,11 @@ class Invokes(ChatDriver):
             pytest.skip("the platform has no events that are answered at once")
         async with self.chat(target, **settings) as chat:
             yield chat, cast("InvokingPlatform", chat.platform)
+
+
+async def _is_sent(chat: Chat) -> bool:
+    return bool(await chat.deliveries("accepted"))
+
+
+async def _has(given: list[Feedback], count: int) -> bool:
+    return len(given) >= count

@@ -126,6 +126,26 @@ class StoppingPlatform(FakePlatform, Protocol):
         ...
 
 
+class RatingPlatform(FakePlatform, Protocol):
+    """A platform on which people rate answers."""
+
+    async def rate(self, who: ChatPerson, message: ShownMessage, value: str, *, chat_id: str = "") -> str:
+        """Rate a message as a person: `up` or `down`; return the id of the event."""
+        ...
+
+
+class OpeningPlatform(FakePlatform, Protocol):
+    """A platform that says when a direct chat opens and closes, with a reference to it."""
+
+    async def open(self, who: ChatPerson) -> str:
+        """Open the direct chat of a person; return the id of the event."""
+        ...
+
+    async def close(self, who: ChatPerson) -> str:
+        """Close it; return the id of the event."""
+        ...
+
+
 class MembershipPlatform(FakePlatform, Protocol):
     """A platform that says when the bot comes and goes."""
 

@@ -20,7 +20,7 @@ _RECHECK_SECONDS = 0.1
 _JSON = {"content-type": "application/json"}
 
 
-EventType = Literal["message", "click", "invoke"]
+EventType = Literal["message", "click", "invoke", "feedback", "opened", "closed"]
 
 
 class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +183,16 @@ class ChatPlatformBase(ABC):
         event = msgspec.structs.replace(self._build("invoke", who, "", data=name), event_id=f"invoke of {name}")
         response = await self._post(self.encode(event))
         return response.status_code, response.content
+
+    async def rate(self, who: ChatPerson, message: ShownMessage, value: str, *, chat_id: str = "") -> str:
+        event = self._build("feedback", who, chat_id, thread_id=message.thread_id, data=value)
+        return self._queue(msgspec.structs.replace(event, message_id=message.message_id))
+
+    async def open(self, who: ChatPerson) -> str:
+        return self._queue(self._build("opened", who, ""))
+
+    async def close(self, who: ChatPerson) -> str:
+        return self._queue(self._build("closed", who, ""))
 
     def event(self, who: ChatPerson, text: str) -> bytes:
         event = self._build("message", who, "", text=text)
