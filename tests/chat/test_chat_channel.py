@@ -14,7 +14,7 @@ from agent_framework import Executor, Message, Workflow, WorkflowBuilder, Workfl
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
 from frontdesk.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.chat.media import MediaLimits
-from frontdesk.chat.messages import BotIdentity, ConversationMove, Destination, Inbound, Proof
+from frontdesk.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Destination, Inbound, Proof
 from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk_testing import ChatContract, ChatFile, EchoAgent, serving
 from frontdesk_testing.chat_driver import Chat
@@ -150,6 +150,30 @@ async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[Postbox
         assert (await chat.client.http.post(chat.webhook, content=body, headers=signed)).status_code == status
         if status == 200:
             await chat.until_shown(ada.chat_id, "hello")
+
+
+class Reporting(PostboxChannel):
+    """Sends several events in a body; a text `receipt of ID` is the receipt of a message."""
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        return tuple(body.splitlines())
+
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
+        said = super().read(event, bot, proof)
+        if said is None or not said.text.startswith("receipt of "):
+            return said
+        return DeliveryReceipt(message_id=said.text.removeprefix("receipt of "), at=said.at)
+
+
+async def test_the_receipt_of_an_unknown_message_keeps_back_none_of_its_batch() -> None:
+    async with open_chat(kind=Reporting) as (chat, platform):
+        ada = await platform.person("Ada")
+        body = b"\n".join((platform.event(ada, "receipt of a message of another app"), platform.event(ada, "hello")))
+        signed = {"content-type": "application/json", **platform.signed(body, at=time.time())}
+        response = await chat.client.http.post(chat.webhook, content=body, headers=signed)
+        # The receipt is to come again, and the message is answered meanwhile.
+        assert response.status_code == 503
+        await chat.until_shown(ada.chat_id, "hello")
 
 
 class Moving(PostboxChannel):

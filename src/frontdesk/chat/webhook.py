@@ -15,7 +15,7 @@ from starlette.types import Scope
 from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, counted, error_headers, send_json, send_text
 from frontdesk.auth.verifier import HttpVerifier, single_headers
 from frontdesk.chat.abilities import AnswersAtOnce, AnswersClicks, AnswersHandshakes, RepliesSynchronously
-from frontdesk.chat.connection import Intake, pass_over, webhook_url
+from frontdesk.chat.connection import EarlyReceiptError, Intake, pass_over, webhook_url
 from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_caller, to_item
 from frontdesk.chat.messages import (
     BotIdentity,
@@ -33,13 +33,13 @@ from frontdesk.chat.messages import (
 from frontdesk.chat.replies import decide_click
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
+    CodecError,
     ForbiddenError,
     InvalidRequestError,
     PushError,
     RequestError,
     TooManyRequestsError,
     UnauthenticatedError,
-    UnavailableError,
 )
 from frontdesk.hooks import call_feedback_hook
 from frontdesk.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
@@ -175,15 +175,18 @@ class ChatWebhook:
         events = channel.events(body)
         if len(events) == 1:
             return await self._answer(call, events[0], proof)
-        unreadable: InvalidRequestError | None = None
+        failures: list[RequestError] = []
         for event in events:
             try:
                 await self.take(event, proof)
-            except InvalidRequestError as error:
-                # One that can't be read keeps back none of the others.
-                unreadable = error
-        if unreadable is not None:
-            raise unreadable
+            except CodecError as error:
+                failures.append(InvalidRequestError(f"The event can't be stored: {error}."))
+            except (InvalidRequestError, EarlyReceiptError) as error:
+                # One that can't be read, or is to be sent again, keeps back none of the others.
+                failures.append(error)
+        if failures:
+            # What is to be sent again comes first: the others would not be stored then either.
+            raise max(failures, key=lambda error: error.status)
         await send_json(call.send, 200, _NOTHING)
 
     async def _answer(self, call: HttpCall, event: bytes, proof: Proof | None) -> None:
@@ -314,7 +317,7 @@ class ChatWebhook:
             receipt=receipt.message_id, status=status, reason=reason, at=receipt.at
         )
         if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
-            raise UnavailableError(
+            raise EarlyReceiptError(
                 "The message of the receipt is not stored yet. Send the receipt again.", retry_after=_RETRY_AFTER
             )
 
