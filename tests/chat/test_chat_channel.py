@@ -1,9 +1,11 @@
 """What the base of chat channels does beyond its contract: words for buttons, batches, moves, polls and large files."""
 
 import asyncio
+import hashlib
+import hmac
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -19,7 +21,7 @@ from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk_testing import ChatContract, ChatFile, EchoAgent, serving
 from frontdesk_testing.chat_driver import Chat
 from frontdesk_testing.chat_questions import Bank
-from tests.chat.postbox.channel import PostboxChannel
+from tests.chat.postbox.channel import SIGNATURE, TIME, PostboxChannel
 from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 from tests.scenarios.messages.test_questions import flow
 
@@ -150,6 +152,47 @@ async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[Postbox
         assert (await chat.client.http.post(chat.webhook, content=body, headers=signed)).status_code == status
         if status == 200:
             await chat.until_shown(ada.chat_id, "hello")
+
+
+async def test_a_channel_reads_the_events_of_its_scopes_alone() -> None:
+    for scopes, heard in ((("direct",), "here"), (("group",), "there")):
+        agent = EchoAgent()
+        async with open_chat(agent, scopes=scopes) as (chat, platform):
+            ada = await platform.person("Ada")
+            group = await platform.group(ada)
+            await platform.say(ada, f"{platform.mention} there", chat_id=group)
+            await platform.say(ada, "here")
+            await chat.until_shown(ada.chat_id if heard == "here" else group, heard)
+            assert [len(await platform.shown(place)) for place in (ada.chat_id, group)] == [
+                int(heard == "here"),
+                int(heard == "there"),
+            ]
+        assert len(agent.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"scopes": ()}, "scopes must be"),
+        ({"scopes": ("channel",)}, "scopes must be"),
+        ({"scopes": ("direct",), "greet_groups": True}, "greet_groups has no effect"),
+        ({"previous_secrets": ["now", ""]}, "previous_secrets must be"),
+    ],
+)
+def test_settings_of_scopes_and_secrets_are_checked(settings: dict[str, Any], finding: str) -> None:
+    channel = PostboxChannel(url="http://127.0.0.1:1", token="t", secret="s", allow_private=True, **settings)
+    assert any(finding in found for found in channel.findings())
+
+
+async def test_an_earlier_secret_is_accepted_while_it_is_rotated() -> None:
+    channel = PostboxChannel(
+        url="http://127.0.0.1:1", token="t", secret="new", allow_private=True, previous_secrets=["old"]
+    )
+    for secret, accepted in (("new", True), ("old", True), ("other", False), ("", False)):
+        mark = hmac.new(secret.encode(), b"100.{}", hashlib.sha256).hexdigest().encode()
+        headers = {SIGNATURE: mark, TIME: b"100"}
+        with nullcontext() if accepted else pytest.raises(UnauthenticatedError):
+            await channel.verify(headers, b"{}", 100.0)
 
 
 class Reporting(PostboxChannel):

@@ -67,6 +67,7 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult
+from frontdesk.secret import Secret
 
 _MAX_WATCHED_CLICKS = 1_000
 """The clicks that are watched at once; those beyond are answered in their turn alone."""
@@ -215,6 +216,11 @@ class ChatChannel(
     @abstractmethod
     async def direct(self, user_id: str) -> Destination:
         """Return the direct chat with a person."""
+
+    def signing_secrets(self, secret: Secret | None) -> tuple[Secret, ...]:
+        """Return a signing secret with the earlier ones that are still accepted."""
+        earlier = (Secret(given) if isinstance(given, str) else given for given in self.chat_config.previous_secrets)
+        return (*(() if secret is None else (secret,)), *earlier)
 
     def is_ready(self) -> bool:
         """Return True if the bot's identity is known. Events cannot be parsed before that."""

@@ -1,7 +1,7 @@
 """Converts inbound messages of a platform into an `InboxItem`. Pure."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from frontdesk.chat.media import inline_contents
 from frontdesk.chat.messages import BotIdentity, Command, Destination, InboundMessage, MembershipChange, Sender
 from frontdesk.chat.questions import read_words
 from frontdesk.interfaces.channel import ChannelContext
-from frontdesk.models.delivery import InboxItem
+from frontdesk.models.delivery import DestinationKind, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import AcceptInGroup, ChannelRequest
 
@@ -51,6 +51,8 @@ class InboundRules:
     """Whether the platform shows buttons; otherwise words such as `yes apr_1` answer questions."""
     has_albums: bool = True
     """Whether the messages of an album are answered together."""
+    scopes: Collection[DestinationKind] = ("direct", "group")
+    """The kinds of chats whose events are read."""
     emits_claims: bool = False
     """Whether the claims of senders are verified."""
 
@@ -85,6 +87,8 @@ def to_item(
 
     `payload` returns the platform's event. It is only called for a command, or if a hook reads it.
     """
+    if message.place.kind not in rules.scopes:
+        return None
     command = message.command or command_in(message.text)
     addressed = _is_addressed(message, command, rules, bot)
     if message.sender.is_bot or not (addressed or _may_be_heard(message, command, rules)):

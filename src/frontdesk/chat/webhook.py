@@ -71,11 +71,16 @@ def decode_event(event: bytes, kind: type[T]) -> T:
         raise InvalidRequestError(f"The event is invalid: {error}.") from None
 
 
-def verify_hmac(secret: Secret, signed: bytes, signature: bytes) -> None:
-    """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits."""
-    expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected.encode(), signature):
-        raise UnauthenticatedError("The signature of the event is invalid.")
+def verify_hmac(secrets: Secret | Sequence[Secret], signed: bytes, signature: bytes) -> None:
+    """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits.
+
+    Of several secrets, one has to fit: see `ChatChannel.signing_secrets`.
+    """
+    for secret in (secrets,) if isinstance(secrets, Secret) else secrets:
+        expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
+        if hmac.compare_digest(expected.encode(), signature):
+            return
+    raise UnauthenticatedError("The signature of the event is invalid.")
 
 
 def verify_time(time: bytes, now: float, *, max_age_seconds: float = 300) -> None:
@@ -105,6 +110,7 @@ class ChatWebhook:
             has_buttons=channel.has_buttons,
             has_albums=channel.album_seconds > 0,
             emits_claims=channel.emits_verified_claims,
+            scopes=frozenset(self._config.scopes),
         )
 
     def routes(self) -> list[Route]:
@@ -220,7 +226,7 @@ class ChatWebhook:
 
     async def _answer_invoke(self, invoke: Invoke) -> InvokeAnswer:
         channel = self._channel
-        if not isinstance(channel, AnswersAtOnce):
+        if not isinstance(channel, AnswersAtOnce) or invoke.place.kind not in self._rules.scopes:
             return _NOT_IMPLEMENTED
         caller = to_caller(invoke.sender, self._rules)
         try:
@@ -261,7 +267,7 @@ class ChatWebhook:
 
     async def _note_feedback(self, given: InboundFeedback) -> None:
         """Record feedback and pass it on. That of people without access, and of bots, changes nothing."""
-        if given.sender.is_bot:
+        if given.sender.is_bot or given.place.kind not in self._rules.scopes:
             return
         place = given.place
         try:
@@ -281,6 +287,8 @@ class ChatWebhook:
     async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
         """Keep or forget how a person is reached. Drop the deliveries of a lost chat, and greet a new group if
         configured."""
+        if change.place.kind not in self._rules.scopes:
+            return
         if change.place.kind == "direct" and change.by is not None:
             await self._keep_reference(to_caller(change.by, self._rules), change)
         if not change.present:

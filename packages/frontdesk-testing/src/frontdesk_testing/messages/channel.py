@@ -75,7 +75,13 @@ class MessageChannel(
         return BotIdentity(id=me.user_id, name=me.handle)
 
     async def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        verify(headers, body, secret=self._config.secret, now=now, window=self._config.signature_seconds)
+        verify(
+            headers,
+            body,
+            secret=self.signing_secrets(self._config.secret),
+            now=now,
+            window=self._config.signature_seconds,
+        )
 
     def challenge(self, body: bytes) -> bytes | None:
         challenge = challenge_in(body)
