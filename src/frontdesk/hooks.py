@@ -169,11 +169,11 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
 
 
 async def call_feedback_hook(hook: FeedbackHook, feedback: Feedback) -> None:
-    """Call a feedback hook. The feedback is recorded already, so that a failure is only logged."""
+    """Call a feedback hook. An error in it is logged, and raised as a `HookError`."""
     try:
         await maybe_await(hook(feedback))
     except Exception as error:
-        log.error("feedback_hook failed: run_id=%s channel=%s", feedback.run_id, feedback.channel, exc_info=error)
+        raise _failed("feedback_hook", feedback.channel, error) from error
 
 
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:

@@ -195,7 +195,7 @@ class ChatChannel(
     async def verify(self, headers: Headers, body: bytes, now: float) -> Proof | None:
         """Verify that a body is the platform's. Raise `UnauthenticatedError` for an invalid or old signature.
 
-        Return what else was proved, for `read`.
+        A `Proof` of more than that is passed to `read`.
         """
 
     @abstractmethod

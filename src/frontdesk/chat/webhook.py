@@ -35,6 +35,7 @@ from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
     CodecError,
     ForbiddenError,
+    HookError,
     InvalidRequestError,
     PushError,
     RequestError,
@@ -282,7 +283,9 @@ class ChatWebhook:
         except (ForbiddenError, TooManyRequestsError) as error:
             return pass_over(self._channel.name, error)
         if feedback is not None and self._config.feedback_hook is not None:
-            await call_feedback_hook(self._config.feedback_hook, feedback)
+            # It is recorded, and would not be passed on again.
+            with suppress(HookError):
+                await call_feedback_hook(self._config.feedback_hook, feedback)
 
     async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
         """Keep or forget how a person is reached. Drop the deliveries of a lost chat, and greet a new group if

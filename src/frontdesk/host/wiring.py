@@ -126,17 +126,7 @@ class Components:
         self.chains = self._build_chains(grace)
         self.stored_requests = self._store_requests(access)
         self.links = self._linked(self.keys, access)
-        self.live = LiveReplies(
-            store,
-            channels,
-            planner,
-            self.outbox,
-            self.aliases,
-            clock,
-            ids,
-            stop_event=lambda: self.events.look_for_cancelled(),
-            stop_run=lambda owner, run_id: self.background.cancel(owner, run_id),
-        )
+        self.live = self._build_live(planner)
         self.pipeline = self._flow(planner, presence)
         self.background.use(self.pipeline)
         self.events = self._answering(planner, presence)
@@ -232,6 +222,19 @@ class Components:
         """Return the open workflow questions of a session from the point of view of one person."""
         return OpenQuestions(
             find, identity, target=self.target, store=self.store, turns=self.turns, clock=self.clock, ids=self.ids
+        )
+
+    def _build_live(self, planner: Planner) -> LiveReplies:
+        return LiveReplies(
+            self.store,
+            self.channels,
+            planner,
+            self.outbox,
+            self.aliases,
+            self.clock,
+            self.ids,
+            stop_event=lambda: self.events.look_for_cancelled(),
+            stop_run=lambda owner, run_id: self.background.cancel(owner, run_id),
         )
 
     def _answering(self, planner: Planner, presence: Presence) -> Events:

@@ -177,7 +177,7 @@ class PlatformHttp:
         return PlatformResponse(response.status, response.headers, response.body or b"")
 
     def _add_pool(self, origin: Origin) -> ConnectionPool:
-        """Return a new pool for a server, instead of the oldest one that nobody uses if there are too many.
+        """Return a new pool for a server, instead of the oldest unused one if there are too many.
 
         In a shared pool, a connection that was verified for one name would serve another at the same address.
         """
