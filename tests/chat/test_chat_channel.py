@@ -186,9 +186,10 @@ def test_settings_of_scopes_and_secrets_are_checked(settings: dict[str, Any], fi
 
 async def test_an_earlier_secret_is_accepted_while_it_is_rotated() -> None:
     channel = PostboxChannel(
-        url="http://127.0.0.1:1", token="t", secret="new", allow_private=True, previous_secrets=["old"]
+        url="http://127.0.0.1:1", token="t", secret="new", allow_private=True, previous_secrets=["an old secret"]
     )
-    for secret, accepted in (("new", True), ("old", True), ("other", False), ("", False)):
+    assert "an old secret" not in f"{channel.chat_config!r} {vars(channel)!r}"
+    for secret, accepted in (("new", True), ("an old secret", True), ("other", False), ("", False)):
         mark = hmac.new(secret.encode(), b"100.{}", hashlib.sha256).hexdigest().encode()
         headers = {SIGNATURE: mark, TIME: b"100"}
         with nullcontext() if accepted else pytest.raises(UnauthenticatedError):

@@ -103,6 +103,14 @@ class ChatConfig(AccessPolicy, HookPolicy, ChatPolicy):
     previous_secrets: Sequence[str | Secret] = ()
     """Signing secrets that are accepted beside the present one while it is rotated."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.previous_secrets, (str, Secret)):
+            # No representation of the settings shows them.
+            kept = tuple(
+                Secret(given) if given and isinstance(given, str) else given for given in self.previous_secrets
+            )
+            object.__setattr__(self, "previous_secrets", kept)
+
     def findings(self) -> list[str]:
         """Return the configuration errors, one line each. Settings common to all channels are checked by the host."""
         wrong = [

@@ -164,7 +164,7 @@ class TelegramChannel(
             self.webhook_path = "/"
         self._config = config
         self._webhook_secret = config.webhook_secret()
-        self._accepted_secrets = [secret.reveal().encode() for secret in self.signing_secrets(self._webhook_secret)]
+        self._accepted_secrets = self.signing_secrets(self._webhook_secret)
         self._bot_name = ""
         self._takes_blocks = True
         self._effective = config
@@ -209,7 +209,7 @@ class TelegramChannel(
 
     async def verify(self, headers: Headers, body: bytes, now: float) -> None:
         given = headers.get(SECRET_HEADER, b"")
-        if not any(hmac.compare_digest(secret, given) for secret in self._accepted_secrets):
+        if not any(hmac.compare_digest(secret.reveal().encode(), given) for secret in self._accepted_secrets):
             raise UnauthenticatedError("The secret token of the update is invalid.")
 
     def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
