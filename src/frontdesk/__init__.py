@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         PushNotEditableError,
         PushNotModifiedError,
         PushRefusedError,
+        PushStoppedError,
         PushUnknownError,
         StoreError,
         StoreUnavailableError,
@@ -121,6 +122,8 @@ if TYPE_CHECKING:
         ChannelResponseHook,
         ChannelRunHook,
         ChannelStreamTransformHook,
+        Feedback,
+        FeedbackHook,
         ResponseHook,
         RunHook,
         StreamTransformHook,
@@ -190,8 +193,8 @@ _MODULES = {
     "frontdesk.interfaces.context": "CommandLocale ShowsItems",
     "frontdesk.interfaces.context_groups": "ConversationsContext",
     "frontdesk.interfaces.hooks": (
-        "ChannelResponseContext ChannelResponseHook ChannelRunHook ChannelStreamTransformHook ResponseHook "
-        "RunHook StreamTransformHook"
+        "ChannelResponseContext ChannelResponseHook ChannelRunHook ChannelStreamTransformHook Feedback "
+        "FeedbackHook ResponseHook RunHook StreamTransformHook"
     ),
     "frontdesk.interfaces.host": "HostContribution",
     "frontdesk.interfaces.linker": (
@@ -231,8 +234,8 @@ _MODULES = {
         "StateDirectoryInUseError TaskError"
     ),
     "frontdesk.errors.service": (
-        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushUnknownError "
-        "StoreError StoreUnavailableError UnavailableError UnsupportedError"
+        "PushError PushLimitedError PushNotEditableError PushNotModifiedError PushRefusedError PushStoppedError "
+        "PushUnknownError StoreError StoreUnavailableError UnavailableError UnsupportedError"
     ),
     "frontdesk.errors.requests": (
         "BodyTooLargeError ConflictError FileTooLargeError FilesFullError ForbiddenError InvalidRequestError "
@@ -329,6 +332,8 @@ __all__ = [
     "EventLimits",
     "Expiry",
     "ExplicitAllowList",
+    "Feedback",
+    "FeedbackHook",
     "FileLimits",
     "FileTooLargeError",
     "FilesFullError",
@@ -391,6 +396,7 @@ __all__ = [
     "PushNotModifiedError",
     "PushPart",
     "PushRefusedError",
+    "PushStoppedError",
     "PushTerms",
     "PushUnknownError",
     "PushesParts",

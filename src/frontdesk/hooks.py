@@ -12,7 +12,14 @@ from frontdesk.concurrency.tasks import maybe_await
 from frontdesk.errors import FrontdeskError, HookError, NobodyToAskError, RequestError, UnavailableError
 from frontdesk.framework.outputs import as_result
 from frontdesk.interfaces.channel import Channel, ChannelCommand, ChannelCommandContext
-from frontdesk.interfaces.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+from frontdesk.interfaces.hooks import (
+    ChannelResponseContext,
+    Feedback,
+    FeedbackHook,
+    ResponseHook,
+    RunHook,
+    StreamTransformHook,
+)
 from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
 from frontdesk.models.identity import ChannelIdentity
@@ -159,6 +166,14 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
         raise
     except Exception as error:
         raise _failed("stream_transform_hook", channel, error) from error
+
+
+async def call_feedback_hook(hook: FeedbackHook, feedback: Feedback) -> None:
+    """Call a feedback hook. An error in it is logged, and raised as a `HookError`."""
+    try:
+        await maybe_await(hook(feedback))
+    except Exception as error:
+        raise _failed("feedback_hook", feedback.channel, error) from error
 
 
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:

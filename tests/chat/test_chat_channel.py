@@ -1,9 +1,11 @@
 """What the base of chat channels does beyond its contract: words for buttons, batches, moves, polls and large files."""
 
 import asyncio
+import hashlib
+import hmac
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,12 +16,12 @@ from agent_framework import Executor, Message, Workflow, WorkflowBuilder, Workfl
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
 from frontdesk.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.chat.media import MediaLimits
-from frontdesk.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
+from frontdesk.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Destination, Inbound, Proof
 from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk_testing import ChatContract, ChatFile, EchoAgent, serving
 from frontdesk_testing.chat_driver import Chat
 from frontdesk_testing.chat_questions import Bank
-from tests.chat.postbox.channel import PostboxChannel
+from tests.chat.postbox.channel import SIGNATURE, TIME, PostboxChannel
 from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 from tests.scenarios.messages.test_questions import flow
 
@@ -152,11 +154,77 @@ async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[Postbox
             await chat.until_shown(ada.chat_id, "hello")
 
 
+async def test_a_channel_reads_the_events_of_its_scopes_alone() -> None:
+    for scopes, heard in ((("direct",), "here"), (("group",), "there")):
+        agent = EchoAgent()
+        async with open_chat(agent, scopes=scopes) as (chat, platform):
+            ada = await platform.person("Ada")
+            group = await platform.group(ada)
+            await platform.say(ada, f"{platform.mention} there", chat_id=group)
+            await platform.say(ada, "here")
+            await chat.until_shown(ada.chat_id if heard == "here" else group, heard)
+            assert [len(await platform.shown(place)) for place in (ada.chat_id, group)] == [
+                int(heard == "here"),
+                int(heard == "there"),
+            ]
+        assert len(agent.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"scopes": ()}, "scopes must be"),
+        ({"scopes": ("channel",)}, "scopes must be"),
+        ({"scopes": ("direct",), "greet_groups": True}, "greet_groups has no effect"),
+        ({"previous_secrets": ["now", ""]}, "previous_secrets must be"),
+    ],
+)
+def test_settings_of_scopes_and_secrets_are_checked(settings: dict[str, Any], finding: str) -> None:
+    channel = PostboxChannel(url="http://127.0.0.1:1", token="t", secret="s", allow_private=True, **settings)
+    assert any(finding in found for found in channel.findings())
+
+
+async def test_an_earlier_secret_is_accepted_while_it_is_rotated() -> None:
+    channel = PostboxChannel(
+        url="http://127.0.0.1:1", token="t", secret="new", allow_private=True, previous_secrets=["an old secret"]
+    )
+    assert "an old secret" not in f"{channel.chat_config!r} {vars(channel)!r}"
+    for secret, accepted in (("new", True), ("an old secret", True), ("other", False), ("", False)):
+        mark = hmac.new(secret.encode(), b"100.{}", hashlib.sha256).hexdigest().encode()
+        headers = {SIGNATURE: mark, TIME: b"100"}
+        with nullcontext() if accepted else pytest.raises(UnauthenticatedError):
+            await channel.verify(headers, b"{}", 100.0)
+
+
+class Reporting(PostboxChannel):
+    """Sends several events in a body; a text `receipt of ID` is the receipt of a message."""
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        return tuple(body.splitlines())
+
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
+        said = super().read(event, bot, proof)
+        if said is None or not said.text.startswith("receipt of "):
+            return said
+        return DeliveryReceipt(message_id=said.text.removeprefix("receipt of "), at=said.at)
+
+
+async def test_the_receipt_of_an_unknown_message_keeps_back_none_of_its_batch() -> None:
+    async with open_chat(kind=Reporting) as (chat, platform):
+        ada = await platform.person("Ada")
+        body = b"\n".join((platform.event(ada, "receipt of a message of another app"), platform.event(ada, "hello")))
+        signed = {"content-type": "application/json", **platform.signed(body, at=time.time())}
+        response = await chat.client.http.post(chat.webhook, content=body, headers=signed)
+        # The receipt is to come again, and the message is answered meanwhile.
+        assert response.status_code == 503
+        await chat.until_shown(ada.chat_id, "hello")
+
+
 class Moving(PostboxChannel):
     """Knows a platform whose groups move: an event says so with its text."""
 
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
-        said = super().read(event, bot)
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
+        said = super().read(event, bot, proof)
         if said is None or not said.text.startswith("moved to "):
             return said
         new = Destination(chat_id=said.text.removeprefix("moved to "), kind="group")

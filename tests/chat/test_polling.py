@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.chat.connection import Poller, persist
+from frontdesk.chat.connection import EarlyReceiptError, Poller, persist
 from frontdesk.errors import CodecError, InvalidRequestError, PushError, StoreError
 
 KINDS = ("good", "nonsense", "unkeepable", "late", "later", "shaky", "broken")
@@ -139,3 +139,23 @@ async def test_an_event_that_always_fails_in_an_unforeseen_way_is_passed_over_in
         assert poller.offset == 0
     await poller.poll()
     assert (poller.offset, tried[-2:]) == (2, [b"0", b"1"])
+
+
+async def test_a_receipt_that_comes_again_keeps_back_no_message() -> None:
+    kept, is_known = list[int](), False
+
+    async def fetch(offset: int) -> list[tuple[int, bytes]]:
+        return [(number, str(number).encode()) for number in range(offset, 3)]
+
+    async def take(event: bytes) -> None:
+        if int(event) == 1 and not is_known:
+            raise EarlyReceiptError
+        kept.append(int(event))
+
+    poller = Poller("messages", fetch, take)
+    with pytest.raises(EarlyReceiptError):
+        await poller.poll()
+    assert (kept, poller.offset) == ([0, 2], 1)
+    is_known = True
+    await poller.poll()
+    assert (kept, poller.offset) == ([0, 2, 1, 2], 3)

@@ -8,7 +8,15 @@ import pytest
 
 from frontdesk.asgi.messages import Headers
 from frontdesk.chat.abilities import RemovesButtons
-from frontdesk.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, OutboundMessage, Sender
+from frontdesk.chat.messages import (
+    BotIdentity,
+    Destination,
+    InboundFile,
+    InboundMessage,
+    OutboundMessage,
+    Proof,
+    Sender,
+)
 from frontdesk.errors import PushError, PushRefusedError
 from frontdesk_testing import ChatContract, FakePlatform, chat_driver
 from tests.chat.postbox.channel import TIME, PostboxChannel
@@ -16,34 +24,34 @@ from tests.chat.postbox.platform import SECRET, TOKEN, Postbox
 
 
 class TakesAnything(PostboxChannel):
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
         pass
 
 
 class IgnoresTheTime(PostboxChannel):
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
         time = headers.get(TIME, b"")
-        super().verify(headers, body, int(time) if time.isdigit() else now)
+        await super().verify(headers, body, int(time) if time.isdigit() else now)
 
 
 class ForgetsEvents(PostboxChannel):
     count = 0
 
-    def read(self, event: bytes, bot: BotIdentity) -> InboundMessage | None:
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> InboundMessage | None:
         type(self).count += 1
-        said = super().read(event, bot)
+        said = super().read(event, bot, proof)
         return None if said is None else msgspec.structs.replace(said, event_id=f"event {self.count}")
 
 
 class KnowsOnePerson(PostboxChannel):
-    def read(self, event: bytes, bot: BotIdentity) -> InboundMessage | None:
-        said = super().read(event, bot)
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> InboundMessage | None:
+        said = super().read(event, bot, proof)
         return None if said is None else msgspec.structs.replace(said, sender=Sender(id="anybody"))
 
 
 class FeelsAddressed(PostboxChannel):
-    def read(self, event: bytes, bot: BotIdentity) -> InboundMessage | None:
-        said = super().read(event, bot)
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> InboundMessage | None:
+        said = super().read(event, bot, proof)
         return None if said is None else msgspec.structs.replace(said, mentioned=True)
 
 

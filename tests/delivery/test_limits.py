@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.delivery.limits import Circuit, SendLimits
+from frontdesk.models.operations import RateLimit
 
 
 def gone(limits: SendLimits, places: str, now: float) -> list[str]:
@@ -132,3 +133,43 @@ def test_one_that_says_nothing_about_the_platform_lets_another_go_first() -> Non
     circuit.leave()
     assert circuit.free_at(12.0) == 12.0
     assert circuit.is_open
+
+
+WINDOWS = (RateLimit(2, per_seconds=1.0), RateLimit(5, per_seconds=10.0))
+
+
+def test_several_windows_of_a_destination_all_count() -> None:
+    limits = SendLimits(None, None, windows=WINDOWS)
+    assert gone(limits, "aaab", 0.0) == ["a", "a", "b"]
+    assert 1.0 <= limits.enter("a", 0.0) < 1.1
+    assert gone(limits, "aaa", 1.1) == ["a", "a"]
+    assert gone(limits, "aaa", 3.0) == ["a"]
+    # The second window is full until its first slot has left it.
+    assert 10.0 <= limits.enter("a", 5.0) < 11.0
+
+
+def test_destinations_share_the_windows_of_their_key() -> None:
+    limits = SendLimits(None, None, key_windows=(RateLimit(2, per_seconds=1.0),))
+    sent = [(place, key) for place, key in ("a1", "b1", "c1", "d2") if limits.enter(place, 0.0, "direct", key) <= 0.0]
+    assert sent == [("a", "1"), ("b", "1"), ("d", "2")]
+
+
+@given(st.lists(st.floats(0.0, 0.4), max_size=60))
+def test_no_window_ever_has_more_than_it_may(gaps: list[float]) -> None:
+    limits, now, sent = SendLimits(None, None, windows=WINDOWS), 100.0, list[float]()
+    for gap in gaps:
+        now += gap
+        if limits.enter("a", now) <= now:
+            sent.append(now)
+    for window in WINDOWS:
+        for start in sent:
+            assert sum(start <= at < start + window.per_seconds for at in sent) <= window.requests
+
+
+def test_a_destination_that_waits_is_free_when_it_was_said_to_be() -> None:
+    limits, now = SendLimits(None, None, windows=WINDOWS), 0.0
+    for _ in range(40):
+        free_at = limits.enter("a", now)
+        if free_at > now:
+            now = free_at
+            assert limits.enter("a", now) == now

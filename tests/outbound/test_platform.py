@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.outbound import platform
 from frontdesk.outbound.platform import PlatformHttp, PlatformResponse, parse_retry_after, push_error_from
 from frontdesk.secret import Secret
 from tests.outbound.origin import SECRET, Internet, Names, Origin, at, moved, ok, serving, until_gone
@@ -288,3 +289,46 @@ def test_a_limit_of_the_whole_bot_is_known() -> None:
     assert push_error_from(PlatformResponse(429, {"x-ratelimit-global": "true"}, b"")).everywhere
     assert not push_error_from(PlatformResponse(429, {}, b"{}")).everywhere
     assert push_error_from(PlatformResponse(429, {}, b"{}"), everywhere=True).everywhere
+
+
+async def test_servers_below_a_name_have_a_bounded_number_of_pools(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "MAX_POOLS", 2)
+    asked = list[str]()
+
+    async def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    port = origin.port
+    origin.answers["/x"] = ok(b"{}")
+    names = [f"http://{name}.example.com:{port}/x" for name in ("a", "b", "c", "a")]
+    server = f"http://*.example.com:{port}"
+    http = PlatformHttp(at(origin, ""), servers=[server], allow_private=True, resolve=resolve)
+    for url in names:
+        assert (await http.request("GET", url)).ok
+        assert len(http._pools) <= 2  # pyright: ignore[reportPrivateUsage]
+    for url in (f"http://example.com:{port}/x", f"http://a.example.com.evil.com:{port}/x", "https://a.example.com/x"):
+        with pytest.raises(PushRefusedError, match="does not belong"):
+            await http.request("GET", url)
+    assert set(asked) == {"a.example.com", "b.example.com", "c.example.com"}
+    await http.close()
+
+
+async def test_a_pool_that_is_in_use_is_not_given_up(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "MAX_POOLS", 1)
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    port = origin.port
+    origin.answers["/x"] = ok(b"{}")
+    http = PlatformHttp(at(origin, ""), servers=[f"http://*.example.com:{port}"], allow_private=True, resolve=resolve)
+    assert (await http.request("GET", f"http://a.example.com:{port}/x")).ok
+    (pool,) = http._pools.values()  # pyright: ignore[reportPrivateUsage]
+    pool.users = 1
+    with pytest.raises(PushLimitedError) as caught:
+        await http.request("GET", f"http://b.example.com:{port}/x")
+    assert caught.value.code == "too_many_servers"
+    await http.close()

@@ -23,7 +23,7 @@ class RelayedTelegramChannel(TelegramChannel):
     webhook_path = "/"
     signature_headers = (HEADER,)
 
-    def verify(self, headers, body, now):
+    async def verify(self, headers, body, now):
         """Refuse what does not come from the relay."""
         if not hmac.compare_digest(SECRET.encode(), headers.get(HEADER, b"")):
             raise UnauthenticatedError("The secret of the relay is wrong.")

@@ -70,6 +70,12 @@ class Contacts:
             async with self._store.transaction() as transaction:
                 transaction.keep_reference(identity, reference)
 
+    async def forget(self, identity: ChannelIdentity) -> None:
+        """Delete the reference of a person, if there is one."""
+        if (await self._identities.reach(identity)).reference:
+            async with self._store.transaction() as transaction:
+                transaction.keep_reference(identity, {})
+
     async def _introduce(self, identity: ChannelIdentity, owner: str) -> IdentityRecord:
         record = IdentityRecord(identity=identity, isolation_key=owner, created_at=self._clock.now())
         return await self._identities.remember(record)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -175,6 +175,8 @@ class SigningKey:
     """Its type and, where it has one, its curve."""
     issuer: str | None
     """The issuer for which it signs, where many tenants share a list of keys."""
+    endorsements: tuple[str, ...] = ()
+    """The channels of Azure Bot Service for which it may sign."""
 
     def fits(self, alg: str) -> bool:
         kind, curves = ALGORITHMS[alg]
@@ -337,7 +339,10 @@ def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
         # Providers list keys of kinds that the library does not know; the others are still good.
         return None
     curve, kid, alg, issuer = (_text(jwk.get(name)) for name in ("crv", "kid", "alg", "issuer"))
-    return SigningKey(key=key, kid=kid, alg=alg, kind=(kind, curve or ""), issuer=issuer)
+    listed: Any = jwk.get("endorsements")
+    names = cast("list[Any]", listed) if isinstance(listed, list) else []
+    endorsements = tuple(name for name in names if isinstance(name, str))
+    return SigningKey(key=key, kid=kid, alg=alg, kind=(kind, curve or ""), issuer=issuer, endorsements=endorsements)
 
 
 def _text(value: Any) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frontdesk.asgi.messages import Headers
     from frontdesk.chat.abilities import (
+        AnswersAtOnce,
         AnswersClicks,
         AnswersHandshakes,
         EditsMessages,
@@ -34,11 +35,15 @@ if TYPE_CHECKING:
         DeliveryReceipt,
         Destination,
         Inbound,
+        InboundFeedback,
         InboundFile,
         InboundMessage,
+        Invoke,
+        InvokeAnswer,
         MembershipChange,
         OutboundFile,
         OutboundMessage,
+        Proof,
         Quote,
         Sender,
         Whisper,
@@ -52,8 +57,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "frontdesk.asgi.messages": "Headers",
     "frontdesk.chat.abilities": (
-        "AnswersClicks AnswersHandshakes EditsMessages FetchesFiles UsesGateway PollsEvents PublishesMenus "
-        "RegistersWebhooks RemovesButtons RepliesSynchronously SendsEphemeral"
+        "AnswersAtOnce AnswersClicks AnswersHandshakes EditsMessages FetchesFiles PollsEvents PublishesMenus "
+        "RegistersWebhooks RemovesButtons RepliesSynchronously SendsEphemeral UsesGateway"
     ),
     "frontdesk.chat.channel": "ChatChannel",
     "frontdesk.chat.commands": "Menu",
@@ -63,8 +68,9 @@ _MODULES = {
     "frontdesk.chat.live_mixin": "FindsMessages LiveAnswers TypingNotices",
     "frontdesk.chat.media": "MediaLimits",
     "frontdesk.chat.messages": (
-        "BotIdentity Button Card Click Command ConversationMove DeliveryReceipt Destination Inbound InboundFile "
-        "InboundMessage MembershipChange OutboundFile OutboundMessage Quote Sender Whisper"
+        "BotIdentity Button Card Click Command ConversationMove DeliveryReceipt Destination Inbound "
+        "InboundFeedback InboundFile InboundMessage Invoke InvokeAnswer MembershipChange OutboundFile "
+        "OutboundMessage Proof Quote Sender Whisper"
     ),
     "frontdesk.interfaces.argument_types": "takes_settings",
     "frontdesk.markdown.dialect": "Dialect Entities Mrkdwn Plain",
@@ -75,6 +81,7 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
+    "AnswersAtOnce",
     "AnswersClicks",
     "AnswersHandshakes",
     "BotIdentity",
@@ -96,8 +103,11 @@ __all__ = [
     "FormFile",
     "Headers",
     "Inbound",
+    "InboundFeedback",
     "InboundFile",
     "InboundMessage",
+    "Invoke",
+    "InvokeAnswer",
     "LiveAnswers",
     "MediaLimits",
     "MembershipChange",
@@ -109,6 +119,7 @@ __all__ = [
     "PlatformHttp",
     "PlatformResponse",
     "PollsEvents",
+    "Proof",
     "PublishesMenus",
     "Quote",
     "RegistersWebhooks",

@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from frontdesk.chat.commands import Menu
-from frontdesk.chat.messages import Card, Destination, InboundFile, OutboundMessage
+from frontdesk.chat.messages import Card, Destination, InboundFile, Invoke, InvokeAnswer, OutboundMessage
+from frontdesk.errors import RequestError
 from frontdesk.interfaces.abilities import Abilities
+from frontdesk.models.identity import Caller
 
 chat_ability = Abilities()
 
@@ -127,3 +129,19 @@ class RepliesSynchronously(ABC):
     @abstractmethod
     def card_response(self, card: Card) -> bytes:
         """Return the response body with a card, for clicks that expect one."""
+
+
+@chat_ability
+class AnswersAtOnce(ABC):
+    """A platform with events whose HTTP response is the answer (`Invoke`). The platform may send them repeatedly."""
+
+    @abstractmethod
+    async def answer_now(self, invoke: Invoke, caller: Caller) -> InvokeAnswer | None:
+        """Return the response to an event of a verified person who may use the channel. None is a 501.
+
+        Nothing is stored before or after it. A `RequestError` is answered like any other.
+        """
+
+    def refuse_now(self, invoke: Invoke, error: RequestError) -> InvokeAnswer | None:
+        """Return the response to a person without access. None is the channel's usual error response."""
+        return None

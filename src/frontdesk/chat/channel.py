@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal, Unpack
 
 import msgspec
@@ -27,7 +28,7 @@ from frontdesk.chat.config import ChatConfig, ChatSettings
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.live_message import read_handle
-from frontdesk.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Whisper
+from frontdesk.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Proof, Whisper
 from frontdesk.chat.questions import asked_in
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import Replies, confirmation, is_choice_click, wording_for
@@ -66,6 +67,7 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.reply import Reply
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.result import HostedRunResult
+from frontdesk.secret import Secret
 
 _MAX_WATCHED_CLICKS = 1_000
 """The clicks that are watched at once; those beyond are answered in their turn alone."""
@@ -190,12 +192,19 @@ class ChatChannel(
         repeated."""
 
     @abstractmethod
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        """Raise `UnauthenticatedError` for a body without a valid signature of the platform, or with an old one."""
+    async def verify(self, headers: Headers, body: bytes, now: float) -> Proof | None:
+        """Verify that a body is the platform's. Raise `UnauthenticatedError` for an invalid or old signature.
+
+        A `Proof` of more than that is passed to `read`.
+        """
 
     @abstractmethod
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
-        """Parse an event. Return None for foreign events, and raise `InvalidRequestError` for unreadable ones. Pure."""
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
+        """Parse an event. Return None for foreign events, and raise `InvalidRequestError` for unreadable ones. Pure.
+
+        `proof` is the result of `verify`, and None for a polled event or one of a connection. Raise
+        `UnauthenticatedError` for an event that contradicts its proof.
+        """
 
     @abstractmethod
     async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str | None:
@@ -207,6 +216,11 @@ class ChatChannel(
     @abstractmethod
     async def direct(self, user_id: str) -> Destination:
         """Return the direct chat with a person."""
+
+    def signing_secrets(self, secret: Secret | None) -> tuple[Secret, ...]:
+        """Return a signing secret with the earlier ones that are still accepted."""
+        earlier = (Secret(given) if isinstance(given, str) else given for given in self.chat_config.previous_secrets)
+        return (*(() if secret is None else (secret,)), *earlier)
 
     def is_ready(self) -> bool:
         """Return True if the bot's identity is known. Events cannot be parsed before that."""
@@ -243,6 +257,8 @@ class ChatChannel(
 
     def findings(self) -> list[str]:
         wrong = self.chat_config.findings()
+        if not iscoroutinefunction(self.verify):
+            wrong.append("verify must be async: async def verify(self, headers, body, now)")
         if self.chat_config.transport == "polling" and not isinstance(self, PollsEvents):
             wrong.append("transport='polling' has no effect: the platform's events can't be fetched")
         if self.chat_config.transport == "connection" and not isinstance(self, UsesGateway):

@@ -1,12 +1,13 @@
 """Settings that all chat channels share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from frontdesk.chat.media import MediaLimits
 from frontdesk.interfaces.channel import ChannelCommand
 from frontdesk.interfaces.chat import LiveTerms, PushTerms
+from frontdesk.interfaces.hooks import FeedbackHook
 from frontdesk.interfaces.policies import (
     AccessPolicy,
     AccessSettings,
@@ -15,6 +16,8 @@ from frontdesk.interfaces.policies import (
     HookPolicy,
     HookSettings,
 )
+from frontdesk.models.delivery import DestinationKind
+from frontdesk.secret import Secret
 
 Transport = Literal["webhook", "polling", "connection"]
 OnEdit = Literal["ignore", "answer"]
@@ -43,6 +46,9 @@ class ChatSettings(AccessSettings, HookSettings, ChatPolicySettings, total=False
     live_terms: LiveTerms
     commands: Sequence[ChannelCommand]
     push_terms: PushTerms | None
+    feedback_hook: FeedbackHook | None
+    scopes: Collection[DestinationKind]
+    previous_secrets: Sequence[str | Secret]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +96,20 @@ class ChatConfig(AccessPolicy, HookPolicy, ChatPolicy):
     """Commands beside the usual ones; one of the same name takes the place of a usual one."""
     push_terms: PushTerms | None = None
     """The pace of sending. `None` is that of the channel's class."""
+    feedback_hook: FeedbackHook | None = None
+    """Receives what people think of answers, on a platform with such buttons or reactions."""
+    scopes: Collection[DestinationKind] = ("direct", "group")
+    """The chats whose events are read. Two channels of one bot can so have settings and tiers of their own."""
+    previous_secrets: Sequence[str | Secret] = ()
+    """Signing secrets that are accepted beside the present one while it is rotated."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.previous_secrets, (str, Secret)):
+            # No representation of the settings shows them.
+            kept = tuple(
+                Secret(given) if given and isinstance(given, str) else given for given in self.previous_secrets
+            )
+            object.__setattr__(self, "previous_secrets", kept)
 
     def findings(self) -> list[str]:
         """Return the configuration errors, one line each. Settings common to all channels are checked by the host."""
@@ -103,4 +123,11 @@ class ChatConfig(AccessPolicy, HookPolicy, ChatPolicy):
         if self.transport in ("polling", "connection") and self.public_url is not None:
             wrong.append(f"public_url has no effect with transport={self.transport!r}")
         wrong += [f"{name} must be positive" for name in self.positive if getattr(self, name) <= 0]
+        kinds, scopes = get_args(DestinationKind), self.scopes
+        if isinstance(scopes, str) or not scopes or not set(scopes) <= set(kinds):
+            wrong.append(f"scopes must be one or both of {' and '.join(map(repr, kinds))}, not {scopes!r}")
+        elif self.greet_groups and "group" not in scopes:
+            wrong.append("greet_groups has no effect without 'group' in scopes")
+        if isinstance(self.previous_secrets, (str, Secret)) or not all(self.previous_secrets):
+            wrong.append("previous_secrets must be a list of secrets that are not empty")
         return wrong + self.media.findings()

@@ -52,6 +52,12 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
         pause = min(pause * 2, MAX_DELAY_SECONDS)
 
 
+class EarlyReceiptError(UnavailableError):
+    """The message of a receipt is not stored yet. The platform has to send the receipt again."""
+
+    code = "receipt_too_early"
+
+
 class Poller:
     """Polls events from an offset on, and stores them before it fetches more.
 
@@ -73,9 +79,13 @@ class Poller:
 
     async def poll(self) -> None:
         """Fetch and store events once. The offset never passes an unstored event."""
+        early: EarlyReceiptError | None = None
         for number, event in await self._fetch(self.offset):
             try:
                 await self._take(event)
+            except EarlyReceiptError as error:
+                # It is fetched again, and those behind it are stored meanwhile.
+                early = early or error
             except (InvalidRequestError, CodecError) as error:
                 log.error("event skipped: event_id=%s channel=%s: %s", number, self._channel, error)
             except FrontdeskError:
@@ -84,7 +94,10 @@ class Poller:
                 if self._count_try(number) < _MAX_ATTEMPTS:
                     raise
                 log.error("event skipped: event_id=%s channel=%s", number, self._channel, exc_info=error)
-            self.offset = max(self.offset, number + 1)
+            if early is None:
+                self.offset = max(self.offset, number + 1)
+        if early is not None:
+            raise early
 
     def _count_try(self, number: int) -> int:
         """Increment and return the number of attempts at an event."""

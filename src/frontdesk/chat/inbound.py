@@ -1,7 +1,7 @@
 """Converts inbound messages of a platform into an `InboxItem`. Pure."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,10 @@ from agent_framework import Content, Message
 from frontdesk.chat.commands import ADMIN, LOCALE
 from frontdesk.chat.config import OnEdit
 from frontdesk.chat.media import inline_contents
-from frontdesk.chat.messages import BotIdentity, Command, Destination, InboundMessage, MembershipChange
+from frontdesk.chat.messages import BotIdentity, Command, Destination, InboundMessage, MembershipChange, Sender
 from frontdesk.chat.questions import read_words
 from frontdesk.interfaces.channel import ChannelContext
-from frontdesk.models.delivery import InboxItem
+from frontdesk.models.delivery import DestinationKind, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import AcceptInGroup, ChannelRequest
 
@@ -51,6 +51,10 @@ class InboundRules:
     """Whether the platform shows buttons; otherwise words such as `yes apr_1` answer questions."""
     has_albums: bool = True
     """Whether the messages of an album are answered together."""
+    scopes: Collection[DestinationKind] = ("direct", "group")
+    """The kinds of chats whose events are read."""
+    emits_claims: bool = False
+    """Whether the claims of senders are verified."""
 
 
 def command_in(text: str) -> Command | None:
@@ -83,25 +87,34 @@ def to_item(
 
     `payload` returns the platform's event. It is only called for a command, or if a hook reads it.
     """
+    if message.place.kind not in rules.scopes:
+        return None
     command = message.command or command_in(message.text)
     addressed = _is_addressed(message, command, rules, bot)
     if message.sender.is_bot or not (addressed or _may_be_heard(message, command, rules)):
         return None
     request = _request(message, command, rules, payload) if addressed else _said(message, rules)
-    sender = message.sender
-    attributes = {**sender.attributes, "name": sender.name, **({LOCALE: sender.locale} if sender.locale else {})}
-    identity = ChannelIdentity(channel=rules.channel, native_id=sender.id, attributes=attributes)
+    caller = to_caller(message.sender, rules)
     return InboxItem(
         channel=rules.channel,
         event_id=message.event_id,
         conversation_id=message.place.conversation_id,
-        caller=Caller(identity=identity),
-        request=request.replace(identity=identity),
+        caller=caller,
+        request=request.replace(identity=caller.identity),
         received_at=now,
         payload=payload() if rules.hooked else None,
         addressed=addressed,
         **_album(message),
     )
+
+
+def to_caller(sender: Sender, rules: InboundRules) -> Caller:
+    """Return a person as a caller, with verified claims if the channel has them."""
+    attributes = {**sender.attributes, "name": sender.name, **({LOCALE: sender.locale} if sender.locale else {})}
+    identity = ChannelIdentity(channel=rules.channel, native_id=sender.id, attributes=attributes)
+    if not sender.claims or not rules.emits_claims:
+        return Caller(identity=identity)
+    return Caller(identity=identity, claims=sender.claims, claim_source=rules.channel)
 
 
 def _album(message: InboundMessage) -> dict[str, Any]:

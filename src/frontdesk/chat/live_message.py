@@ -47,7 +47,7 @@ class LiveMessage:
         tail = await self._growing.render(self._place, view.text, 0)
         if not tail.messages:
             return None
-        first = msgspec.structs.replace(tail.messages[0], reply_to=reply_to, live=True)
+        first = msgspec.structs.replace(tail.messages[0], reply_to=reply_to, live=True, sequence=view.sequence + 1)
         return await self._platform.send(first, self._destination, key)
 
     async def update(self, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class LiveMessage:
         text, known = view.text[begins:], handles[first:]
         tail = await self._growing.render(self._place, text, len(known))
         if known and len(known) <= tail.total:
-            shown = _live(tail.messages[len(known) - 1 - tail.before])
+            shown = _live(tail.messages[len(known) - 1 - tail.before], view)
             try:
                 await self._platform.edit(read_handle(known[-1]).message_id, shown, self._destination)
             except PushNotModifiedError:
@@ -88,11 +88,11 @@ class LiveMessage:
 
     async def _send_more(self, handles: tuple[str, ...], view: LiveView, message: OutboundMessage) -> str | None:
         key = f"{handles[0] if handles else view.sequence}:{len(handles)}"
-        return await self._platform.send(_live(message), self._destination, key)
+        return await self._platform.send(_live(message, view), self._destination, key)
 
 
-def _live(message: OutboundMessage) -> OutboundMessage:
-    return msgspec.structs.replace(message, live=True)
+def _live(message: OutboundMessage, view: LiveView) -> OutboundMessage:
+    return msgspec.structs.replace(message, live=True, sequence=view.sequence + 1)
 
 
 def _begin(handles: tuple[str, ...]) -> tuple[int, int]:

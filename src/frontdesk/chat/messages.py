@@ -1,7 +1,7 @@
 """Platform-independent chat messages: people, destinations, inbound events and outbound messages."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -45,6 +45,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return cls(chat_id=chat_id, thread_id=thread_id, kind=kind, reference=reference or {})
 
 
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel has verified about a request of its platform. A subclass may have more."""
+
+    claims: Mapping[str, Any] = {}
+    """The claims of a verified token."""
+
+
 class Sender(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """The id that the platform never gives to anybody else."""
@@ -56,6 +63,11 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the person is an administrator of the group."""
     attributes: Mapping[str, Any] = {}
     """More about the person, for hooks and lists of who may come in."""
+    claims: Mapping[str, Any] = {}
+    """Verified claims about the person, such as `oid` and `tid`: only what the channel's `verify` has proved.
+
+    Ignored unless the channel has `emits_verified_claims`.
+    """
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -169,7 +181,40 @@ class MembershipChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The person who has done it; `None` if nobody in particular has."""
 
 
-Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange
+class InboundFeedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person's opinion of one of our messages: a button of the platform, or a reaction."""
+
+    at: float
+    sender: Sender
+    place: Destination
+    message_id: str
+    value: Literal["up", "down"]
+    reason: str = ""
+    """What the person has written about it."""
+
+
+class Invoke(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event whose HTTP response is the answer, such as a dialog that a person opens. It is not stored."""
+
+    event_id: str
+    at: float
+    sender: Sender
+    place: Destination
+    name: str
+    """The platform's name of the operation."""
+    value: Any = None
+    """Its arguments."""
+
+
+class InvokeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The HTTP response to an `Invoke`."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    """The body as JSON."""
+
+
+Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange | InboundFeedback | Invoke
 """The kinds that a platform's event can be read as."""
 
 
@@ -203,6 +248,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The message that it answers."""
     live: bool = False
     """Whether it is still being written, and more of it follows as an edit."""
+    sequence: int = 0
+    """The number of this state of a live message, from 1: each is above those before it, also of another process."""
     answers: str = msgspec.field(default="", name="chat_id")
     """The conversation of the message that it answers; elsewhere it is no reply."""
     asks: str = ""

@@ -14,20 +14,35 @@ from starlette.types import Scope
 
 from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, counted, error_headers, send_json, send_text
 from frontdesk.auth.verifier import HttpVerifier, single_headers
-from frontdesk.chat.abilities import AnswersClicks, AnswersHandshakes, RepliesSynchronously
-from frontdesk.chat.connection import Intake, pass_over, webhook_url
-from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_item
+from frontdesk.chat.abilities import AnswersAtOnce, AnswersClicks, AnswersHandshakes, RepliesSynchronously
+from frontdesk.chat.connection import EarlyReceiptError, Intake, pass_over, webhook_url
+from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_caller, to_item
 from frontdesk.chat.messages import (
     BotIdentity,
+    Card,
     ConversationMove,
     DeliveryReceipt,
     Inbound,
+    InboundFeedback,
     InboundMessage,
+    Invoke,
+    InvokeAnswer,
     MembershipChange,
+    Proof,
 )
 from frontdesk.chat.replies import decide_click
 from frontdesk.concurrency.offload import run_sized
-from frontdesk.errors import InvalidRequestError, PushError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.errors import (
+    CodecError,
+    ForbiddenError,
+    HookError,
+    InvalidRequestError,
+    PushError,
+    RequestError,
+    TooManyRequestsError,
+    UnauthenticatedError,
+)
+from frontdesk.hooks import call_feedback_hook
 from frontdesk.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.http.limits import DEFAULT_LIMITS
 from frontdesk.interfaces.channel import ChannelContext
@@ -39,6 +54,7 @@ if TYPE_CHECKING:
     from frontdesk.chat.channel import ChatChannel
 
 _NOTHING = b"{}"
+_NOT_IMPLEMENTED = InvokeAnswer(status=501)
 _RETRY_AFTER = 1.0
 _FORM = b"application/x-www-form-urlencoded"
 _MAX_FIELDS = 20
@@ -56,11 +72,16 @@ def decode_event(event: bytes, kind: type[T]) -> T:
         raise InvalidRequestError(f"The event is invalid: {error}.") from None
 
 
-def verify_hmac(secret: Secret, signed: bytes, signature: bytes) -> None:
-    """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits."""
-    expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected.encode(), signature):
-        raise UnauthenticatedError("The signature of the event is invalid.")
+def verify_hmac(secrets: Secret | Sequence[Secret], signed: bytes, signature: bytes) -> None:
+    """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits.
+
+    Of several secrets, one has to fit: see `ChatChannel.signing_secrets`.
+    """
+    for secret in (secrets,) if isinstance(secrets, Secret) else secrets:
+        expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()
+        if hmac.compare_digest(expected.encode(), signature):
+            return
+    raise UnauthenticatedError("The signature of the event is invalid.")
 
 
 def verify_time(time: bytes, now: float, *, max_age_seconds: float = 300) -> None:
@@ -89,6 +110,8 @@ class ChatWebhook:
             hooked=channel.run_hook is not None,
             has_buttons=channel.has_buttons,
             has_albums=channel.album_seconds > 0,
+            emits_claims=channel.emits_verified_claims,
+            scopes=frozenset(self._config.scopes),
         )
 
     def routes(self) -> list[Route]:
@@ -144,60 +167,86 @@ class ChatWebhook:
 
     async def receive(self, call: HttpCall) -> None:
         """Verify a body, store its events, and only then acknowledge it."""
-        if not self._channel.signs_bodies:
-            self._channel.verify(call.headers, b"", self._context.now())
+        channel, proof = self._channel, None
+        if not channel.signs_bodies:
+            proof = await channel.verify(call.headers, b"", self._context.now())
         body = await self._body(call)
-        if self._channel.signs_bodies:
-            self._channel.verify(call.headers, body, self._context.now())
+        if channel.signs_bodies:
+            proof = await channel.verify(call.headers, body, self._context.now())
         # Charged after verification: a stranger must not be able to use up the platform's budget.
         call.held = BodyHold(self._bodies, call.who)
         call.held.add(await run_sized(len(body), counted, body))
-        challenge = self._channel.challenge(body)
+        challenge = channel.challenge(body)
         if challenge is not None:
             return await send_json(call.send, 200, challenge)
-        events = self._channel.events(body)
-        if len(events) == 1 and await self._answered(call, events[0]):
-            return None
-        unreadable: InvalidRequestError | None = None
+        events = channel.events(body)
+        if len(events) == 1:
+            return await self._answer(call, events[0], proof)
+        failures: list[RequestError] = []
         for event in events:
             try:
-                await self.take(event)
-            except InvalidRequestError as error:
-                # One that can't be read keeps back none of the others.
-                unreadable = error
-        if unreadable is not None:
-            raise unreadable
+                await self.take(event, proof)
+            except CodecError as error:
+                failures.append(InvalidRequestError(f"The event can't be stored: {error}."))
+            except (InvalidRequestError, EarlyReceiptError) as error:
+                # One that can't be read, or is to be sent again, keeps back none of the others.
+                failures.append(error)
+        if failures:
+            # What is to be sent again comes first: the others would not be stored then either.
+            raise max(failures, key=lambda error: error.status)
         await send_json(call.send, 200, _NOTHING)
 
-    async def _answered(self, call: HttpCall, event: bytes) -> bool:
-        """Answer an event whose response carries data for the platform. Return False for other events."""
-        channel = self._channel
-        if not isinstance(channel, RepliesSynchronously):
-            return False
-        message = channel.read(event, self._intake.known())
-        if not isinstance(message, InboundMessage):
-            await self._take(message, event)
-            await send_json(call.send, 200, _NOTHING)
-            return True
-        item = self._item(message, event)
-        if item is not None and message.click is not None and message.click.expects_card:
-            card = await decide_click(self._context, item, channel.renderer.limit)
-            if card is not None:
-                await send_json(call.send, 200, channel.card_response(card))
-                return True
-        if item is None or not item.addressed or not message.expects_reply:
-            await self._accept(item)
-            await send_json(call.send, 200, _NOTHING)
-            return True
-        async with self._context.events.accept_and_wait(item, self._config.reply_seconds) as reply:
-            messages = [await channel.placed(part) for part in reply.parts]
-            await send_json(call.send, 200, channel.response(messages))
-        return True
-
-    async def take(self, event: bytes) -> None:
-        """Store an event that is addressed to this bot."""
-        inbound = await run_sized(len(event), self._channel.read, event, self._intake.known())
+    async def _answer(self, call: HttpCall, event: bytes, proof: Proof | None) -> None:
+        """Store the only event of a body and answer it. For some events the response carries data."""
+        channel, inbound = self._channel, await self._read(event, proof)
+        if isinstance(inbound, Invoke):
+            answer = await self._answer_invoke(inbound)
+            return await send_json(call.send, answer.status, answer.body)
+        if isinstance(inbound, InboundMessage) and isinstance(channel, RepliesSynchronously):
+            return await self._reply(call, channel, inbound, event)
         await self._take(inbound, event)
+        await send_json(call.send, 200, _NOTHING)
+
+    async def _reply(
+        self, call: HttpCall, platform: RepliesSynchronously, message: InboundMessage, event: bytes
+    ) -> None:
+        """Store a message and write its answer into the response, if the platform expects it there."""
+        item = self._item(message, event)
+        expects_card = message.click is not None and message.click.expects_card
+        card = None
+        if item is not None and expects_card:
+            card = await decide_click(self._context, item, self._channel.renderer.limit)
+        if card is None and item is not None and item.addressed and message.expects_reply:
+            async with self._context.events.accept_and_wait(item, self._config.reply_seconds) as reply:
+                messages = [await self._channel.placed(part) for part in reply.parts]
+                return await send_json(call.send, 200, platform.response(messages))
+        if card is None:
+            await self._accept(item)
+        body = platform.card_response(card or Card()) if expects_card else _NOTHING
+        await send_json(call.send, 200, body)
+
+    async def _answer_invoke(self, invoke: Invoke) -> InvokeAnswer:
+        channel = self._channel
+        if not isinstance(channel, AnswersAtOnce) or invoke.place.kind not in self._rules.scopes:
+            return _NOT_IMPLEMENTED
+        caller = to_caller(invoke.sender, self._rules)
+        try:
+            if invoke.sender.is_bot:
+                raise ForbiddenError
+            await self._context.events.authorize(caller)
+        except RequestError as error:
+            refusal = channel.refuse_now(invoke, error)
+            if refusal is None:
+                raise
+            return refusal
+        return await channel.answer_now(invoke, caller) or _NOT_IMPLEMENTED
+
+    async def _read(self, event: bytes, proof: Proof | None) -> Inbound | None:
+        return await run_sized(len(event), self._channel.read, event, self._intake.known(), proof)
+
+    async def take(self, event: bytes, proof: Proof | None = None) -> None:
+        """Store an event that is addressed to this bot."""
+        await self._take(await self._read(event, proof), event)
 
     async def _take(self, inbound: Inbound | None, event: bytes) -> None:
         match inbound:
@@ -209,17 +258,56 @@ class ChatWebhook:
                 await self._move(inbound)
             case MembershipChange():
                 await self._change_membership(inbound, event)
+            case InboundFeedback():
+                await self._note_feedback(inbound)
+            case Invoke():
+                # In a batch, a poll or a connection there is no response that could carry the answer.
+                raise InvalidRequestError("The event expects an HTTP response of its own.")
             case None:
                 pass
 
+    async def _note_feedback(self, given: InboundFeedback) -> None:
+        """Record feedback and pass it on. That of people without access, and of bots, changes nothing."""
+        if given.sender.is_bot or given.place.kind not in self._rules.scopes:
+            return
+        place = given.place
+        try:
+            feedback = await self._context.events.add_feedback(
+                to_caller(given.sender, self._rules),
+                receipt=given.message_id,
+                value=given.value,
+                reason=given.reason,
+                conversation_id=place.conversation_id if place.kind == "group" else None,
+                at=given.at,
+            )
+        except (ForbiddenError, TooManyRequestsError) as error:
+            return pass_over(self._channel.name, error)
+        if feedback is not None and self._config.feedback_hook is not None:
+            # It is recorded, and would not be passed on again.
+            with suppress(HookError):
+                await call_feedback_hook(self._config.feedback_hook, feedback)
+
     async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
-        """Drop pending deliveries of a chat that the bot has lost. Greet a group that it was added to, if
+        """Keep or forget how a person is reached. Drop the deliveries of a lost chat, and greet a new group if
         configured."""
+        if change.place.kind not in self._rules.scopes:
+            return
+        if change.place.kind == "direct" and change.by is not None:
+            await self._keep_reference(to_caller(change.by, self._rules), change)
         if not change.present:
             return await give_up(self._context, change)
         message = greeting(change) if self._config.greet_groups else None
         if message is not None:
             await self._accept(self._item(message, event))
+
+    async def _keep_reference(self, caller: Caller, change: MembershipChange) -> None:
+        if change.present and not change.place.reference:
+            return
+        try:
+            await self._context.storage.put_reference(caller, change.place.reference if change.present else {})
+        except (ForbiddenError, ValueError) as error:
+            # A person without access leaves nothing behind.
+            pass_over(self._channel.name, error)
 
     async def _move(self, move: ConversationMove) -> None:
         """Continue a conversation under its new id. A move that contradicts an earlier one is ignored."""
@@ -240,7 +328,7 @@ class ChatWebhook:
             receipt=receipt.message_id, status=status, reason=reason, at=receipt.at
         )
         if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
-            raise UnavailableError(
+            raise EarlyReceiptError(
                 "The message of the receipt is not stored yet. Send the receipt again.", retry_after=_RETRY_AFTER
             )
 

@@ -19,15 +19,16 @@ from frontdesk.delivery.push import (
     before_call,
     build_receipt,
     build_reference,
+    call_channel,
     look_up,
     noted,
     push_seconds,
     read_payload,
     send,
 )
-from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
+from frontdesk.errors import CodecError, LostDeliveryError, PushError, StoreUnavailableError
 from frontdesk.interfaces.channel import Channel
-from frontdesk.interfaces.chat import SupportsPushLookup
+from frontdesk.interfaces.chat import SharesRates, SupportsPushLookup
 from frontdesk.interfaces.runner import RetryPolicy
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
@@ -125,6 +126,16 @@ class ChannelOutlet(NamedTuple):
     waits: Waits
     spans: Spans = NO_SPANS
 
+    def rate_key(self, row: Delivery) -> str:
+        """Return the key under which a part shares the rates of others."""
+        if not isinstance(self.channel, SharesRates):
+            return ""
+        try:
+            return call_channel(partial(self.channel.rate_key, row.identity, row.reference))
+        except CodecError as error:
+            log.error("channel returned no rate key: channel=%s: %s", self.channel.name, error)
+            return ""
+
 
 class DestinationDrain:
     """Drains the queue of a destination until it is empty or has to wait."""
@@ -199,7 +210,7 @@ class DestinationDrain:
             return _AT_ONCE
         free_at = self._outlet.circuit.free_at(steady)
         if free_at <= steady:
-            free_at = self._outlet.limits.enter(self._destination[1], steady, row.kind)
+            free_at = self._outlet.limits.enter(self._destination[1], steady, row.kind, self._outlet.rate_key(row))
         if free_at > steady:
             if self._outlet.waits.until(row) is None:
                 self._outlet.waits.begin(row, steady)

@@ -1,12 +1,66 @@
 """Rate limits of a channel, and the pauses that its platform requests. Time is an argument."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Sequence
 
 from frontdesk.clock import Clock
 from frontdesk.models.delivery import ANEW, Delivery, DestinationKind
+from frontdesk.models.operations import RateLimit
 
 _MAX_DESTINATIONS = 10_000
 """The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
+
+_SLOTS = 16
+
+
+class RateWindows:
+    """Counts what was sent under some names in sliding windows. Bounded: forgets the names that were idle longest.
+
+    A window is counted in slots of a sixteenth, so that a name takes little memory. What was sent counts until the
+    whole slot has left the window.
+    """
+
+    def __init__(self, windows: Sequence[RateLimit], most: int = _MAX_DESTINATIONS) -> None:
+        self._windows = tuple(windows)
+        self._most = most
+        self._sent: OrderedDict[str, tuple[deque[list[float]], ...]] = OrderedDict()
+
+    def free_at(self, name: str, now: float) -> float:
+        """Return the time at which all windows of a name allow one more, or `now`."""
+        known = self._sent.get(name)
+        if known is None:
+            return now
+        return max(now, *(_allowed_at(slots, window, now) for slots, window in zip(known, self._windows, strict=True)))
+
+    def count(self, name: str, now: float) -> None:
+        if not self._windows:
+            return
+        known = self._sent.get(name)
+        if known is None:
+            known = self._sent[name] = tuple(deque() for _ in self._windows)
+            if len(self._sent) > self._most:
+                self._sent.popitem(last=False)
+        self._sent.move_to_end(name)
+        for slots, window in zip(known, self._windows, strict=True):
+            length = window.per_seconds / _SLOTS
+            if slots and slots[-1][0] > now - length:
+                slots[-1][1] += 1
+            else:
+                slots.append([now, 1])
+
+
+def _allowed_at(slots: "deque[list[float]]", window: RateLimit, now: float) -> float:
+    """Return the time at which one more fits. Drops the slots that have left the window."""
+    kept = window.per_seconds * (1 + 1 / _SLOTS)
+    while slots and slots[0][0] + kept <= now:
+        slots.popleft()
+    surplus = sum(count for _, count in slots) - window.requests + 1
+    for begun, count in slots:
+        if surplus <= 0:
+            break
+        surplus -= count
+        now = begun + kept
+    return now
 
 
 class SendLimits:
@@ -22,8 +76,12 @@ class SendLimits:
         most: int = _MAX_DESTINATIONS,
         *,
         per_group: float | None = None,
+        windows: Sequence[RateLimit] = (),
+        key_windows: Sequence[RateLimit] = (),
     ) -> None:
-        """`per_group` replaces `per_destination` for groups."""
+        """`per_group` replaces `per_destination` for groups. `key_windows` are shared by destinations with one key."""
+        self._windows, self._key_windows = RateWindows(windows, most), RateWindows(key_windows, most)
+        self._has_windows = bool(windows or key_windows)
         self._gap = 0.0 if per_second is None else 1.0 / per_second
         own_gap = 0.0 if per_destination is None else 1.0 / per_destination
         group_gap = own_gap if per_group is None else 1.0 / per_group
@@ -34,9 +92,11 @@ class SendLimits:
         self._turns: OrderedDict[str, float] = OrderedDict()
         self._closed_until = 0.0
 
-    def enter(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
+    def enter(self, place: str, now: float, kind: DestinationKind = "direct", key: str = "") -> float:
         """Return the time at which a part for a destination may be sent. Counts the part if that is now."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
+        if self._has_windows:
+            at = max(at, self._windows.free_at(place, now), self._key_windows.free_at(key, now))
         if at > now:
             return at
         if self._gap:
@@ -49,14 +109,17 @@ class SendLimits:
                 return turn
         if own_gap := self._own_gaps[kind]:
             self._keep(self._own_next, place, now + own_gap)
+        if self._has_windows:
+            self._windows.count(place, now)
+            self._key_windows.count(key, now)
         return now
 
-    def enter_last(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
+    def enter_last(self, place: str, now: float, kind: DestinationKind = "direct", key: str = "") -> float:
         """Like `enter`, with the lowest priority: admitted only where no delivery would have to wait for it."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
         if self._gap:
             at = max(at, self._next)
-        return at if at > now else self.enter(place, now, kind)
+        return at if at > now else self.enter(place, now, kind, key)
 
     def close(self, until: float) -> None:
         """Pause the whole channel, as its platform requests."""

@@ -199,7 +199,13 @@ def _outlet(channel: Channel, clock: Clock, spans: Spans) -> ChannelOutlet:
     terms = channel.push_terms
     return ChannelOutlet(
         channel=channel,
-        limits=SendLimits(terms.per_second, terms.per_destination, per_group=terms.per_group),
+        limits=SendLimits(
+            terms.per_second,
+            terms.per_destination,
+            per_group=terms.per_group,
+            windows=terms.windows,
+            key_windows=terms.key_windows,
+        ),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
         waits=Waits(clock),
         spans=spans,

@@ -29,7 +29,8 @@
     ├── PushError                      a platform did not accept a call, and may later
     │   ├── PushRefusedError           it never will
     │   │   ├── PushNotModifiedError   the message has this content already
-    │   │   └── PushNotEditableError   the message to be changed is gone, or too old
+    │   │   ├── PushNotEditableError   the message to be changed is gone, or too old
+    │   │   └── PushStoppedError       the person has stopped the answer on the platform
     │   ├── PushLimitedError           it will after `retry_after`
     │   └── PushUnknownError           sent, and no answer was seen: it may have been taken
     └── RequestError                   shown to the caller, in the channel's own shape
@@ -133,6 +134,7 @@ from frontdesk.errors.service import (
     PushNotEditableError,
     PushNotModifiedError,
     PushRefusedError,
+    PushStoppedError,
     PushUnknownError,
     StaleTurnError,
     StoreError,
@@ -187,6 +189,7 @@ __all__ = [
     "PushNotEditableError",
     "PushNotModifiedError",
     "PushRefusedError",
+    "PushStoppedError",
     "PushUnknownError",
     "RequestError",
     "ResponseTakenError",

@@ -131,6 +131,12 @@ class PushNotEditableError(PushRefusedError):
     code = "not_editable"
 
 
+class PushStoppedError(PushRefusedError):
+    """The person has stopped the answer on the platform. Raised by the update of a live message, it cancels the run."""
+
+    code = "stopped"
+
+
 class PushLimitedError(PushError):
     """The platform requests a wait."""
 

@@ -153,7 +153,12 @@ class Components:
             store, pushing, clock, self.aliases, self.spans, schedule=schedule, settle_shown=settle
         )
         self.notifier = DirectNotifier(channels, store, self.planner, self.outbox, self.texts)
-        self.live = LiveReplies(store, channels, self.planner, self.outbox, self.aliases, clock, ids)
+        # A message that is stopped on its platform ends the event or the run that writes it: built later, asked later.
+        self.live = LiveReplies(
+            *(store, channels, self.planner, self.outbox, self.aliases, clock, ids),
+            stop_event=lambda: self.events.look_for_cancelled(),
+            stop_run=lambda owner, run_id: self.background.cancel(owner, run_id),
+        )
         self.deliveries = Deliveries(store, clock, self.outbox)
 
     async def _may_deliver(self, source: str, destination: str) -> bool:

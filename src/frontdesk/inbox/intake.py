@@ -22,6 +22,7 @@ from frontdesk.interfaces.context import AwaitedReply
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import runs as log
 from frontdesk.models.delivery import EventKind, InboxItem
+from frontdesk.models.identity import Caller
 from frontdesk.models.operations import DEFAULT_EVENT_LIMITS, EventLimits
 from frontdesk.models.reply import Reply
 from frontdesk.telemetry.spans import classify_outcome
@@ -59,24 +60,32 @@ class EventLimiter:
     async def refuses(self, item: InboxItem) -> bool:
         """Return True if an event must be rejected. Its sender is notified at most once a minute."""
         limits = self._limits.get(item.channel)
-        if limits is None or (self._is_in_rate(item, limits) and await self._has_capacity(item, limits)):
+        if limits is None or (
+            self._is_in_rate(limits, (item.channel, item.kind, item.addressed), item.caller)
+            and await self._has_capacity(item, limits)
+        ):
             return False
         if item.addressed:
             await self._tell(item)
         return True
 
-    def _is_in_rate(self, item: InboxItem, limits: EventLimits) -> bool:
+    def take_rate(self, channel: str, caller: Caller) -> None:
+        """Count an event that is not stored. Raise `TooManyRequestsError` above the limit of its sender."""
+        limits = self._limits.get(channel)
+        if limits is not None and not self._is_in_rate(limits, (channel, "control", True), caller):
+            raise TooManyRequestsError
+
+    def _is_in_rate(self, limits: EventLimits, name: tuple[str, EventKind, bool], caller: Caller) -> bool:
         if limits.per_caller is None:
             return True
         # Counted separately, so that a person at the limit of messages can still cancel, and what was not meant for us
         # takes nothing of what they may say to us.
-        name = (item.channel, item.kind, item.addressed)
         limiter = self._rates.get(name)
         if limiter is None:
             given = HttpLimits(per_caller=limits.per_caller, max_callers=limits.max_callers)
             limiter = self._rates[name] = Limiter(given)
         try:
-            limiter.take(item.caller)
+            limiter.take(caller)
         except TooManyRequestsError:
             return False
         return True
@@ -222,6 +231,10 @@ class EventIntake:
         await self._groups.note(item)
         await self.wake(item)
         return True
+
+    def take_rate(self, channel: str, caller: Caller) -> None:
+        """Count an event that is not stored. Raise `TooManyRequestsError` above the limit of its sender."""
+        self._limiter.take_rate(channel, caller)
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         """Store an event and wait for its answer, which the block writes into the reply to the event."""

@@ -12,6 +12,7 @@ from frontdesk.models.channel_storage import SealedToken
 from frontdesk.models.delivery import DeliveryAction, DestinationKind
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.live_message import LiveFence
+from frontdesk.models.operations import RateLimit, rate_findings
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import RunRecord
 from frontdesk.models.watcher import RunNotice
@@ -28,6 +29,10 @@ class PushTerms(FrozenStruct, frozen=True, kw_only=True):
     """The parts that one destination takes in a second; no limit without one."""
     per_group: float | None = None
     """The same for a group; `per_destination` counts without one."""
+    windows: tuple[RateLimit, ...] = ()
+    """More rates of one destination, such as 60 parts in 30 seconds. All of them count; `burst` has no effect."""
+    key_windows: tuple[RateLimit, ...] = ()
+    """The same for all destinations with one key of a channel that is `SharesRates`, or for all of the channel."""
     timeout: float = 30.0
     """The seconds that a push may take; after that nobody knows whether it arrived."""
     retry: RetryPolicy = RetryPolicy(attempts=8)
@@ -46,6 +51,8 @@ class PushTerms(FrozenStruct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 wrong.append(f"push_terms: {name} must be above 0")
+        for name, rates in (("windows", self.windows), ("key_windows", self.key_windows)):
+            wrong += [f"push_terms: {finding}" for rate in rates for finding in rate_findings(name, rate)]
         return wrong
 
 
@@ -138,6 +145,18 @@ class TimesPushes(ABC):
 
 
 @channel_ability
+class SharesRates(ABC):
+    """A push channel with rates that several destinations share, such as those of one tenant."""
+
+    @abstractmethod
+    def rate_key(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> str:
+        """Return the key of `PushTerms.key_windows` for a destination. Pure.
+
+        `reference` is that of the delivery. It is empty where the delivery names only the person.
+        """
+
+
+@channel_ability
 class ChecksRecipients(ABC):
     """A push channel that can check whether an identity unknown to the host is reachable."""
 
@@ -169,6 +188,8 @@ class LiveTerms(FrozenStruct, frozen=True, kw_only=True):
     """For how many seconds a message is updated; after that the answer is only completed."""
     timeout: float = 10.0
     """The seconds that a call may take. After that nobody knows what becomes of it, and the message is given up."""
+    silence: float | None = None
+    """The seconds without news after which an open message is updated again, for platforms that end silent ones."""
     direct: bool = True
     """Whether answers are shown in direct chats."""
     group: bool = True
@@ -176,7 +197,9 @@ class LiveTerms(FrozenStruct, frozen=True, kw_only=True):
 
     def findings(self) -> list[str]:
         """Return the validation findings, one line each."""
-        names = ("interval", "longest", "timeout")
+        names: tuple[str, ...] = ("interval", "longest", "timeout")
+        if self.silence is not None:
+            names = (*names, "silence")
         return [f"live_terms: {name} must be above 0" for name in names if not getattr(self, name) > 0]
 
 
@@ -230,7 +253,7 @@ class LiveView(FrozenStruct, frozen=True, kw_only=True):
     new_from: int = 0
     """The start of the part that was not shown before, for platforms that append; 0 if everything is new."""
     sequence: int = 0
-    """The number of the view. It begins with 0, once more if another process takes the answer over."""
+    """The number of the view, from 0. It grows with each view, and by more if another process takes the answer over."""
     tools: tuple[ToolUse, ...] = ()
     """The tool calls so far, for a channel that is `ShowsNotes`; there may be some before there is a text."""
     citations: tuple[Citation, ...] = ()
@@ -257,6 +280,8 @@ class StreamsReplies(ABC):
     @abstractmethod
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
         """Update an answer. Return its handles, with those of additional messages at the end.
+
+        Raise `PushStoppedError` if the person has stopped the answer: that cancels the run.
 
         Derive the key of an additional message from the first handle and its number.
         """
@@ -290,6 +315,8 @@ class ShowsTyping(ABC):
 
     typing_interval: float | None
     """After how many seconds the platform has to be told again; `None` tells it once."""
+    typing_with_live: bool = False
+    """Whether the indicator stays while a live message is written."""
 
     @abstractmethod
     async def show_typing(self, place: LivePlace) -> None:

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from frontdesk.interfaces.context import AwaitedReply, ChannelStorage
+from frontdesk.interfaces.hooks import Feedback
 from frontdesk.models.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
 from frontdesk.models.channel_storage import Leadership, SealedToken
 from frontdesk.models.conversation import Conversation, ConversationItem, TranscriptPage
@@ -252,15 +253,22 @@ class SessionsContext(Protocol):
 class EventsContext(Protocol):
     """The events of the platform: accepting and answering them, and what the platform reports about deliveries."""
 
+    async def authorize(self, caller: Caller) -> None:
+        """Check the access of a caller, for an event that is not stored.
+
+        Raise a `ForbiddenError`, a `LinkRequiredError`, or a `TooManyRequestsError` above the channel's `event_limits`.
+        """
+        ...
+
     async def accept(self, item: InboxItem) -> bool:
-        """Store an event, to be processed in order. Acknowledge the event only after this call.
+        """Store an event, to be processed in order. Acknowledge it only afterwards.
 
         Return False if the event exceeds the channel's `event_limits`. The sender is then notified at intervals.
         """
         ...
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
-        """Store an event and wait for its answer, to write it into the HTTP response to the event.
+        """Store an event and wait for its answer, for the HTTP response.
 
         The answer counts as sent when the block is left. If the block raises, the answer is pushed at once. If the
         client has disconnected, the answer is treated as a push with unknown status. An answer that is not ready
@@ -269,7 +277,7 @@ class EventsContext(Protocol):
         ...
 
     async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
-        """Send a reply of the channel itself to an event, after the pending deliveries of its conversation.
+        """Send a reply of the channel itself to an event, after the conversation's pending deliveries.
 
         While the event is processed, the reply is written in the transaction that finishes it. Before a run it is
         written before the target is called. For a finished event it is written at once. Replies with the same number
@@ -280,7 +288,7 @@ class EventsContext(Protocol):
     async def cancel_turns(
         self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
-        """Cancel the sender's earlier turns in the conversation of an event, and finish the event.
+        """Cancel the sender's earlier turns in a conversation, and finish the event.
 
         One transaction drops waiting turns, ends running ones as cancelled, starts a new tracked session with
         `rotate`, and stores the reply that `reply` makes of the numbers. Turns of others are cancelled only where the
@@ -290,11 +298,11 @@ class EventsContext(Protocol):
         ...
 
     async def is_finished(self, item: InboxItem) -> bool:
-        """Return True if an accepted event is finished or no longer stored."""
+        """Return True if an event is finished."""
         ...
 
     def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
-        """Return the event with its interaction token or reply URL, encrypted.
+        """Return the event with its encrypted token.
 
         Every part sent back to it carries the token as `PushPart.reply_token`. For channels with `needs_seal_key`.
         A host without a `seal_key` raises a `SealError`. Never put a token into `details`, `attributes` or
@@ -306,6 +314,23 @@ class EventsContext(Protocol):
         """Return the token of a part. Return None if there is none or it has expired."""
         ...
 
+    async def add_feedback(
+        self,
+        caller: Caller,
+        *,
+        receipt: str,
+        value: Literal["up", "down"],
+        reason: str = "",
+        conversation_id: str | None = None,
+        at: float | None = None,
+    ) -> Feedback | None:
+        """Record a caller's opinion of an answer.
+
+        The answer is named by the receipt of one of its messages. `conversation_id` is the group that shows it. Return
+        None for an unknown or foreign message, and for feedback that was recorded before.
+        """
+        ...
+
     async def settle_delivery(
         self,
         *,
@@ -315,7 +340,7 @@ class EventsContext(Protocol):
         reason: str | None = None,
         at: float | None = None,
     ) -> bool:
-        """Store the platform's later status of an accepted part.
+        """Store a later status of a part.
 
         The part is named by its receipt or its idempotency key. A failure makes it a dead letter. False means that the
         channel has no such delivery or is still sending it: let the platform report again. `at` is the platform's time.
@@ -326,7 +351,7 @@ class EventsContext(Protocol):
     async def end_deliveries(
         self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
     ) -> int:
-        """End the waiting deliveries to a conversation or person that the platform has closed to the bot.
+        """End the waiting deliveries to a conversation or person that is closed to the bot.
 
         They become dead letters with the reason, a code like that of a `PushRefusedError`. Return their number.
         Deliveries queued at or after `before` and those being sent are left. `also` selects further conversations by
@@ -335,7 +360,7 @@ class EventsContext(Protocol):
         ...
 
     async def alias_conversation(self, old: str, new: str) -> None:
-        """Rename a conversation that the platform has moved. Events of both names share one session and queue.
+        """Rename a conversation that has moved. Events of both names share one session and queue.
 
         Deliveries to any of the names go to the newest. Repeating the call changes nothing. An earlier name of the
         conversation, or a second new name for the same old one, raises a `ValueError`.
@@ -379,7 +404,8 @@ class StorageContext(Protocol):
         """Replace the reference with which the platform reaches the caller's direct chat.
 
         For events that are not messages. A message carries it as `ChannelRequest.reference`. A reference that is not
-        JSON or has more than 4,096 bytes raises a `ValueError`.
+        JSON or has more than 4,096 bytes raises a `ValueError`. An empty one deletes it, also for a caller without
+        access.
         """
         ...
 

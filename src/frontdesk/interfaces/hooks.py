@@ -1,7 +1,7 @@
 """The types of the operator's hooks that the pipeline calls. Hooks may be sync or async."""
 
 from collections.abc import Awaitable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from frontdesk.models.base import FrozenStruct
 from frontdesk.models.identity import ChannelIdentity
@@ -39,6 +39,24 @@ class StreamTransformHook(Protocol):
     """Adapts one update of a stream. None drops it."""
 
     def __call__(self, update: Any) -> Any | Awaitable[Any]: ...
+
+
+class Feedback(FrozenStruct, frozen=True, kw_only=True):
+    """A person's opinion of an answer, given by a button or a reaction of the platform."""
+
+    run_id: str
+    identity: ChannelIdentity
+    value: Literal["up", "down"]
+    reason: str = ""
+    """What the person has written about it."""
+    channel: str
+    at: float
+
+
+class FeedbackHook(Protocol):
+    """Receives feedback. An error in it is logged."""
+
+    def __call__(self, feedback: Feedback) -> Awaitable[None] | None: ...
 
 
 # The names that the design gives them.

@@ -288,7 +288,7 @@ class AuditLine(FrozenStruct, frozen=True, kw_only=True):
     action: str
     """The action: for an approval `asked`, `voted`, `escalated`, `approved`, `rejected`, `cancelled`, `expired`,
     `failed` for a decision that nothing could be done with, or an operator's `read` and `exported`. For a link
-    `linked` and `unlinked`."""
+    `linked` and `unlinked`, for a run `feedback`."""
     by: str = ""
     """The isolation key of the person who did it; empty for the host itself."""
     reason: str | None = None

@@ -237,6 +237,8 @@ class ConnectionPool:
         self.loop = asyncio.get_running_loop()
         self.slots = asyncio.Semaphore(max_connections)
         """Bounds the requests that are sent at once, and with them the connections."""
+        self.users = 0
+        """The requests that are sent or wait for a slot."""
         self._open: set[HttpConnection] = set()
         self._idle: list[HttpConnection] = []
         self._timeouts: TimeoutWheel[HttpConnection] = TimeoutWheel(KEEP_ALIVE_SECONDS, HttpConnection.abort)

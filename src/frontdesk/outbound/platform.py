@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
+MAX_POOLS = 64
+"""The number of servers with open connections. Names below a wildcard are not known in advance."""
 UNREADABLE = "unreadable_response"
 """The code of a response that is too large, compressed or malformed."""
 _HEADERS = {
@@ -79,7 +81,8 @@ class PlatformHttp:
     """HTTP client for the servers of one platform, with persistent connections. Bound to one event loop.
 
     `base_url` and the values of `headers` may be a `Secret`: some platforms expect their token in a header, others in
-    the path. `servers` are additional servers of the platform, see `PlatformHosts`. All of them receive the headers.
+    the path. `servers` are additional servers of the platform, see `PlatformHosts`: all of them receive the headers.
+    Connections are open to at most `MAX_POOLS` servers at a time.
     `timeout` applies to a whole call, and `max_bytes` to a response.
 
     A request that was not sent raises `PushError`. One that may have arrived raises `PushUnknownError`.
@@ -101,8 +104,6 @@ class PlatformHttp:
         base = urlsplit(revealed(base_url))
         own = f"{base.scheme}://{base.netloc}"
         self.hosts = PlatformHosts((own, *servers), allow_private=allow_private, resolve=resolve)
-        if self.hosts.has_wildcards:
-            raise ValueError("PlatformHttp does not support wildcard servers: list each server")
         # The path may be the secret, and is not in any attribute that a traceback would show.
         self._base = Secret(f"{own}{base.path.rstrip('/')}")
         self._headers = dict(headers or {})
@@ -157,23 +158,36 @@ class PlatformHttp:
 
     async def _exchange(self, origin: Origin, call: "_Call", connect_seconds: float) -> PlatformResponse:
         addresses = await self.hosts.addresses(origin)
-        pool = self._pools.get(origin)
-        if pool is None:
-            # One for each server: in a shared pool, a connection that was verified for one name would serve another at
-            # the same address.
-            pool = self._pools[origin] = ConnectionPool(self._max_connections)
-        async with pool.slots:
-            connection = pool.take(addresses) or await self._connect(pool, origin, connect_seconds)
-            call.sent = True
-            response = await connection.exchange(
-                call.head, call.content, call.max_bytes, without_body=call.is_without_body
-            )
-            pool.put(connection)
+        pool = self._pools.get(origin) or self._add_pool(origin)
+        pool.users += 1
+        try:
+            async with pool.slots:
+                connection = pool.take(addresses) or await self._connect(pool, origin, connect_seconds)
+                call.sent = True
+                response = await connection.exchange(
+                    call.head, call.content, call.max_bytes, without_body=call.is_without_body
+                )
+                pool.put(connection)
+        finally:
+            pool.users -= 1
         if response.body is None and 200 <= response.status <= 299:
             raise PushUnknownError(
                 "The platform's response is too large or has an unsupported content encoding.", code=UNREADABLE
             )
         return PlatformResponse(response.status, response.headers, response.body or b"")
+
+    def _add_pool(self, origin: Origin) -> ConnectionPool:
+        """Return a new pool for a server, instead of the oldest unused one if there are too many.
+
+        In a shared pool, a connection that was verified for one name would serve another at the same address.
+        """
+        if len(self._pools) >= MAX_POOLS:
+            unused = next((known for known, pool in self._pools.items() if not pool.users), None)
+            if unused is None:
+                raise PushLimitedError("Too many servers are in use at once.", code="too_many_servers", retry_after=1.0)
+            self._pools.pop(unused).close()
+        pool = self._pools[origin] = ConnectionPool(self._max_connections)
+        return pool
 
     async def _connect(self, pool: ConnectionPool, origin: Origin, seconds: float) -> HttpConnection:
         """Return a connection to the first address that accepts one."""

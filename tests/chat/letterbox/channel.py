@@ -41,11 +41,11 @@ class LetterboxChannel(ChatChannel):
         (await self._http.request("GET", "me")).json(dict)
         return BotIdentity(id="porter", name="porter")
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
         if not hmac.compare_digest(headers.get(b"letterbox-secret", b""), self._secret):
             raise UnauthenticatedError("The secret is wrong.")
 
-    def read(self, event: bytes, bot: BotIdentity) -> InboundMessage | None:
+    def read(self, event: bytes, bot: BotIdentity, proof: object) -> InboundMessage | None:
         try:
             letter = msgspec.json.decode(event, type=Letter)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

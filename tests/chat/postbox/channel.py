@@ -4,10 +4,10 @@ from typing import Any, Unpack
 
 import msgspec
 
-from frontdesk import PushNotEditableError, PushNotModifiedError, chat
+from frontdesk import PushNotEditableError, PushNotModifiedError, PushStoppedError, chat
 
 SIGNATURE, TIME = b"postbox-signature", b"postbox-time"
-ERRORS = {304: PushNotModifiedError, 410: PushNotEditableError}
+ERRORS = {304: PushNotModifiedError, 409: PushStoppedError, 410: PushNotEditableError}
 
 
 class User(msgspec.Struct):
@@ -76,12 +76,12 @@ class PostboxChannel(chat.LiveAnswers, chat.TypingNotices, chat.AnswersClicks, c
         me = await self._call("me", {})
         return chat.BotIdentity(id=me.id, name=me.name)
 
-    def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
+    async def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
         time = headers.get(TIME, b"")
-        chat.verify_hmac(self._secret, time + b"." + body, headers.get(SIGNATURE, b""))
+        chat.verify_hmac(self.signing_secrets(self._secret), time + b"." + body, headers.get(SIGNATURE, b""))
         chat.verify_time(time, now)
 
-    def read(self, event: bytes, bot: chat.BotIdentity) -> chat.InboundMessage | None:
+    def read(self, event: bytes, bot: chat.BotIdentity, proof: chat.Proof | None) -> chat.InboundMessage | None:
         said = chat.decode_event(event, Event)
         if said.kind not in ("message", "edit", "click"):
             return None
@@ -103,11 +103,11 @@ class PostboxChannel(chat.LiveAnswers, chat.TypingNotices, chat.AnswersClicks, c
         )
 
     async def send(self, message: chat.OutboundMessage, destination: chat.Destination, key: str) -> str:
-        body = {**_shown(message), **_place(destination), "reply_to": message.reply_to, "key": key}
+        body = {**build_body(message), **_place(destination), "reply_to": message.reply_to, "key": key}
         return (await self._call("send", body)).id
 
     async def edit(self, message_id: str, message: chat.OutboundMessage, destination: chat.Destination) -> None:
-        await self._call("edit", {**_shown(message), "id": message_id})
+        await self._call("edit", {**build_body(message), "id": message_id})
 
     async def delete(self, message_id: str, destination: chat.Destination) -> None:
         await self._call("delete", {"id": message_id})
@@ -141,7 +141,7 @@ def _place(destination: chat.Destination) -> dict[str, str]:
     return {"chat": destination.chat_id, "thread": destination.thread_id}
 
 
-def _shown(message: chat.OutboundMessage) -> dict[str, Any]:
+def build_body(message: chat.OutboundMessage) -> dict[str, Any]:
     files = [{"type": file.media_type, "name": file.name, "data": file.data} for file in message.media]
     buttons = [{"text": button.text, "data": button.data} for button in message.buttons]
     return {"text": message.text, "files": files, "buttons": buttons}

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from frontdesk_testing.chat_platform import ChatFile as ChatFile
     from frontdesk_testing.chat_platform import ChatPerson as ChatPerson
     from frontdesk_testing.chat_platform import FakePlatform as FakePlatform
+    from frontdesk_testing.chat_platform import InvokingPlatform as InvokingPlatform
     from frontdesk_testing.chat_platform import MembershipPlatform as MembershipPlatform
+    from frontdesk_testing.chat_platform import OpeningPlatform as OpeningPlatform
     from frontdesk_testing.chat_platform import PushFailure as PushFailure
+    from frontdesk_testing.chat_platform import RatingPlatform as RatingPlatform
     from frontdesk_testing.chat_platform import ShownMessage as ShownMessage
+    from frontdesk_testing.chat_platform import StoppingPlatform as StoppingPlatform
     from frontdesk_testing.chat_platform_base import ChatPlatformBase as ChatPlatformBase
     from frontdesk_testing.chat_platform_base import PlatformCall as PlatformCall
     from frontdesk_testing.chat_platform_base import PlatformError as PlatformError
@@ -59,16 +63,20 @@ _HOME = {
     "FakePlatform": "chat_platform",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "InvokingPlatform": "chat_platform",
     "MembershipPlatform": "chat_platform",
+    "OpeningPlatform": "chat_platform",
     "PlatformCall": "chat_platform_base",
     "PlatformError": "chat_platform_base",
     "PlatformEvent": "chat_platform_base",
     "PushFailure": "chat_platform",
+    "RatingPlatform": "chat_platform",
     "RecordedSpan": "telemetry",
     "RecordingTelemetry": "telemetry",
     "RunnerContract": "runner_contract",
     "ServerSentEvent": "sse",
     "ShownMessage": "chat_platform",
+    "StoppingPlatform": "chat_platform",
     "StoreContract": "store_contract",
     "TcpProxy": "proxy",
     "crashing": "crash",
@@ -95,16 +103,20 @@ __all__ = [
     "FakePlatform",
     "GatedAgent",
     "HostClient",
+    "InvokingPlatform",
     "MembershipPlatform",
+    "OpeningPlatform",
     "PlatformCall",
     "PlatformError",
     "PlatformEvent",
     "PushFailure",
+    "RatingPlatform",
     "RecordedSpan",
     "RecordingTelemetry",
     "RunnerContract",
     "ServerSentEvent",
     "ShownMessage",
+    "StoppingPlatform",
     "StoreContract",
     "TcpProxy",
     "crashing",

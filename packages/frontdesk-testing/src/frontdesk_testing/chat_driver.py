@@ -105,6 +105,12 @@ class Chat:
         runs = [await self.store.runs.get(row.owner, row.run_id) for row in await self.store.outbox.find()]
         return {run.session_id for run in runs if run is not None}
 
+    async def run_statuses(self) -> list[str]:
+        """Return the statuses of the runs that were answered here, the oldest first."""
+        names = {(row.owner, row.run_id) for row in await self.store.outbox.find()}
+        runs = [run for name in names if (run := await self.store.runs.get(*name)) is not None]
+        return [run.status for run in sorted(runs, key=lambda run: run.created_at)]
+
     async def deliveries(self, status: str) -> list[Delivery]:
         """Return the deliveries of a status."""
         return [delivery for delivery in await self.store.outbox.find() if delivery.status == status]
@@ -123,6 +129,13 @@ class ChatDriver:
     """Whether the platform shows something to the person who pressed a button; if not, their direct chat does."""
     shows_live: bool = True
     """Whether answers are shown while they are written."""
+    has_feedback: bool = False
+    """Whether people rate answers on the platform; it is a `RatingPlatform` then."""
+    opens_chats: bool = False
+    """Whether the platform says when a direct chat opens, with a reference to it; it is an `OpeningPlatform` then."""
+    has_stop_button: bool = False
+    """Whether the platform refuses further updates of an answer that a person has stopped; it is a `StoppingPlatform`
+    then."""
     has_albums: bool = True
     """Whether the platform sends albums."""
     tells_membership: bool = False
@@ -141,6 +154,9 @@ class ChatDriver:
     """The statuses with which a body is refused that the platform has not signed."""
     takes_files: bool = True
     sends_files: bool = True
+    invoke_name: str = ""
+    """The name of an operation that the channel answers in the HTTP response; the platform is an `InvokingPlatform`
+    then."""
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         """Start a platform."""
@@ -149,6 +165,15 @@ class ChatDriver:
     def channel(self, platform: FakePlatform, **settings: Any) -> ChatChannel:
         """Make a channel on a platform, with settings of `ChatConfig`."""
         raise NotImplementedError("implement `channel` of the driver")
+
+    def verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
+        """Return the claims that the channel proves about a person, if any."""
+        return {}
+
+    def require_live(self) -> None:
+        """Skip a test where the platform shows no live messages."""
+        if not self.shows_live:
+            pytest.skip("the platform shows no answer while it is written")
 
     def require_groups(self) -> None:
         """Skip a test where the platform has no groups."""

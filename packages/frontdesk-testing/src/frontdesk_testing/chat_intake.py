@@ -1,12 +1,19 @@
 """The contract of chat channels for intake: forged bodies, and an unavailable platform."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
+from frontdesk.access.allowlists import LinkedClaimAllowlist, NativeIdAllowlist
 from frontdesk.clock import SystemClock
+from frontdesk.interfaces.hooks import Feedback
+from frontdesk.models.identity import ChannelIdentity
+from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.chat_driver import Chat, ChatDriver
+from frontdesk_testing.chat_platform import InvokingPlatform, OpeningPlatform, RatingPlatform
 
 _HOUR = 3_600.0
 _LIMIT = 20_000
@@ -59,3 +66,109 @@ class WebhookBodies(ChatDriver):
         async with self.chat() as chat:
             answer = await chat.client.http.request(method, chat.webhook)
             assert answer.status_code == 405
+
+
+class Invokes(ChatDriver):
+    """Events whose HTTP response is the answer, and claims that come with events."""
+
+    async def test_an_invoke_is_answered_in_its_response_and_not_stored(self) -> None:
+        agent = EchoAgent()
+        async with self._invoking(agent) as (chat, platform):
+            ada = await platform.person("Ada")
+            first = await platform.invoke(ada, self.invoke_name)
+            assert first[0] == 200
+            assert await platform.invoke(ada, self.invoke_name) == first
+            assert await chat.pushed(ada) == ["the last word"]
+            assert len(agent.seen) == 1
+
+    async def test_an_unknown_invoke_is_not_implemented(self) -> None:
+        async with self._invoking() as (_, platform):
+            status, _ = await platform.invoke(await platform.person("Ada"), "nothing of the kind")
+            assert status == 501
+
+    async def test_an_invoke_of_a_stranger_is_refused(self) -> None:
+        async with self._invoking() as (_, platform):
+            right = await platform.invoke(await platform.person("Ada"), self.invoke_name)
+        async with self._invoking(allowlist=NativeIdAllowlist(["somebody else"])) as (_, platform):
+            assert await platform.invoke(await platform.person("Eve"), self.invoke_name) != right
+
+    async def test_an_invoke_is_limited_like_other_events(self) -> None:
+        async with self._invoking(event_limits=EventLimits(per_caller=RateLimit(1, per_seconds=3600.0))) as (
+            _,
+            platform,
+        ):
+            ada, bob = await platform.person("Ada"), await platform.person("Bob")
+            assert (await platform.invoke(ada, self.invoke_name))[0] == 200
+            assert (await platform.invoke(ada, self.invoke_name))[0] == 429
+            assert (await platform.invoke(bob, self.invoke_name))[0] == 200
+
+    async def test_verified_claims_of_a_person_decide_on_access(self) -> None:
+        async with self.platform() as platform:
+            ada, eve = await platform.person("Ada"), await platform.person("Eve")
+            claims = self.verified_claims(ada)
+            if not claims:
+                pytest.skip("the platform proves no claims")
+            name, value = next(iter(claims.items()))
+            assert self.verified_claims(eve)[name] != value
+            async with self.chat(platform=platform, allowlist=LinkedClaimAllowlist(name, [value])) as chat:
+                await platform.say(ada, "hello")
+                await chat.until_shown(ada.chat_id, "hello")
+                await platform.say(eve, "hello")
+                assert await chat.texts(eve.chat_id, 1) != ["hello"]
+
+    async def test_feedback_is_tied_to_the_run_of_its_message(self) -> None:
+        if not self.has_feedback:
+            pytest.skip("nobody rates answers on the platform")
+        given: list[Feedback] = []
+        async with self.chat(feedback_hook=given.append) as chat:
+            platform = cast("RatingPlatform", chat.platform)
+            ada, eve = await platform.person("Ada"), await platform.person("Eve")
+            await platform.say(ada, "hello")
+            (shown,) = await chat.until_shown(ada.chat_id, "hello")
+            await chat.until(lambda: _is_sent(chat))
+            first = await platform.rate(ada, shown, "up")
+            await platform.repeat(first)
+            # Somebody else, who was not answered by it.
+            await platform.rate(eve, shown, "down")
+            await platform.rate(ada, shown, "down")
+            assert await chat.pushed(ada) == ["hello", "the last word"]
+            await chat.until(lambda: _has(given, 2))
+            assert [feedback.value for feedback in given] == ["up", "down"]
+            assert {feedback.identity.native_id for feedback in given} == {ada.id}
+            lines = await chat.store.audit.lines(subject=given[0].run_id)
+            assert [(line.action, line.reason) for line in lines] == [("feedback", "up"), ("feedback", "down")]
+
+    async def test_a_direct_chat_that_opens_is_kept_and_one_that_closes_forgotten(self) -> None:
+        if not self.opens_chats:
+            pytest.skip("the platform does not say that a chat opens")
+        async with self.chat() as chat:
+            platform = cast("OpeningPlatform", chat.platform)
+            ada = await platform.person("Ada")
+            identity = ChannelIdentity(channel=chat.channel.name, native_id=ada.id)
+            await platform.repeat(await platform.open(ada))
+            assert await chat.channel.context.storage.get_reference(identity)
+            await platform.repeat(await platform.close(ada))
+            assert not await chat.channel.context.storage.get_reference(identity)
+        async with self.chat(allowlist=NativeIdAllowlist(["somebody else"])) as chat:
+            platform = cast("OpeningPlatform", chat.platform)
+            eve = await platform.person("Eve")
+            await platform.repeat(await platform.open(eve))
+            identity = ChannelIdentity(channel=chat.channel.name, native_id=eve.id)
+            assert not await chat.channel.context.storage.get_reference(identity)
+
+    @asynccontextmanager
+    async def _invoking(
+        self, target: EchoAgent | None = None, **settings: Any
+    ) -> AsyncGenerator[tuple[Chat, InvokingPlatform]]:
+        if not self.invoke_name:
+            pytest.skip("the platform has no events that are answered at once")
+        async with self.chat(target, **settings) as chat:
+            yield chat, cast("InvokingPlatform", chat.platform)
+
+
+async def _is_sent(chat: Chat) -> bool:
+    return bool(await chat.deliveries("accepted"))
+
+
+async def _has(given: list[Feedback], count: int) -> bool:
+    return len(given) >= count

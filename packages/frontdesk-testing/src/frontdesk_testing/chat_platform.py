@@ -110,6 +110,42 @@ class FakePlatform(Protocol):
         ...
 
 
+class InvokingPlatform(FakePlatform, Protocol):
+    """A platform with events whose HTTP response is the answer."""
+
+    async def invoke(self, who: ChatPerson, name: str) -> tuple[int, bytes]:
+        """Send an operation once as a person; return the status and the body of the response."""
+        ...
+
+
+class StoppingPlatform(FakePlatform, Protocol):
+    """A platform on which a person stops an answer that is being written."""
+
+    async def stop(self, who: ChatPerson) -> None:
+        """Stop the last answer in the direct chat of a person, as they do."""
+        ...
+
+
+class RatingPlatform(FakePlatform, Protocol):
+    """A platform on which people rate answers."""
+
+    async def rate(self, who: ChatPerson, message: ShownMessage, value: str, *, chat_id: str = "") -> str:
+        """Rate a message as a person: `up` or `down`; return the id of the event."""
+        ...
+
+
+class OpeningPlatform(FakePlatform, Protocol):
+    """A platform that says when a direct chat opens and closes, with a reference to it."""
+
+    async def open(self, who: ChatPerson) -> str:
+        """Open the direct chat of a person; return the id of the event."""
+        ...
+
+    async def close(self, who: ChatPerson) -> str:
+        """Close it; return the id of the event."""
+        ...
+
+
 class MembershipPlatform(FakePlatform, Protocol):
     """A platform that reports when the bot is added or removed."""
 

@@ -20,11 +20,14 @@ _RECHECK_SECONDS = 0.1
 _JSON = {"content-type": "application/json"}
 
 
+EventType = Literal["message", "click", "invoke", "feedback", "opened", "closed"]
+
+
 class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A message or a click, before it is encoded in the format of the platform."""
+    """A message, a click or an invoke, before it is encoded in the format of the platform."""
 
     event_id: str
-    kind: Literal["message", "click"]
+    kind: EventType
     at: float
     sender: ChatPerson
     chat_id: str
@@ -38,7 +41,7 @@ class PlatformEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The files by the ids under which `ChatPlatformBase.files` has them."""
     album: str = ""
     data: str = ""
-    """The data of the button."""
+    """The data of the button, or the name of the operation that is invoked."""
 
 
 class PlatformCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,13 +179,26 @@ class ChatPlatformBase(ABC):
         event = self._build("click", who, chat_id, thread_id=message.thread_id, data=data)
         return self._queue(msgspec.structs.replace(event, message_id=message.message_id))
 
+    async def invoke(self, who: ChatPerson, name: str) -> tuple[int, bytes]:
+        event = msgspec.structs.replace(self._build("invoke", who, "", data=name), event_id=f"invoke of {name}")
+        response = await self._post(self.encode(event))
+        return response.status_code, response.content
+
+    async def rate(self, who: ChatPerson, message: ShownMessage, value: str, *, chat_id: str = "") -> str:
+        event = self._build("feedback", who, chat_id, thread_id=message.thread_id, data=value)
+        return self._queue(msgspec.structs.replace(event, message_id=message.message_id))
+
+    async def open(self, who: ChatPerson) -> str:
+        return self._queue(self._build("opened", who, ""))
+
+    async def close(self, who: ChatPerson) -> str:
+        return self._queue(self._build("closed", who, ""))
+
     def event(self, who: ChatPerson, text: str) -> bytes:
         event = self._build("message", who, "", text=text)
         return self.encode(msgspec.structs.replace(event, event_id="e-not-sent"))
 
-    def _build(
-        self, kind: Literal["message", "click"], who: ChatPerson, chat_id: str, text: str = "", **fields: Any
-    ) -> PlatformEvent:
+    def _build(self, kind: EventType, who: ChatPerson, chat_id: str, text: str = "", **fields: Any) -> PlatformEvent:
         event_id, chat_id = f"e-{len(self.bodies)}", chat_id or who.chat_id
         return PlatformEvent(
             event_id=event_id,
@@ -211,13 +227,17 @@ class ChatPlatformBase(ABC):
     async def repeat(self, event_id: str) -> None:
         body = self.bodies[event_id]
         while True:
-            assert self._webhook is not None, "the platform was not started"
-            url = await asyncio.shield(self._webhook)
-            headers = {**_JSON, **self.signed(body, at=SystemClock().now())}
             with suppress(httpx.TransportError):
-                if (await self._http.post(url, content=body, headers=headers)).is_success:
+                if (await self._post(body)).is_success:
                     return
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _post(self, body: bytes) -> httpx.Response:
+        """Send a body to the webhook, once it is known."""
+        assert self._webhook is not None, "the platform was not started"
+        url = await asyncio.shield(self._webhook)
+        headers = {**_JSON, **self.signed(body, at=SystemClock().now())}
+        return await self._http.post(url, content=body, headers=headers)
 
     async def shown(self, chat_id: str) -> list[ShownMessage]:
         return [message for message_id, message in self.messages.items() if self._chats[message_id] == chat_id]

@@ -139,7 +139,7 @@ class Pushes(ChatDriver):
             assert files == [(PICTURE.media_type, PICTURE.data)]
 
     async def test_an_answer_is_shown_while_it_is_written(self) -> None:
-        self._require_live()
+        self.require_live()
         agent = GatedAgent()
         async with self.chat(agent, live="auto") as chat:
             ada = await chat.platform.person("Ada")
@@ -151,7 +151,7 @@ class Pushes(ChatDriver):
             assert await chat.pushed(ada) == ["one two three", "the last word"]
 
     async def test_an_answer_that_is_being_written_can_be_cancelled(self) -> None:
-        self._require_live()
+        self.require_live()
         agent = GatedAgent()
         async with self.chat(agent, live="auto") as chat:
             ada = await chat.platform.person("Ada")
@@ -163,7 +163,7 @@ class Pushes(ChatDriver):
             assert await chat.pushed(ada) == ["one", "I have stopped.", "the last word"]
 
     async def test_a_host_that_stops_while_it_writes_is_followed_by_another(self) -> None:
-        self._require_live()
+        self.require_live()
         store, agent = InMemoryStateStore(), GatedAgent()
         async with self.platform() as platform:
             ada = await platform.person("Ada")
@@ -175,7 +175,7 @@ class Pushes(ChatDriver):
                 assert await chat.pushed(ada) == ["one two three", "the last word"]
 
     async def test_an_answer_that_broke_off_keeps_what_was_shown_of_it(self) -> None:
-        self._require_live()
+        self.require_live()
         agent = _BreaksOff()
         async with self.chat(agent, live="auto") as chat:
             ada = await chat.platform.person("Ada")
@@ -186,10 +186,6 @@ class Pushes(ChatDriver):
             await chat.messages(ada.chat_id, 2)
             first, *_ = await chat.pushed(ada)
             assert first == "once upon"
-
-    def _require_live(self) -> None:
-        if not self.shows_live:
-            pytest.skip("the platform shows no answer while it is written")
 
 
 _AT_ONCE = {"shutdown_grace_seconds": 0.0}

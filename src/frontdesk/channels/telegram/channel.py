@@ -48,7 +48,7 @@ from frontdesk.chat.connection import pass_over, warn
 from frontdesk.chat.growing import ALL_MESSAGES
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.live_mixin import LiveAnswers, TypingNotices
-from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
+from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage, Proof
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import challenge_text
 from frontdesk.chat.session_commands import described_command
@@ -164,6 +164,7 @@ class TelegramChannel(
             self.webhook_path = "/"
         self._config = config
         self._webhook_secret = config.webhook_secret()
+        self._accepted_secrets = self.signing_secrets(self._webhook_secret)
         self._bot_name = ""
         self._takes_blocks = True
         self._effective = config
@@ -206,12 +207,12 @@ class TelegramChannel(
 
     # In
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        secret, given = self._webhook_secret, headers.get(SECRET_HEADER, b"")
-        if secret is None or not hmac.compare_digest(secret.reveal().encode(), given):
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
+        given = headers.get(SECRET_HEADER, b"")
+        if not any(hmac.compare_digest(secret.reveal().encode(), given) for secret in self._accepted_secrets):
             raise UnauthenticatedError("The secret token of the update is invalid.")
 
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
         return read_update(event, bot)
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:

@@ -170,6 +170,7 @@ class WebChatChannel(
     edits_may_be_late = False
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
+    typing_with_live = True
     _context: ChannelContext | None = None
     _mailbox: Mailbox | None = None
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from frontdesk.chat.aliases import Aliases
@@ -38,6 +39,10 @@ class Typing:
         self._channel = channel
         self._place = place
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def stays(self) -> bool:
+        return self._channel.typing_with_live
 
     def start(self) -> None:
         self._task = spawn_clean(self._renew())
@@ -166,7 +171,11 @@ class LiveReplies:
         aliases: Aliases,
         clock: Clock,
         ids: Ids,
+        stop_event: Callable[[], Awaitable[None]],
+        stop_run: Callable[[str, str], Awaitable[None]],
     ) -> None:
+        """`stop_event` stops the work of this process on cancelled events, and `stop_run` that on a background run."""
+        self._stop_event, self._stop_run = stop_event, stop_run
         self._store = store
         self._planner = planner
         self._outbox = outbox
@@ -191,7 +200,13 @@ class LiveReplies:
         place = await self._place(request, blank)
         shows_typing = self._typing.get(name) if returns else None
         typing = None if shows_typing is None else Typing(name, shows_typing, place)
-        writer = self._writer(blank, claim, place, left) if streams or left is not None else None
+        on_shown = None if typing is None or typing.stays else typing.stop
+        writer = None
+        if streams or left is not None:
+            # The resumption of a run is no turn, so that only the run itself can be cancelled.
+            resumes = partial(self._stop_run, admitted.owner, admitted.run_id)
+            stop = resumes if event.kind == "resume" else self._stop_event
+            writer = self._writer(blank, claim, place, left, stop, on_shown)
         if writer is None and typing is None:
             return None
         return LiveRun(channel, blank, self._ids, self._clock, writer, typing, streams)
@@ -210,7 +225,8 @@ class LiveReplies:
         left = None if claim.is_first else await self._take_over(blank, claim)
         if not streams and left is None:
             return None
-        writer = self._writer(blank, claim, await self._place(request, blank), left)
+        stop = partial(self._stop_run, admitted.owner, admitted.run_id)
+        writer = self._writer(blank, claim, await self._place(request, blank), left, stop)
         return None if writer is None else LiveRun(channel, blank, self._ids, self._clock, writer, None, streams)
 
     async def left_by(self, run: BackgroundRun) -> LiveRun | None:
@@ -236,7 +252,7 @@ class LiveReplies:
         known = await self._take_over(blank, claim)
         if known is None:
             return None
-        writer = self._writer(blank, claim, await self._place(request, blank), known)
+        writer = self._writer(blank, claim, await self._place(request, blank), known, self._stop_event)
         return LiveRun(self._channels[blank.channel], blank, self._ids, self._clock, writer, None, False)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
@@ -271,7 +287,13 @@ class LiveReplies:
         )
 
     def _writer(
-        self, blank: Delivery, claim: LiveClaim, place: LivePlace, known: LiveMessageRecord | None
+        self,
+        blank: Delivery,
+        claim: LiveClaim,
+        place: LivePlace,
+        known: LiveMessageRecord | None,
+        stop_run: Callable[[], Awaitable[None]],
+        on_shown: Callable[[], Awaitable[None]] | None = None,
     ) -> LiveWriter | None:
         streams, outlet = self._streaming.get(blank.channel), self._outbox.outlet(blank.channel)
         if streams is None or outlet is None:
@@ -279,5 +301,18 @@ class LiveReplies:
         new_id, wake = self._ids.new, self._outbox.wake
         fence = LiveFence(run_id=blank.run_id, channel=blank.channel, place=blank.place, fence=claim.fence)
         place = place.replace(fence=fence)
-        work = LiveWork(self._store, self._clock, outlet.channel, outlet, streams, place, blank, claim, new_id, wake)
+        work = LiveWork(
+            self._store,
+            self._clock,
+            outlet.channel,
+            outlet,
+            streams,
+            place,
+            blank,
+            claim,
+            new_id,
+            wake,
+            stop_run,
+            on_shown,
+        )
         return LiveWriter(work, known)

@@ -16,7 +16,7 @@ from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.destination_drain import ChannelOutlet
 from frontdesk.delivery.live.claims import LiveClaim
 from frontdesk.delivery.push import call_platform, noted
-from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, StoreUnavailableError
+from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, PushStoppedError, StoreUnavailableError
 from frontdesk.framework.notes import NO_NOTES, Notes
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.chat import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup, ToolUse
@@ -138,6 +138,10 @@ class LiveWork(NamedTuple):
     new_id: Callable[[str], str]
     wake: Callable[[Sequence[Delivery]], Awaitable[None]]
     """Sends deliveries that were written."""
+    stop_run: Callable[[], Awaitable[None]]
+    """Cancels the run in this process, after it was marked as cancelled."""
+    on_shown: Callable[[], Awaitable[None]] | None = None
+    """Called once, when a message shows something of the answer."""
 
     @property
     def key(self) -> str:
@@ -162,7 +166,7 @@ class LiveWriter:
         self._notes = NO_NOTES
         self._shown = 0
         self._tools_shown: tuple[ToolUse, ...] = ()
-        self._sequence = 0
+        self._sequence = work.claim.first_sequence
         self._gave_up = known is not None and known.state in ("lost", "closed")
         self._may_exist = known is not None and known.state == "opening"
         self._is_saved = True
@@ -173,6 +177,8 @@ class LiveWriter:
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._withdrawal: asyncio.Task[None] | None = None
+        self._stopping_run: asyncio.Task[None] | None = None
+        self._is_shown = False
 
     @property
     def longest_call(self) -> float:
@@ -239,7 +245,9 @@ class LiveWriter:
 
     async def _go_on(self) -> None:
         while not self._stopping.is_set():
-            await self._changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._silence):
+                    await self._changed.wait()
             self._changed.clear()
             if self._stopping.is_set() or self._gave_up:
                 return
@@ -250,6 +258,12 @@ class LiveWriter:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._stopping.wait()
+
+    @property
+    def _silence(self) -> float | None:
+        """Return the seconds after which the view is repeated, or None."""
+        is_open = self.known is not None and self.known.state == "open"
+        return self._work.terms.silence if is_open else None
 
     async def _step(self) -> float:
         """Show the current text if allowed now. Return the seconds until the next attempt."""
@@ -276,7 +290,7 @@ class LiveWriter:
             return _NEVER
         free_at = max(self._paused_until, self._work.outlet.circuit.free_at(steady))
         if free_at <= steady:
-            free_at = self._work.outlet.limits.enter_last(row.place, steady, row.kind)
+            free_at = self._work.outlet.limits.enter_last(row.place, steady, row.kind, self._work.outlet.rate_key(row))
         return max(free_at - steady, 0.0)
 
     async def _advance(self) -> float:
@@ -318,7 +332,7 @@ class LiveWriter:
             if handle is not None:
                 self._withdrawal = spawn_clean(self._withdraw(handle))
             raise
-        self._seen(view)
+        await self._seen(view)
 
     async def _withdraw(self, handle: str) -> None:
         """Remove a message that was opened after this process lost the answer, unless the new owner has found it.
@@ -373,7 +387,7 @@ class LiveWriter:
             after = await self._call(lambda: work.streams.update_live(work.place, handles, view))
             if after != handles:
                 await self._keep(after)
-        self._seen(view)
+        await self._seen(view)
 
     async def _failed(self, error: PushError) -> float:
         """Decide how to continue after a failure. These failures do not count for the outbox."""
@@ -385,6 +399,11 @@ class LiveWriter:
             # It may still arrive, and must not come after the whole answer.
             await self._lose(error.code)
             return _NEVER
+        if isinstance(error, PushStoppedError):
+            log.info("answer stopped on the platform, cancelling its run: run_id=%s", self._work.blank.run_id)
+            # Not awaited here: the run waits for this task before it ends.
+            self._stopping_run = spawn_clean(self._stop_run())
+            return _NEVER
         if error.permanent:
             log.info("live message no longer updated: channel=%s: %s", self._work.channel.name, error.code)
             return _NEVER
@@ -392,6 +411,10 @@ class LiveWriter:
         if error.retry_after is not None:
             self._paused_until = self._work.clock.steady() + error.retry_after
         return max(self._work.terms.interval, error.retry_after or 0.0)
+
+    async def _stop_run(self) -> None:
+        await until_available(self._work.claim.cancel)
+        await self._work.stop_run()
 
     async def _call(self, work: Callable[[], Awaitable[T]]) -> T:
         return await call_platform("live answer", self._work.channel.name, work, self._work.terms.timeout)
@@ -402,9 +425,13 @@ class LiveWriter:
             text=self._text, new_from=self._shown, sequence=self._sequence, tools=tools, citations=citations
         )
 
-    def _seen(self, view: LiveView) -> None:
+    async def _seen(self, view: LiveView) -> None:
         self._shown, self._tools_shown = len(view.text), view.tools
         self._sequence += 1
+        if not self._is_shown:
+            self._is_shown = True
+            if self._work.on_shown is not None:
+                await self._work.on_shown()
 
     async def _is_ours(self) -> bool:
         """Return True unless another process has taken over the answer, for example after this one was suspended."""

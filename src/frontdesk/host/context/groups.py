@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 from frontdesk.access.links import Links
 from frontdesk.approvals.records import Voter
@@ -16,12 +16,13 @@ from frontdesk.hooks import show_result
 from frontdesk.host.context.scope import ScopedCalls
 from frontdesk.host.wiring import Components
 from frontdesk.interfaces.context import AwaitedReply, ChannelStorage
+from frontdesk.interfaces.hooks import Feedback
 from frontdesk.interfaces.linker import IdentityLinker, SupportsLinkQuestions, SupportsLinkReturn, SupportsLinkRoutes
 from frontdesk.interfaces.target import GivesUpQuestions
-from frontdesk.models.approval import ApprovalAnswer, Decision, PendingApproval, WaitingPage
+from frontdesk.models.approval import ApprovalAnswer, AuditLine, Decision, PendingApproval, WaitingPage
 from frontdesk.models.channel_storage import Leadership, SealedToken
 from frontdesk.models.conversation import TranscriptPage
-from frontdesk.models.delivery import Cancelled, InboxItem
+from frontdesk.models.delivery import Cancelled, Delivery, InboxItem
 from frontdesk.models.file import StoredFile
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
@@ -359,12 +360,28 @@ MAX_WAIT_SECONDS = 120.0
 """The limit of `accept_and_wait`. The conversation gets no other message during the wait."""
 
 
+MAX_FEEDBACK_LENGTH = 2_000
+FEEDBACK_SECONDS = 30 * 86_400.0
+"""The seconds for which the feedback of a person on a run is known, so that repeated events add nothing."""
+
+
+def _saw(row: Delivery, caller: Caller, conversation_id: str | None) -> bool:
+    """Return True if a delivery was sent to the caller, or to the group in which the caller is."""
+    if row.kind == "group":
+        return conversation_id is not None and row.conversation_id == conversation_id
+    return row.identity.key == caller.identity.key
+
+
 class HostEvents(ScopedCalls):
     """The `EventsContext` of one channel."""
 
     def __init__(self, channel: str, parts: Components, sessions: HostSessions) -> None:
         super().__init__(channel, parts)
         self._sessions = sessions
+
+    async def authorize(self, caller: Caller) -> None:
+        self._parts.events.intake.take_rate(self.channel, caller)
+        await self._allowed(caller)
 
     async def accept(self, item: InboxItem) -> bool:
         return await self._parts.events.intake.accept(item)
@@ -409,6 +426,47 @@ class HostEvents(ScopedCalls):
 
     def _tokens(self) -> ReplyTokens:
         return ReplyTokens(self.channel, self._parts.storages.sealer, self._parts.clock)
+
+    async def add_feedback(
+        self,
+        caller: Caller,
+        *,
+        receipt: str,
+        value: Literal["up", "down"],
+        reason: str = "",
+        conversation_id: str | None = None,
+        at: float | None = None,
+    ) -> Feedback | None:
+        parts = self._parts
+        parts.events.intake.take_rate(self.channel, caller)
+        by = (await self._allowed(caller)).isolation_key or ""
+        row = await self._store.outbox.by_receipt(self.channel, receipt)
+        if conversation_id is not None:
+            conversation_id = await parts.aliases.first_name(self.channel, conversation_id)
+        if row is None or not row.run_id or not _saw(row, caller, conversation_id):
+            return None
+        known = parts.storages.of(self.channel, "feedback", holds_tokens=False)
+        feedback = Feedback(
+            run_id=row.run_id,
+            identity=caller.identity,
+            value=value,
+            reason=reason[:MAX_FEEDBACK_LENGTH],
+            channel=self.channel,
+            at=parts.clock.now() if at is None else at,
+        )
+        key = f"{row.run_id}:{caller.identity.native_id}"
+        before, content = await known.get(key), {"value": value, "reason": feedback.reason}
+        if before is not None and before.value == content:
+            return None
+        version = None if before is None else before.version
+        expires_at = parts.clock.now() + FEEDBACK_SECONDS
+        if await known.compare_and_set(key, version, content, expires_at=expires_at) is None:
+            # The same event, at another replica.
+            return None
+        line = AuditLine(at=feedback.at, owner=row.owner, subject=row.run_id, action="feedback", by=by, reason=value)
+        async with self._store.transaction() as transaction:
+            transaction.add_audit(line)
+        return feedback
 
     async def settle_delivery(
         self,
@@ -457,6 +515,8 @@ class HostStorage(ScopedCalls):
         return kept
 
     async def put_reference(self, caller: Caller, reference: Mapping[str, Any]) -> None:
+        if not reference:
+            return await self._parts.contacts.forget(caller.identity)
         await self._not_denied(caller)
         identity = caller.identity
         owner = await self._parts.gate.issue(identity)

@@ -18,7 +18,7 @@ from frontdesk.chat.abilities import (
 from frontdesk.chat.commands import Menu
 from frontdesk.chat.config import Transport
 from frontdesk.chat.live_mixin import FindsMessages, LiveAnswers, TypingNotices
-from frontdesk.chat.messages import BotIdentity, Card, Destination, Inbound, OutboundMessage
+from frontdesk.chat.messages import BotIdentity, Card, Destination, Inbound, OutboundMessage, Proof
 from frontdesk.interfaces.argument_types import takes_settings
 from frontdesk.markdown import Dialect
 from frontdesk.secret import Secret
@@ -74,14 +74,20 @@ class MessageChannel(
         me = await self.client.me()
         return BotIdentity(id=me.user_id, name=me.handle)
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> None:
-        verify(headers, body, secret=self._config.secret, now=now, window=self._config.signature_seconds)
+    async def verify(self, headers: Headers, body: bytes, now: float) -> None:
+        verify(
+            headers,
+            body,
+            secret=self.signing_secrets(self._config.secret),
+            now=now,
+            window=self._config.signature_seconds,
+        )
 
     def challenge(self, body: bytes) -> bytes | None:
         challenge = challenge_in(body)
         return None if challenge is None else msgspec.json.encode(challenge)
 
-    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+    def read(self, event: bytes, bot: BotIdentity, proof: Proof | None) -> Inbound | None:
         return parse_inbound(decode(event), bot)
 
     def payload(self, event: bytes) -> Any:

@@ -7,6 +7,7 @@ or newer than the window is refused. Within it a copy of an event changes nothin
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 from frontdesk.asgi.messages import Headers
 from frontdesk.chat.webhook import verify_hmac, verify_time
@@ -24,11 +25,13 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
-def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, window: float) -> None:
+def verify(
+    headers: Headers, body: bytes, *, secret: Secret | Sequence[Secret] | None, now: float, window: float
+) -> None:
     """Reject a body without a valid, recent signature."""
     timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
     # Without a secret anybody could sign.
-    if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _MAX_TIMESTAMP_LENGTH:
+    if not secret or not given or not timestamp.isdigit() or len(timestamp) > _MAX_TIMESTAMP_LENGTH:
         raise UnauthenticatedError("The event has no signature.")
     verify_hmac(secret, b"v1:%b:%b" % (timestamp, body), given.removeprefix(b"v1="))
     verify_time(timestamp, now, max_age_seconds=window)
