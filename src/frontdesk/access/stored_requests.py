@@ -114,7 +114,9 @@ class StoredRequests:
         await self.release_if_linked(item)
         if request.idempotency_key is not None:
             return LinkRequiredError("Link your account first. This request runs then. Repeat it to get its answer.")
-        return LinkRequiredError(f"Link your account first. This request runs then, as {run_id}.")
+        error = LinkRequiredError(f"Link your account first. This request runs then, as {run_id}.")
+        error.stored_run_id = run_id
+        return error
 
     async def find(self, identities: Sequence[ChannelIdentity]) -> Sequence[Grant]:
         """Return the stored requests of people, without expired ones."""

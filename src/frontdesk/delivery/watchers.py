@@ -251,11 +251,13 @@ class WatcherChannel(Channel, PushesParts):
         record = await self._store.watchers.get(part.reference["owner"], part.identity.native_id)
         if record is None:
             raise PushRefusedError(code="unwatched")
+        channel = self._channels.get(record.channel)
+        renders = channel if isinstance(channel, WatchesRuns) else None
         body = await self._render(record, part)
         try:
             headers = {
                 **self._watchers.open_headers(record),
-                "Content-Type": "application/json",
+                "Content-Type": "application/json" if renders is None else renders.notice_media_type,
                 "Idempotency-Key": part.idempotency_key,
             }
         except SealError as error:

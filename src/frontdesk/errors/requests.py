@@ -95,6 +95,8 @@ class LinkRequiredError(ForbiddenError):
 
     code = "link_required"
     group_message = "Link your account first, in our direct chat."
+    stored_run_id: str | None = None
+    """The id of the run that the request becomes when the link is made. None if the request was not stored."""
 
 
 class LinkRefusedError(ForbiddenError):

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from frontdesk.interfaces.abilities import channel_ability
 from frontdesk.interfaces.runner import RetryPolicy
@@ -126,6 +126,9 @@ class PushesParts(ABC):
 @channel_ability
 class WatchesRuns(ABC):
     """A channel with its own format for the notifications of its watchers (`context.runs.watch`)."""
+
+    notice_media_type: ClassVar[str] = "application/json"
+    """The content type of the notifications."""
 
     @abstractmethod
     def render_notice(self, notice: RunNotice, run: RunRecord) -> Any:

@@ -45,6 +45,10 @@ class RunsContext(Protocol):
         """Return the chain of a run: its first and its newest run, and all questions with their status."""
         ...
 
+    async def list_chain(self, caller: Caller, run_id: str) -> Sequence[RunRecord]:
+        """Return the runs of a chain in their order. Of more than 200, the first 200 and the newest."""
+        ...
+
     async def cancel_chain(self, caller: Caller, run_id: str) -> RunChain:
         """Cancel the newest run of a chain and its open questions. Return the chain afterwards."""
         ...
@@ -77,6 +81,13 @@ class RunsContext(Protocol):
 
         Only runs with `background` and `stream` store their updates. Any other run yields its output once it has ended,
         or raises a `ConflictError` with `stored_events_only`.
+        """
+        ...
+
+    async def stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
+        """Return the updates of a run that are stored so far: the first ones that `follow` yields.
+
+        Only runs with `background` and `stream` store their updates. Any other run has none.
         """
         ...
 

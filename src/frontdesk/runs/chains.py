@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -34,6 +34,8 @@ MAX_ROUNDS = 20
 
 
 MAX_CURSOR_LENGTH = 2048
+MAX_RUNS_OF_CHAIN = 200
+"""The number of runs of a chain that are listed, besides its newest."""
 
 
 def write_run_cursor(position: RunPosition) -> str:
@@ -100,6 +102,16 @@ class RunChains:
         newest = active.record if active is not None else await self._store.runs.newest_of_chain(owner, chain_id)
         questions = await self._store.approvals.of_chain(owner, chain_id)
         return RunChain(root=root, newest=newest or root, questions=tuple(questions))
+
+    async def list_runs(self, chain: RunChain) -> Sequence[RunRecord]:
+        """Return the runs of a chain in their order, at most `MAX_RUNS_OF_CHAIN` from the first one and the newest."""
+        runs, newest = [chain.root], chain.newest
+        while runs[-1].run_id != newest.run_id and len(runs) < MAX_RUNS_OF_CHAIN:
+            following = await self._store.runs.next_of_chain(newest.owner, newest.chain_id, runs[-1])
+            if following is None or following.run_id == newest.run_id:
+                break
+            runs.append(following)
+        return runs if runs[-1].run_id == newest.run_id else [*runs, newest]
 
     def follow(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
         """Return the stream of a run: its stored updates, or its whole output once it has ended."""

@@ -52,6 +52,10 @@ class HostRuns(ScopedCalls):
     async def chain(self, caller: Caller, run_id: str) -> RunChain:
         return await self._shown(await self._find_chain(caller, run_id), caller)
 
+    async def list_chain(self, caller: Caller, run_id: str) -> Sequence[RunRecord]:
+        runs = await self._parts.chains.list_runs(await self._find_chain(caller, run_id))
+        return [await self.show(run, caller) for run in runs]
+
     async def _find_chain(self, caller: Caller, run_id: str) -> RunChain:
         chain = await self._readable(caller, lambda owner: self._parts.chains.find(owner, run_id))
         if chain is None:
@@ -112,6 +116,12 @@ class HostRuns(ScopedCalls):
         if stored_events_only and not (record.background and record.stream):
             raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
         return self.follow_record(record, caller)
+
+    async def stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
+        record = await self._find_readable(caller, run_id)
+        if not (record.background and record.stream):
+            return ()
+        return await self._parts.background.followers.list_stored(record)
 
     async def follow_chain(
         self, caller: Caller, run_id: str, *, waits: bool = False

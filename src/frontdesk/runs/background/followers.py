@@ -106,6 +106,13 @@ class Followers:
 
         return _build_stream(run, updates)
 
+    async def list_stored(self, run: RunRecord) -> list[Any]:
+        """Return the updates of a run that are stored so far: the first ones that its stream yields."""
+        updates: list[Any] = []
+        while page := (await self._read(run.owner, run.run_id, len(updates)))[0]:
+            updates += [update for _, update in page]
+        return updates
+
     async def ended(self, run: RunRecord) -> RunRecord:
         """Wait for the end of a run in any process, and return its final record."""
         async with self.signals.subscribe(run.run_id) as signal:
