@@ -1,13 +1,16 @@
 """Every channel of the house keeps the channel contract."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
+from frontdesk.channels.a2a import A2AChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk_testing import ChannelContract
+from frontdesk_testing.channel_driver import ServedChannel
 
 
 class TestInvocations(ChannelContract):
@@ -61,3 +64,42 @@ class TestChatCompletionsElsewhere(TestChatCompletions):
 
     def channel(self, **settings: Any) -> ChatCompletionsChannel:
         return super().channel(path="/desk", **settings)
+
+
+class TestA2A(ChannelContract):
+    """The HTTP+JSON binding, whose errors have HTTP statuses. `tests/channels/a2a` has JSON-RPC."""
+
+    path = "/a2a/v1/message:send"
+
+    def channel(self, **settings: Any) -> A2AChannel:
+        return A2AChannel(**{name: value for name, value in settings.items() if value is not None})
+
+    def message(self, text: str) -> Any:
+        return {"message": {"messageId": f"m-{text}", "role": "ROLE_USER", "parts": [{"text": text}]}}
+
+    def run_id(self, answer: httpx.Response) -> str:
+        body = answer.json()
+        return body["task"]["id"] if "task" in body else body["id"]
+
+    def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
+        return [("GET", f"/a2a/v1/tasks/{run_id}")]
+
+    @asynccontextmanager
+    async def serve(self, channel: Any, target: Any = None, **settings: Any) -> AsyncGenerator[ServedChannel]:
+        async with super().serve(channel, target, **settings) as served:
+            served.http.headers["A2A-Version"] = "1.0"
+            yield served
+
+    def error_text(self, response: httpx.Response) -> str:
+        assert response.headers["content-type"] == "application/json"
+        body = response.json()
+        assert list(body) == ["error"]
+        assert set(body["error"]) == {"code", "status", "message", "details"}
+        assert body["error"]["code"] == response.status_code
+        return body["error"]["message"]
+
+    def failure_text(self, response: httpx.Response) -> str:
+        return response.json()["task"]["status"]["message"]["parts"][0]["text"]
+
+    async def test_a_client_that_leaves_takes_its_run_along(self) -> None:
+        """A task goes on: `tests/channels/a2a/test_tasks.py`."""

@@ -104,8 +104,16 @@ class RunWatchers:
         """Register the task that checks the chains of new watchers. Only before the start of the runner."""
         self._runner.register(TASK, self._check)
 
-    async def add(self, chain: RunChain, channel: str, identity: ChannelIdentity, watcher: RunWatcher) -> str:
-        """Store a watcher of a chain. Return its id."""
+    async def add(
+        self,
+        chain: RunChain,
+        channel: str,
+        identity: ChannelIdentity,
+        watcher: RunWatcher,
+        *,
+        includes_ended: bool = False,
+    ) -> str:
+        """Store a watcher of a chain. Return its id. With `includes_ended`, notify it of a run that has ended."""
         self.client.check(watcher.url)
         check_headers(watcher.headers)
         try:
@@ -125,7 +133,7 @@ class RunWatchers:
             url=watcher.url,
             headers=self._seal(watcher_id, watcher.headers, now + LIFETIME_SECONDS),
             metadata=watcher.metadata,
-            seen=newest.run_id if newest.status in FINAL else "",
+            seen=newest.run_id if newest.status in FINAL and not includes_ended else "",
             created_at=now,
             expires_at=now + LIFETIME_SECONDS,
         )
@@ -135,6 +143,8 @@ class RunWatchers:
         await self._runner.schedule(TASK, payload, task_id=f"{TASK}:{watcher_id}", at=at)
         async with self._store.transaction() as transaction:
             transaction.add_watcher(record, most_of_owner=options.max_per_caller, most_of_chain=options.max_per_run)
+        if includes_ended:
+            await self._check(payload)
         return watcher_id
 
     async def list(self, owner: str, chain_id: str) -> Sequence[RunWatcher]:

@@ -101,10 +101,11 @@ class RunsContext(Protocol):
         """
         ...
 
-    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher) -> str:
+    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher, *, includes_ended: bool = False) -> str:
         """Notify a URL when a run of the chain ends or requests input. Return the id of the watcher.
 
-        Not about a run that has ended before. Headers need a `seal_key`. A watcher expires after 30 days.
+        Not about a run that has ended before, except the newest one with `includes_ended`. Headers need a `seal_key`.
+        A watcher expires after 30 days.
         """
         ...
 

@@ -235,8 +235,11 @@ class GuardedClient:
         return await self._within_limits(caller, lambda slot: self._post(place, sent, slot))
 
     def check(self, url: str) -> None:
-        """Raise an `InvalidRequestError` for a URL that is refused regardless of its addresses."""
-        self._check(url)
+        """Raise an `InvalidRequestError` for a URL that is refused regardless of the addresses of its host's name."""
+        place = self._check(url)
+        is_local = place.host == "localhost" or (is_address(place.host) and not is_public(place.host))
+        if is_local and not place.trusted:
+            raise _refused("The URL's host is not a public address.")
 
     async def _within_limits(self, caller: Hashable, work: Callable[[Slot], Awaitable[T]]) -> T:
         slot: Slot | None = None

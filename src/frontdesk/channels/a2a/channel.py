@@ -266,7 +266,7 @@ class A2AChannel(HttpChannel, WatchesRuns):
             return AnswerOut(task=view.task(history_length=sent.history_length))
         chain = await self.context.runs.chain(caller, run.chain_id)
         if push is not None:
-            await self._push.add(caller, chain, push)
+            await self._push.add(caller, chain, push, comes_with_run=True)
         if not sent.returns_immediately:
             chain = await self._tasks.settle(caller, run.run_id)
         view = await self._tasks.view(caller, chain)
@@ -302,8 +302,8 @@ class A2AChannel(HttpChannel, WatchesRuns):
         async with stream:
             if push is not None:
                 chain = await self.context.runs.chain(caller, stream.run.chain_id)
-                await self._push.add(caller, chain, push)
-            await self._streams.send_run(ask.call, stream, plan.chain, ask.reply, sent.history_length)
+                await self._push.add(caller, chain, push, comes_with_run=True)
+            await self._streams.send_run(ask.call, stream, plan.chain, ask.reply, sent.history_length, request.input)
 
     async def _get(self, ask: Ask, params: TaskIn) -> None:
         length = parse_number(params.history_length, "historyLength")

@@ -74,13 +74,10 @@ class ProtocolError(RequestError):
         self.kind, self.status, self.metadata = kind, kind.http, metadata or {}
 
 
-def task_not_found(task_id: str) -> ProtocolError:
+def task_not_found() -> ProtocolError:
     """Return the error for a task that is unknown, expired or another caller's."""
-    return ProtocolError(
-        TASK_NOT_FOUND,
-        "Task not found: its id is wrong, it has expired, or it belongs to another caller.",
-        metadata={"taskId": task_id},
-    )
+    message = "Task not found: its id is wrong, it has expired, or it belongs to another caller."
+    return ProtocolError(TASK_NOT_FOUND, message)
 
 
 def invalid(message: str, param: str) -> ProtocolError:

@@ -90,4 +90,4 @@ class LinkTasks:
 
 
 def _name(caller: Caller) -> str:
-    return digest(caller.identity.key)
+    return digest("\n".join(caller.identity.key))

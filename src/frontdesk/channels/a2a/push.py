@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from frontdesk.channels.a2a.errors import PUSH_NOT_SUPPORTED, ProtocolError, invalid, task_not_found
+from frontdesk.channels.a2a.errors import PUSH_NOT_SUPPORTED, TASK_NOT_FOUND, ProtocolError, invalid
 from frontdesk.channels.a2a.schema import (
     AuthenticationOut,
     PushConfigIn,
@@ -45,8 +45,13 @@ class PushConfigs:
         check_config(given)
         return await self.add(caller, await self._tasks.find(caller, given.task_id, tenant), given)
 
-    async def add(self, caller: Caller, chain: RunChain, given: PushConfigIn) -> PushConfigOut:
-        """Add a config to a task, or replace the one with its id."""
+    async def add(
+        self, caller: Caller, chain: RunChain, given: PushConfigIn, *, comes_with_run: bool = False
+    ) -> PushConfigOut:
+        """Add a config to a task, or replace the one with its id.
+
+        A config that comes with the message of a run receives the end of the run, however soon that is.
+        """
         task_id = chain.root.run_id
         found = await self._context.runs.watchers(caller, task_id)
         same = [watcher for watcher in found if given.id and _get_id(watcher) == given.id]
@@ -59,7 +64,7 @@ class PushConfigs:
             metadata[_SCHEME] = given.authentication.scheme
         watcher = RunWatcher(url=given.url or "", headers=_build_headers(given), metadata=metadata)
         try:
-            await self._context.runs.watch(caller, task_id, watcher)
+            await self._context.runs.watch(caller, task_id, watcher, includes_ended=comes_with_run)
         except InvalidRequestError as error:
             raise invalid(error.message, "url") from None
         except TooManyRequestsError as error:
@@ -73,11 +78,7 @@ class PushConfigs:
         self.require()
         chain, watcher = await self._find(caller, given, tenant)
         if watcher is None:
-            raise ProtocolError(
-                task_not_found("").kind,
-                "Push notification config not found.",
-                metadata={"taskId": chain.root.run_id},
-            )
+            raise ProtocolError(TASK_NOT_FOUND, "Push notification config not found.")
         return _shown(watcher, chain.root.run_id)
 
     async def list(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> PushConfigsOut:

@@ -151,18 +151,19 @@ class TaskStreams:
         chain: RunChain | None,
         frame: "Framing",
         history_length: int | None,
+        sent_input: Any,
     ) -> None:
         """Send the events of a message until its task has ended or waits for input."""
         run = stream.run
-        before = RunChain(root=run, newest=run) if run.root_run_id is None else chain
-        before = before or await self._context.runs.chain(call.caller, run.chain_id)
-        view = TaskView(before, [run]) if run.root_run_id is None else await self._tasks.view(call.caller, before)
-        first = AnswerOut(task=view.task(history_length=history_length))
-        if first.task is not UNSET and run.status in FINAL:
-            first = AnswerOut(
-                task=TaskView(_reopened(before), [_reopened_run(run)]).task(history_length=history_length)
+        shown = run if run.status not in FINAL else _reopened(run)
+        if run.root_run_id is None:
+            view = TaskView(RunChain(root=shown, newest=shown), [shown.replace(input=sent_input)])
+        else:
+            view = await self._tasks.view(
+                call.caller, chain or await self._context.runs.chain(call.caller, run.chain_id)
             )
-        events = RunEvents(run, frame.frame, get_modes(run) or get_modes(before.root))
+        first = AnswerOut(task=view.task(history_length=history_length))
+        events = RunEvents(run, frame.frame, get_modes(run))
         holds = self._short_messages and run.root_run_id is None
         held = HeldEvents(frame.frame(encode(first)), holds=holds)
         async with _Sender(call, frame, self._times) as sender:
@@ -341,12 +342,6 @@ def _status_event(chain: RunChain, frame: Frame) -> bytes:
     return frame(encode(AnswerOut(status_update=update)))
 
 
-def _reopened_run(run: RunRecord) -> RunRecord:
+def _reopened(run: RunRecord) -> RunRecord:
     """Return a run that has ended as it was when it began: its stream is sent again."""
     return run.replace(status="queued", finished_at=None, result=None, failure=None, client_calls=())
-
-
-def _reopened(chain: RunChain) -> RunChain:
-    run = _reopened_run(chain.newest)
-    is_root = chain.root.run_id == chain.newest.run_id
-    return RunChain(root=run if is_root else chain.root, newest=run)

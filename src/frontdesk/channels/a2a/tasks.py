@@ -87,15 +87,15 @@ class Tasks:
         if not task_id:
             raise invalid("id is required.", "id")
         if not is_plain_id(task_id):
-            raise task_not_found(task_id)
+            raise task_not_found()
         try:
             chain = await self._context.runs.chain(caller, task_id)
         except NotFoundError:
-            raise task_not_found(task_id) from None
+            raise task_not_found() from None
         root = chain.root
         # A run of another channel is no task, and the id of a later run is not that of its task.
         if root.run_id != task_id or root.channel != self._context.channel or get_tenant(root) != tenant:
-            raise task_not_found(task_id)
+            raise task_not_found()
         return chain
 
     async def view(self, caller: Caller, chain: RunChain) -> TaskView:

@@ -135,9 +135,11 @@ class HostRuns(ScopedCalls):
             raise NotFoundError(NO_RUN)
         return record
 
-    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher) -> str:
+    async def watch(self, caller: Caller, run_id: str, watcher: RunWatcher, *, includes_ended: bool = False) -> str:
         chain = await self._find_chain(caller, run_id)
-        return await self._parts.watchers.add(chain, self.channel, caller.identity, watcher)
+        return await self._parts.watchers.add(
+            chain, self.channel, caller.identity, watcher, includes_ended=includes_ended
+        )
 
     async def watchers(self, caller: Caller, run_id: str) -> Sequence[RunWatcher]:
         chain = await self._find_chain(caller, run_id)
