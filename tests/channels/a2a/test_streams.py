@@ -140,7 +140,7 @@ async def test_a_stream_ends_where_the_task_waits_for_input() -> None:
         events = await client.stream("pay")
         assert states(events) == ["WORKING", "INPUT_REQUIRED"]
         last = events[-1]["statusUpdate"]["status"]["message"]
-        assert [list(part) for part in last["parts"]][0] == ["text"]
+        assert list(last["parts"][0]) == ["text"]
         task_id = events[0]["task"]["id"]
         more = await client.stream("yes", taskId=task_id)
         assert more[0]["task"]["id"] == task_id

@@ -10,7 +10,7 @@ from agent_framework import AgentResponse, Content, Message
 from frontdesk import ApiKeyAuth
 from frontdesk.framework.contents import refusal
 from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
-from tests.channels.a2a.caller import VERSION, Client, RefusedError, calling, data, message, state_of, text_of
+from tests.channels.a2a.caller import VERSION, RefusedError, calling, data, message, state_of, text_of
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import Slow
@@ -80,8 +80,8 @@ async def test_a_client_that_leaves_ends_nothing() -> None:
     slow = Slow()
     async with calling(slow.whole) as client:
         sent = {"message": message("hello")}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": sent}
         with pytest.raises(httpx.ReadTimeout):
-            body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": sent}
             await client.http.post("/a2a", json=body, headers=VERSION, timeout=0.3)
         await slow.began.wait()
         slow.go_on.set()
@@ -299,6 +299,3 @@ async def test_calls_of_tools_are_not_shown() -> None:
         task = await client.send("hello")
         assert text_of(task) == "done"
         assert "secret rate" not in str(task)
-
-
-__all__ = ["Client"]

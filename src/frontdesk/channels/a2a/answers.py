@@ -44,10 +44,10 @@ def find_answers(parts: Sequence[PartIn], questions: Sequence[OpenQuestion]) -> 
 def _answers_in(part: PartIn, questions: Mapping[str, OpenQuestion]) -> Iterator[Mapping[str, Any]]:
     if part.data is UNSET:
         return
-    data = part.data
+    data: Any = part.data
     if isinstance(data, dict):
-        listed = cast("dict[str, Any]", data).get("answers")
-        data = listed if isinstance(listed, list) else [data]
+        listed: Any = cast("dict[str, Any]", data).get("answers")
+        data = cast("list[Any]", listed) if isinstance(listed, list) else [cast("Any", data)]
     for one in cast("list[Any]", data) if isinstance(data, list) else ():
         if not isinstance(one, dict):
             continue

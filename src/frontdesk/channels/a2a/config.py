@@ -96,7 +96,7 @@ class A2AConfig(StreamingConfig):
         for name in ("skills", "extended_skills"):
             given: Any = getattr(self, name)
             if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
-                yield f"{name} must be a list of AgentSkill, got {type(given).__name__}"
+                yield f"{name} must be a list of AgentSkill, got {type(getattr(self, name)).__name__}"
                 continue
             skills += given
         if len(skills) > MAX_SKILLS:

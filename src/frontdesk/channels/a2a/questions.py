@@ -112,8 +112,9 @@ def _question(piece: QuestionPiece) -> OpenQuestion:
     data = payload.get("data")
     wanted: Any = getattr(request, "response_type", None) or payload.get("response_type")
     choices: list[str] = [choice.label for choice in extract_choices(wanted)] or payload.get("choices") or []
-    properties: Any = getattr(request, "additional_properties", None)
-    schema: Any = build_schema(wanted) or (properties or {}).get(_SCHEMA) or _plain_schema(wanted)
+    properties = cast("dict[str, Any]", getattr(request, "additional_properties", None) or {})
+    schema: Any = build_schema(wanted)
+    schema = schema or properties.get(_SCHEMA) or _plain_schema(wanted)
     shown: dict[str, Any] = {"id": piece.question_id, "kind": "question", "data": data}
     if schema:
         shown["schema"] = schema
