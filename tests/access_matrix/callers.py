@@ -27,6 +27,11 @@ class Said(NamedTuple):
     unknown: int = 404
     open: int = 200
 
+    @property
+    def task(self) -> int:
+        """What a caller of another agent is answered; one who has to link gets a task that waits for it."""
+        return self.make
+
 
 class Caller(NamedTuple):
     """One kind of caller."""

@@ -20,6 +20,7 @@ from frontdesk import (
     OAuthIdentityLinker,
     Oidc,
 )
+from frontdesk.channels.a2a import A2AChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -32,6 +33,9 @@ from frontdesk_testing.messages import MessageChannel
 from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
 from tests.access_matrix.issuer import AUDIENCE, Issuers
 from tests.access_matrix.purposes import SAYING, SOCKET, Door
+
+
+MINE = {"message": {"messageId": "mine", "role": "ROLE_USER", "parts": [{"text": "mine"}]}}
 
 
 class ChatWithCommand(MessageChannel):
@@ -85,6 +89,7 @@ class EveryDoorHost:
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
+        names |= {"id": self.ids.get("task", "x"), "task_id": self.ids.get("task", "x")}
         names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js", "file": "f"}
         return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
 
@@ -97,6 +102,8 @@ class EveryDoorHost:
         ):
             made = await self.http.post(path, json=body, headers=owner(self.keys))
             self.ids[name] = made.raise_for_status().json()["id"]
+        made = await self.http.post("/a2a/v1/message:send", json=MINE, headers=owner(self.keys))
+        self.ids["task"] = made.raise_for_status().json()["task"]["id"]
         (item,) = (await self.seen("conversation"))["data"]
         self.ids["item"] = item["id"]
         self._owned, self._owned_at = await self._belongings(), self._version()
@@ -107,6 +114,7 @@ class EveryDoorHost:
             "response": "/responses/{}",
             "conversation": "/conversations/{}/items",
             "invocation": "/invocations/{}",
+            "task": "/a2a/v1/tasks/{}",
         }
         shown = await self.http.get(paths[name].format(self.ids[name]), headers=owner(self.keys))
         return shown.raise_for_status().json()
@@ -120,7 +128,9 @@ class EveryDoorHost:
         return before != self._owned
 
     async def _belongings(self) -> list[Any]:
-        return [await self.seen(name) for name in ("response", "conversation", "invocation") if name in self.ids]
+        return [
+            await self.seen(name) for name in ("response", "conversation", "invocation", "task") if name in self.ids
+        ]
 
     def rows(self) -> dict[str, int]:
         """How many rows each table has; the host's own secrets are made when they are first needed, and once."""
@@ -167,6 +177,7 @@ async def open_house(
             ChatCompletionsChannel(auth=auth),
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
+            A2AChannel(auth=auth, push_notifications=True),
             chat,
             WebChatChannel(),
             *more,
@@ -178,6 +189,7 @@ async def open_house(
     async with serving(host) as client:
         house = EveryDoorHost(host, client.http, client.base_url, agent, place)
         house.keys = Keys(issuers, hmac)
+        house.http.headers["A2A-Version"] = "1.0"
         house.chat = chat.context
         with closing(house):
             yield house

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+TASK = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SOCKET = "WEBSOCKET"
 SAYING = {"items": [{"type": "message", "role": "user", "content": "planted"}]}
@@ -76,6 +77,24 @@ PURPOSES: dict[str, Purpose] = {
     "GET /invocations/approvals/pending": Purpose("info"),
     "GET /invocations/{run_id}": Purpose("thing"),
     "POST /invocations/{run_id}/cancel": Purpose("thing"),
+    **{
+        f"{method} {path}/.well-known/agent-card.json": Purpose("open")
+        for method in ("GET", "HEAD")
+        for path in ("", "/a2a")
+    },
+    "POST /a2a": Purpose("task", {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": TASK}),
+    "POST /a2a/v1/message:send": Purpose("task", TASK),
+    "POST /a2a/v1/message:stream": Purpose("task", TASK),
+    "GET /a2a/v1/tasks": Purpose("info"),
+    "GET /a2a/v1/extendedAgentCard": Purpose("info"),
+    "GET /a2a/v1/tasks/{id}": Purpose("thing"),
+    "POST /a2a/v1/tasks/{id}:cancel": Purpose("thing"),
+    "GET /a2a/v1/tasks/{id}:subscribe": Purpose("thing"),
+    "POST /a2a/v1/tasks/{id}:subscribe": Purpose("thing"),
+    "GET /a2a/v1/tasks/{task_id}/pushNotificationConfigs": Purpose("thing"),
+    "POST /a2a/v1/tasks/{task_id}/pushNotificationConfigs": Purpose("thing", {"url": "https://example.com"}),
+    "GET /a2a/v1/tasks/{task_id}/pushNotificationConfigs/{id}": Purpose("thing"),
+    "DELETE /a2a/v1/tasks/{task_id}/pushNotificationConfigs/{id}": Purpose("thing"),
     "POST /messages/events": Purpose("webhook", {}),
     "GET /link/start/{text}": Purpose("page"),
     "POST /link/start/{text}": Purpose("page"),
@@ -112,7 +131,7 @@ PURPOSES: dict[str, Purpose] = {
     **{
         f"{method} {base}/{{path:path}}": Purpose("unknown")
         for method in METHODS
-        for base in ("/responses", "/chat/completions", "")
+        for base in ("/responses", "/chat/completions", "", "/a2a", "/a2a/v1")
     },
     **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
 }
@@ -125,10 +144,13 @@ def purpose(door: Door) -> Purpose:
 
 def named(door: Door) -> str:
     """A door as it is called in the table."""
-    return f"{door.method} {door.path.removeprefix('/openai').removeprefix('/v1')}"
+    path = door.path.removeprefix("/openai")
+    return f"{door.method} {path.removeprefix('/v1')}"
 
 
 def shape(door: Door) -> set[str]:
     """What an error of this door has."""
+    if door.path.startswith("/a2a"):
+        return {"code", "message"}
     plain = door.path.startswith(("/invocations", "/messages", "/chat")) and "/completions" not in door.path
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

@@ -70,8 +70,10 @@ async def _asked(house: EveryDoorHost, door: Door, caller: Caller, body: Any) ->
 def _wrong_refusal(answer: httpx.Response, door: Door, caller: Caller) -> list[str]:
     error: dict[str, Any] = answer.json().get("error", {})
     wrong = [] if set(error) >= shape(door) else [f"the error has {sorted(error)}"]
-    if answer.status_code in (401, 403) and caller.code not in (None, error.get("code")):
-        wrong.append(f"the code is {error.get('code')}")
+    details = error.get("details") or error.get("data")
+    code = details[0]["metadata"].get("code") if details else error.get("code")
+    if answer.status_code in (401, 403) and caller.code not in (None, code):
+        wrong.append(f"the code is {code}")
     if answer.status_code == 401 and "www-authenticate" not in answer.headers:
         wrong.append("nothing says how to come in")
     return wrong
@@ -173,7 +175,19 @@ def _forged(url: str) -> dict[str, str]:
     return {"cookie": f"frontdesk_visitor_{page}=vis_1.{'A' * 43}"}
 
 
-KNOCKS = {"socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
+async def _task(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
+    """Another agent whose caller has to link first gets a task that waits for the link, and nothing runs."""
+    if caller.house != "linked":
+        return await _http(house, door, caller)
+    target, data = house.filled(door.path), json.dumps(purpose(door).body).encode()
+    headers = {"content-type": "application/json", **caller.credentials(house.keys, door.method, target, data)}
+    answer = await house.http.request(door.method, target, content=data, headers=headers)
+    waits = answer.status_code == 200 and "TASK_STATE_AUTH_REQUIRED" in answer.text
+    wrong = [] if waits else [f"{answer.status_code}: {answer.text}"]
+    return [*wrong, "something ran"] if house.agent.seen else wrong
+
+
+KNOCKS = {"task": _task, "socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
 
 
 async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tmp_path: Path) -> None:

@@ -153,6 +153,21 @@ def test_a_backend_is_answered(tmp_path):
     assert answered(ask, tmp_path) == "Good day!"
 """,
     ),
+    "a2a": ChannelTemplate(
+        "other agents, over the Agent2Agent protocol, at /a2a",
+        "from frontdesk.channels.a2a import A2AChannel",
+        "A2AChannel()",
+        """
+def test_another_agent_is_answered(tmp_path):
+    async def ask(client):
+        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}
+        headers = {"A2A-Version": "1.0"}
+        response = await client.http.post("/a2a/v1/message:send", json={"message": message}, headers=headers)
+        return response.raise_for_status().json()["task"]["artifacts"][0]["parts"][0]["text"]
+
+    assert answered(ask, tmp_path) == "Good day!"
+""",
+    ),
     "telegram": ChannelTemplate(
         "a bot on Telegram",
         "from frontdesk.channels.telegram import TelegramChannel",

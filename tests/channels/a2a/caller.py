@@ -71,12 +71,12 @@ def questions_of(task: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Client:
-    def __init__(self, http: httpx.AsyncClient, host: AgentFrameworkHost, path: str = "/a2a", **headers: str) -> None:
-        self.http, self.host, self.path = http, host, path
+    def __init__(self, http: httpx.AsyncClient, path: str = "/a2a", **headers: str) -> None:
+        self.http, self.path = http, path
         self.headers = {**VERSION, **headers}
 
     def as_caller(self, key: str) -> "Client":
-        return Client(self.http, self.host, self.path, **{"x-api-key": key})
+        return Client(self.http, self.path, **{"x-api-key": key})
 
     async def call(self, method: str, params: Any = None, **headers: str) -> Any:
         """Call a method over JSON-RPC and return its result."""
@@ -130,7 +130,7 @@ async def calling(target: Any, *, channels: Any = (), options: Any = None, **set
     channel = A2AChannel(**settings)
     host = AgentFrameworkHost(target, channels=[channel, *channels], **{"store": new_store(), **(options or {})})
     async with serving(host) as client:
-        yield Client(client.http, host)
+        yield Client(client.http)
 
 
 def joined(events: list[dict[str, Any]]) -> dict[str, str]:

@@ -155,7 +155,7 @@ async def bank(team: Team, *approvers: Any, **rule: Any) -> AsyncIterator[tuple[
     options = ApprovalOptions(tools={"pay": ApproverRule(approvers=[on_telegram(team.bob), *approvers], **rule)})
     channel = A2AChannel(auth=ApiKeyAuth({"caller": CALLER}))
     async with open_bot(team.agent(), fake=team.fake, approvals=options, channels=[channel]) as bot:
-        yield Client(bot.http, bot.host).as_caller(CALLER), bot
+        yield Client(bot.http).as_caller(CALLER), bot
 
 
 async def test_a_question_that_others_decide_stays_theirs_and_the_state_follows_them() -> None:

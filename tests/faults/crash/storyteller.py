@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.a2a import A2AChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.databases import short_lease
@@ -51,7 +52,7 @@ def main(kind: str, place: str, signs: str, lease: str, wait: str) -> None:
     where: dict[str, Any] = {"state_dir": place} if kind == "sqlite" else {"store": short_lease(place, float(lease))}
     host = AgentFrameworkHost(
         story,
-        channels=[InvocationsChannel(), ResponsesChannel()],
+        channels=[InvocationsChannel(), ResponsesChannel(), A2AChannel()],
         max_background_runs=2,
         shutdown_grace_seconds=0,
         on_startup=[ready],

@@ -118,9 +118,8 @@ class A2AChannel(HttpChannel, WatchesRuns):
 
     def routes(self) -> list[Route]:
         card = Route("/.well-known/agent-card.json", endpoint=CardEndpoint(self._cards))
-        rest = [route for base in ("/v1", "/v1/{tenant}") for route in self._rest_routes(base)]
-        # A path with a tenant could be one without: the longer names of operations come first.
-        rest.sort(key=lambda route: "{tenant}" in route.path)
+        bases = ("/v1", "/v1/{tenant}") if self._tenants else ("/v1",)
+        rest = [route for base in bases for route in self._rest_routes(base)]
         rpc = Route("/", endpoint=self.endpoint(runs=["POST"], POST=self.answer_rpc))
         return [rpc, card, *rest, *self.unknown_paths("/v1", "")]
 
