@@ -8,6 +8,7 @@ from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ApprovalOptions, ApproverRole, ApproverRule, ChannelCommand
 from frontdesk.channels.a2a import A2AChannel, AgentSkill
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.scripted import ScriptedChatClient
 
@@ -67,11 +68,13 @@ def concierge_reply(messages):
     results = [str(content.result) for content in messages[-1].contents if content.type == "function_result"]
     if results:
         return f"The cashier says: {results[0]}"
+    if "charged" not in messages[-1].text:
+        return "Say “I was charged twice” if something went wrong."
     arguments = json.dumps({"question": messages[-1].text})
     return [Content.from_function_call("call-1", "ask_the_cashier", arguments=arguments)]
 
 
-concierge = AgentFrameworkHost(
+host = AgentFrameworkHost(
     target=Agent(client=ScriptedChatClient(concierge_reply), name="Concierge", tools=[ask_the_cashier]),
-    channels=[WebChatChannel(title="Concierge")],
+    channels=[WebChatChannel(title="Concierge"), InvocationsChannel()],
 )

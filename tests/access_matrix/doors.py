@@ -34,7 +34,6 @@ from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
 from tests.access_matrix.issuer import AUDIENCE, Issuers
 from tests.access_matrix.purposes import SAYING, SOCKET, Door
 
-
 MINE = {"message": {"messageId": "mine", "role": "ROLE_USER", "parts": [{"text": "mine"}]}}
 
 

@@ -1,4 +1,4 @@
-"""The host that clients of others are tried on: one agent behind both of OpenAI's APIs, with a script for a model."""
+"""The host that clients of others are tried on: one agent behind the OpenAI APIs and A2A, with a script for a model."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from typing import Any
 from agent_framework import Agent, Content, Message, tool
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.a2a import A2AChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.scripted import ScriptedChatClient
@@ -23,6 +24,12 @@ def charge(order: str) -> str:
     """Charge an order, and count how often."""
     _charged[order] += 1
     return "charged"
+
+
+@tool(approval_mode="always_require")
+def refund(amount: str) -> str:
+    """Pay money back."""
+    return f"refunded {amount}"
 
 
 def reply(messages: Sequence[Message]) -> list[Content]:
@@ -43,6 +50,8 @@ def _answer(messages: Sequence[Message]) -> str | list[Content]:
     # Of the last question, whatever follows it: a client that asks again may send what it got of the first answer.
     if order := re.search(r"charge (\S+)", said[-1]):
         return _call("charge", order=order[1])
+    if amount := re.search(r"refund (\S+)", said[-1]):
+        return _call("refund", amount=amount[1])
     if order := re.search(r"charges of (\S+)", said[-1]):
         return str(_charged[order[1]])
     if "shell" in last.text:
@@ -62,5 +71,5 @@ def _call(name: str, **arguments: Any) -> list[Content]:
 
 def build_host() -> AgentFrameworkHost:
     """Build it; anyone on this machine may call it."""
-    agent = Agent(client=ScriptedChatClient(reply), name="Concierge", tools=[charge])
-    return AgentFrameworkHost(agent, channels=[ResponsesChannel(), ChatCompletionsChannel()])
+    agent = Agent(client=ScriptedChatClient(reply), name="Concierge", tools=[charge, refund])
+    return AgentFrameworkHost(agent, channels=[ResponsesChannel(), ChatCompletionsChannel(), A2AChannel()])

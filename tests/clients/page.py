@@ -9,6 +9,7 @@ TRIED = {
     "tools": "a tool that runs in the client",
     "structure": "structured output",
     "pictures": "an image in the question",
+    "approval": "a tool call that waits for the user's approval",
     "failure": "a run that fails after a tool call, also streamed: the tool ran once, the message is shown",
 }
 """What is tried with every client."""
@@ -16,7 +17,8 @@ TRIED = {
 _HEAD = """\
 # Tested clients
 
-Clients of [Responses](responses.md) and [Chat Completions](chat-completions.md) with only a base URL and a key set.
+Clients of [Responses](responses.md), [Chat Completions](chat-completions.md) and [A2A](a2a.md) with only a base URL and
+a key set.
 `make clients` generates this page: it runs each client against a host and stores the
 [results](../../tests/clients/results.json).
 """

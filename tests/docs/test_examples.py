@@ -10,7 +10,7 @@ from openai import AsyncOpenAI, NotFoundError
 from frontdesk_testing import parse_sse, serving
 from tests.channels.web.visiting import visiting
 from tests.docs.pages import DATABASE, EXAMPLES, ROOT
-from tests.docs.running import example
+from tests.docs.running import example, example_module
 from tests.scenarios.desk import until
 
 ALICE = {"x-api-key": "alice-key-for-the-laptop"}
@@ -19,6 +19,7 @@ BOB = {"x-api-key": "bob-key-for-everything"}
 
 # What to send to each example, and what its answer begins with.
 CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "a2a_agents": ({"message": "good day"}, {}, "Say “I was charged twice”"),
     "agent_host": ({"message": "good day"}, {}, "You said: good day."),
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
     "background": ({"message": "good day"}, {}, "good day"),
@@ -142,6 +143,25 @@ async def test_whoever_is_on_duty_approves_on_the_page() -> None:
             return later.status_code == 200 and later.json()["text"] == "Refunded 120 euros to Ada."
 
         await until(refunded)
+
+
+async def test_an_agent_asks_another_and_a_person_approves_in_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = example_module(named("a2a_agents"))
+    async with (
+        serving(module.cashier) as cashier,
+        serving(module.host) as concierge,
+        visiting(cashier.base_url) as manager,
+        visiting(concierge.base_url) as guest,
+    ):
+        monkeypatch.setenv("CASHIER_URL", cashier.base_url)
+        await manager.say("/duty")
+        await manager.heard(2)
+        await guest.say("I was charged twice")
+        card = (await manager.heard(3))[2]["question"]
+        question = await manager.get(f"approvals/{card['approval_id']}")
+        answer = {"approved": True, "digest": question["digest"]}
+        assert (await manager.post(f"approvals/{card['approval_id']}", **answer)).json()["outcome"] == "recorded"
+        assert (await guest.heard(2))[1]["text"] == "The cashier says: Refunded 120 euros."
 
 
 async def test_the_workflow_has_two_outputs() -> None:

@@ -9,9 +9,13 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.a2a.modes import INPUT_MODES
+from frontdesk.channels.a2a.parse import parse_sent
+from frontdesk.channels.a2a.schema import SendIn
 from frontdesk.channels.invocations.parse import decode as decode_invocation
 from frontdesk.channels.responses.parse import decode as decode_response
 from frontdesk.channels.telegram import TelegramChannel
@@ -32,10 +36,15 @@ CALLS = {
     "ResponsesChannel": ("/v1/responses", {"input": "good day"}),
     "ChatCompletionsChannel": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "good day"}]}),
     "ConversationsChannel": ("/v1/conversations", {}),
+    "A2AChannel": (
+        "/a2a/v1/message:send?A2A-Version=1.0",
+        {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "good day"}]}},
+    ),
 }
 READERS = {
     "/invocations": decode_invocation,
     "/v1/responses": decode_response,
+    "/a2a/v1/message:send": lambda raw: parse_sent(msgspec.json.decode(raw, type=SendIn), "", INPUT_MODES),
     "/plain": lambda raw: decode_as(SAID, raw),
 }
 MISSING = {

@@ -13,6 +13,7 @@ from tools.reference_tables import TableError, documented, render
 
 REFERENCE = ROOT / "docs/reference"
 DOCUMENTED = {
+    "a2a": ["frontdesk.channels.a2a.A2AChannel own"],
     "chat-channel": ["frontdesk.chat.config.ChatConfig", "frontdesk.chat.media.MediaLimits"],
     "chat-completions": ["frontdesk.channels.chat_completions.ChatCompletionsChannel own"],
     "conversations": ["frontdesk.channels.conversations.ConversationsChannel own"],

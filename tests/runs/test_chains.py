@@ -55,6 +55,40 @@ class TestWhoJoins:
                 with pytest.raises(NotFoundError):
                     await context.runs.chain(who, name)
 
+    async def test_the_runs_of_a_chain_are_listed_in_their_order(self) -> None:
+        async with opened(echo) as (context, _):
+            first = (await context.run(in_session("s", "one"), caller())).run
+            names = [first.run_id]
+            for text in ("two", "three"):
+                more = in_session("s", text, continues=first.run_id)
+                names.append((await context.run(more, caller())).run.run_id)
+            for name in names:
+                assert ids(await context.runs.list_chain(caller(), name)) == names
+            for who, name in ((caller("ben"), first.run_id), (caller(), "run_unknown")):
+                with pytest.raises(NotFoundError):
+                    await context.runs.list_chain(who, name)
+
+    async def test_stored_updates_are_the_first_ones_of_the_stream(self) -> None:
+        slow = Slow()
+        async with opened(slow.pieces) as (context, _):
+            stream = await context.stream(request(background=True, stream=True), caller())
+            await slow.began.wait()
+
+            async def are_stored() -> bool:
+                return bool(await context.runs.stored_updates(caller(), stream.run.run_id))
+
+            await until(are_stored)
+            stored = await context.runs.stored_updates(caller(), stream.run.run_id)
+            slow.go_on.set()
+            async with stream:
+                followed = [update async for update in stream]
+            assert [update.text for update in followed[: len(stored)]] == [update.text for update in stored]
+            assert len(followed) > len(stored)
+            plain = (await context.run(request(), caller())).run
+            assert await context.runs.stored_updates(caller(), plain.run_id) == ()
+            with pytest.raises(NotFoundError):
+                await context.runs.stored_updates(caller("ben"), stream.run.run_id)
+
     async def test_a_decision_joins_the_chain_of_its_question(self) -> None:
         shop = Shop()
         async with asked(shop) as (context, _, name):

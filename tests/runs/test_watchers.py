@@ -167,6 +167,17 @@ class TestNotifications:
             assert receiver.events == [(waiting.run_id, "cancelled")]
             slow.go_on.set()
 
+    async def test_a_run_that_has_ended_is_included_if_the_watcher_says_so(self, store: Any) -> None:
+        async with (
+            receiving() as receiver,
+            opened(echo, store=store, watchers=receiver.options()) as (context, _),
+        ):
+            run = (await context.run(in_session("s"), caller())).run
+            for _ in range(2):
+                await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url), includes_ended=True)
+            await until(lambda: len(receiver.received) == 2)
+            assert receiver.events == [(run.run_id, "completed")] * 2
+
     async def test_a_failing_receiver_gets_the_same_notification_again(self, store: Any) -> None:
         slow = Slow()
         async with (

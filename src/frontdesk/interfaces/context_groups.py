@@ -42,11 +42,11 @@ class RunsContext(Protocol):
         ...
 
     async def chain(self, caller: Caller, run_id: str) -> RunChain:
-        """Return the chain of a run: its first and its newest run, and all questions with their status."""
+        """Return the chain of a run. It has its first and its newest run, and all questions with their status."""
         ...
 
     async def list_chain(self, caller: Caller, run_id: str) -> Sequence[RunRecord]:
-        """Return the runs of a chain in their order. Of more than 200, the first 200 and the newest."""
+        """List the runs of a chain. At most the first 200, and the newest."""
         ...
 
     async def cancel_chain(self, caller: Caller, run_id: str) -> RunChain:
@@ -85,7 +85,7 @@ class RunsContext(Protocol):
         ...
 
     async def stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
-        """Return the updates of a run that are stored so far: the first ones that `follow` yields.
+        """List the stored updates of a run. They are the first ones that `follow` yields.
 
         Only runs with `background` and `stream` store their updates. Any other run has none.
         """
@@ -110,7 +110,7 @@ class RunsContext(Protocol):
         ...
 
     async def watchers(self, caller: Caller, run_id: str) -> Sequence[RunWatcher]:
-        """List the watchers of the chain of a run, oldest first, without their headers."""
+        """List the watchers of a run's chain, oldest first, without their headers."""
         ...
 
     async def unwatch(self, caller: Caller, run_id: str, watcher_id: str) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from frontdesk.channels.a2a.answers import Answers, find_answers
 from frontdesk.channels.a2a.errors import ProtocolError, classify, http_error, rpc_error
 from frontdesk.channels.a2a.modes import INPUT_MODES, is_accepted, is_mode, overlap, plain_mode
 from frontdesk.channels.a2a.parse import (
@@ -24,7 +23,7 @@ from frontdesk.channels.a2a.parse import (
     parse_state,
     parse_time,
 )
-from frontdesk.channels.a2a.questions import OpenQuestion
+from frontdesk.channels.a2a.questions import Answers, OpenQuestion, find_answers
 from frontdesk.channels.a2a.schema import STATES, ListIn, PartIn, SendIn
 from frontdesk.errors import RequestError
 from tests.examples import examples

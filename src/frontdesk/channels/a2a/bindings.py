@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.asgi.messages import JSON, NO_RETRY, error_headers
+from frontdesk.channels.a2a.artifacts import encode
 from frontdesk.channels.a2a.errors import classify, http_error, is_reported_in_body, rpc_error
-from frontdesk.channels.a2a.parts import encode
 from frontdesk.channels.a2a.schema import FAILED, AnswerOut, TaskOut
 from frontdesk.channels.a2a.stream import Framing
 from frontdesk.errors import RequestError

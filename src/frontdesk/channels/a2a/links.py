@@ -3,8 +3,15 @@
 from typing import Any, cast
 
 from frontdesk.channels.a2a.parse import Sent
-from frontdesk.channels.a2a.schema import AUTH_REQUIRED, ROLE_AGENT, MessageOut, PartOut, StatusOut, TaskOut
-from frontdesk.channels.a2a.times import format_time
+from frontdesk.channels.a2a.schema import (
+    AUTH_REQUIRED,
+    ROLE_AGENT,
+    MessageOut,
+    PartOut,
+    StatusOut,
+    TaskOut,
+    format_time,
+)
 from frontdesk.errors import LinkRequiredError, RequestError
 from frontdesk.identifiers import digest
 from frontdesk.interfaces.channel import ChannelContext

@@ -7,7 +7,7 @@ import msgspec
 from agent_framework import Message
 from msgspec import UNSET
 
-from frontdesk.channels.a2a.parts import build_artifacts, build_part, refusal_text
+from frontdesk.channels.a2a.artifacts import build_artifacts, build_part, refusal_text
 from frontdesk.channels.a2a.questions import (
     EXTENSION,
     OpenQuestion,
@@ -33,8 +33,8 @@ from frontdesk.channels.a2a.schema import (
     StatusOut,
     StatusUpdateOut,
     TaskOut,
+    format_time,
 )
-from frontdesk.channels.a2a.times import format_time
 from frontdesk.framework.contents import as_messages
 from frontdesk.models.run import ChainStatus, RunChain, RunRecord
 

@@ -1,5 +1,6 @@
 """The messages of A2A 1.0 in their JSON form. Unknown fields are ignored, as parsers of ProtoJSON do."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -27,6 +28,12 @@ STATES = (
 """The states by their number."""
 TERMINAL = frozenset((COMPLETED, FAILED, CANCELED, REJECTED))
 ROLE_USER, ROLE_AGENT = "ROLE_USER", "ROLE_AGENT"
+
+
+def format_time(at: float) -> str:
+    """Return a time as RFC 3339 with milliseconds."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 Number = int | str | None
 """A 32 bit integer, which ProtoJSON also accepts as a string."""

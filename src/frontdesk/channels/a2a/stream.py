@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from frontdesk.channels.a2a.errors import UNSUPPORTED_OPERATION, ProtocolError
-from frontdesk.channels.a2a.modes import TEXT, is_accepted
-from frontdesk.channels.a2a.parts import (
+from frontdesk.channels.a2a.artifacts import (
     PartAssembler,
     data_part,
     encode,
@@ -17,6 +15,8 @@ from frontdesk.channels.a2a.parts import (
     part_of_piece,
     structured_value,
 )
+from frontdesk.channels.a2a.errors import UNSUPPORTED_OPERATION, ProtocolError
+from frontdesk.channels.a2a.modes import TEXT, is_accepted
 from frontdesk.channels.a2a.render import (
     TaskView,
     get_context_id,
@@ -33,9 +33,9 @@ from frontdesk.channels.a2a.schema import (
     PartOut,
     StatusOut,
     StatusUpdateOut,
+    format_time,
 )
 from frontdesk.channels.a2a.tasks import MAX_SHORT_MESSAGE_LENGTH, UNFINISHED, Tasks, may_wait
-from frontdesk.channels.a2a.times import format_time
 from frontdesk.errors import RequestError
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.sse import EventStream, StreamTimes, pump

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from frontdesk.channels.a2a.answers import Answers, find_answers
+from frontdesk.channels.a2a.artifacts import is_plain
 from frontdesk.channels.a2a.errors import (
     TASK_NOT_CANCELABLE,
     UNSUPPORTED_OPERATION,
@@ -24,8 +24,7 @@ from frontdesk.channels.a2a.parse import (
     parse_state,
     parse_time,
 )
-from frontdesk.channels.a2a.parts import is_plain
-from frontdesk.channels.a2a.questions import open_questions
+from frontdesk.channels.a2a.questions import Answers, find_answers, open_questions
 from frontdesk.channels.a2a.render import (
     DETAILS,
     TaskView,
