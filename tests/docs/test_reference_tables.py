@@ -51,7 +51,7 @@ DOCUMENTED = {
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],
 }
 """The classes whose parameters each page lists."""
-SHARED_LINES = ("chat-completions", "conversations", "invocations", "responses")
+SHARED_LINES = ("a2a", "chat-completions", "conversations", "invocations", "responses")
 LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 
 

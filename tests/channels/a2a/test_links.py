@@ -84,6 +84,8 @@ async def test_a_stream_of_a_task_that_waits_for_a_link_is_that_task() -> None:
     async with linking(EchoAgent()) as client:
         (event,) = await client.stream("what is due?")
         assert state_of(event["task"]) == "AUTH_REQUIRED"
+        async with client.events("SubscribeToTask", {"id": event["task"]["id"]}) as events:
+            assert [one async for one in events] == [event]
 
 
 async def test_other_calls_say_that_a_link_is_needed() -> None:

@@ -76,6 +76,23 @@ async def test_a_message_with_return_immediately_is_not_waited_for() -> None:
         await until(is_over)
 
 
+async def test_a_message_that_was_not_waited_for_can_be_waited_for_later() -> None:
+    slow = Slow()
+    async with calling(slow.whole) as client:
+        sent = {"message": message("hello")}
+        first = (await client.call("SendMessage", {**sent, "configuration": {"returnImmediately": True}}))["task"]
+        await slow.began.wait()
+        asked = asyncio.create_task(client.call("SendMessage", sent))
+
+        async def is_read() -> bool:
+            return state_of(await client.get(first)) == "WORKING"
+
+        await until(is_read)
+        slow.go_on.set()
+        task = (await asked)["task"]
+        assert (task["id"], state_of(task), slow.entered) == (first["id"], "COMPLETED", 1)
+
+
 async def test_a_client_that_leaves_ends_nothing() -> None:
     slow = Slow()
     async with calling(slow.whole) as client:

@@ -112,7 +112,7 @@ def structured_value(result: Any) -> Any:
     return None if value is None else msgspec.json.decode(output_json(value))
 
 
-def pieces_of(run_id: str, result: Any) -> Sequence[Piece]:
+def list_pieces(run_id: str, result: Any) -> Sequence[Piece]:
     assembler = PartAssembler(run_id)
     if is_response(result):
         for message in result.messages:
@@ -139,7 +139,7 @@ def build_artifacts(run_id: str, result: Any, modes: Collection[str]) -> list[Ar
     if value is None and is_plain(result):
         part = text_part(result.messages[0].contents[0].text or "", modes)
         return [] if part is None else [ArtifactOut(artifact_id=answer_message_id(run_id, 0), parts=[part])]
-    artifacts = list(group_pieces(pieces_of(run_id, result), modes))
+    artifacts = list(group_pieces(list_pieces(run_id, result), modes))
     if value is not None and (part := data_part(value, modes)) is not None:
         if artifacts:
             artifacts[-1].parts = [part, *(one for one in artifacts[-1].parts if one.text is msgspec.UNSET)]
@@ -173,7 +173,7 @@ def refusal_text(run_id: str, result: Any) -> str | None:
     """Return the text of a refusal, if the target has refused and said nothing else."""
     if result is None or is_plain(result):
         return None
-    texts = [piece for piece in pieces_of(run_id, result) if isinstance(piece, TextPiece) and piece.text]
+    texts = [piece for piece in list_pieces(run_id, result) if isinstance(piece, TextPiece) and piece.text]
     if not texts or not all(piece.is_refusal for piece in texts):
         return None
     return "".join(piece.text for piece in texts)

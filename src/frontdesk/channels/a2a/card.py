@@ -2,20 +2,20 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.asgi.messages import JSON, collect_headers
-from frontdesk.channels.a2a.config import A2AConfig, AgentExtension, AgentSkill
 from frontdesk.channels.a2a.modes import INPUT_MODES, OUTPUT_MODES
 from frontdesk.channels.a2a.parse import VERSION
 from frontdesk.channels.a2a.questions import EXTENSION, EXTENSION_DESCRIPTION
 from frontdesk.interfaces.target import TargetInfo
+from frontdesk.models.base import FrozenStruct
 
 MAX_AGE_SECONDS = 300
 MAX_HOSTS = 32
@@ -24,11 +24,64 @@ _HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1
 Schemes = Mapping[str, Mapping[str, str]]
 
 
+class AgentSkill(FrozenStruct, frozen=True, kw_only=True):
+    """A skill on the agent card."""
+
+    id: str
+    name: str
+    description: str
+    tags: Sequence[str] = ()
+    examples: Sequence[str] = ()
+    input_modes: Sequence[str] = ()
+    """The media types that it accepts besides those of the channel."""
+    output_modes: Sequence[str] = ()
+
+
+class AgentExtension(FrozenStruct, frozen=True, kw_only=True):
+    """A protocol extension on the agent card."""
+
+    uri: str
+    description: str = ""
+    required: bool = False
+    """Whether requests that do not name it in `A2A-Extensions` are rejected."""
+    params: Mapping[str, Any] = {}
+
+
+class CardSettings(Protocol):
+    """The settings of a channel that are on its cards."""
+
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def skills(self) -> Sequence[AgentSkill]: ...
+    @property
+    def show_tools_as_skills(self) -> bool: ...
+    @property
+    def extended_skills(self) -> Sequence[AgentSkill]: ...
+    @property
+    def extensions(self) -> Sequence[AgentExtension]: ...
+    @property
+    def push_notifications(self) -> bool: ...
+    @property
+    def tenants(self) -> Sequence[str]: ...
+
+
 class AgentCards:
     """The cards of one channel, each written once for each address."""
 
     def __init__(
-        self, config: A2AConfig, target: TargetInfo, schemes: Schemes, *, path: str, public_url: str | None, now: float
+        self,
+        config: CardSettings,
+        target: TargetInfo,
+        schemes: Schemes,
+        *,
+        path: str,
+        public_url: str | None,
+        now: float,
     ) -> None:
         self._config, self._target, self._schemes, self._path = config, target, schemes, path
         self._public_url = public_url
@@ -101,7 +154,7 @@ class AgentCards:
         return skills
 
 
-def collect_input_modes(config: A2AConfig) -> frozenset[str]:
+def collect_input_modes(config: CardSettings) -> frozenset[str]:
     """Return the media types that the channel accepts: its own and those of the skills."""
     skills = (*config.skills, *config.extended_skills)
     return frozenset((*INPUT_MODES, *(mode.lower() for skill in skills for mode in skill.input_modes)))

@@ -25,7 +25,6 @@ from frontdesk.channels.a2a.parse import (
     parse_query,
     parse_sent,
 )
-from frontdesk.channels.a2a.push import PushConfigs, check_config
 from frontdesk.channels.a2a.questions import EXTENSION
 from frontdesk.channels.a2a.render import TaskView, get_state, status_of_run
 from frontdesk.channels.a2a.schema import (
@@ -39,7 +38,7 @@ from frontdesk.channels.a2a.schema import (
     TaskOut,
 )
 from frontdesk.channels.a2a.stream import TaskStreams
-from frontdesk.channels.a2a.tasks import UNFINISHED, Plan, Tasks
+from frontdesk.channels.a2a.tasks import UNFINISHED, Plan, PushConfigs, Tasks, check_config
 from frontdesk.errors import LinkRequiredError, RequestError, UnsupportedError
 from frontdesk.http.bodies import check_shape, read_payload
 from frontdesk.http.channel import HttpChannel, takes_settings
@@ -315,7 +314,13 @@ class A2AChannel(HttpChannel, WatchesRuns):
         await ask.reply.send(await self._tasks.cancel(ask.call.caller, params.id, ask.tenant))
 
     async def _subscribe(self, ask: Ask, params: TaskIn) -> None:
-        chain: RunChain = await self._tasks.find(ask.call.caller, params.id, ask.tenant)
+        try:
+            chain = await self._tasks.find(ask.call.caller, params.id, ask.tenant)
+        except RequestError as error:
+            waiting = await self._links.find(ask.call.caller, params.id, ask.tenant, error)
+            if waiting is None:
+                raise
+            return await self._streams.send_task(ask.call, AnswerOut(task=waiting), ask.reply)
         await self._streams.subscribe(ask.call, chain, ask.reply)
 
     async def _create_push(self, ask: Ask, params: PushConfigIn) -> None:

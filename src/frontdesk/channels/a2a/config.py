@@ -7,37 +7,14 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.channels.a2a.card import AgentExtension, AgentSkill
 from frontdesk.channels.a2a.modes import is_mode
 from frontdesk.http.channel import StreamingConfig, StreamingSettings
 from frontdesk.identifiers import is_plain_id
-from frontdesk.models.base import FrozenStruct
 
 MAX_SKILLS = 256
 MAX_TENANT_LENGTH = 64
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
-
-class AgentSkill(FrozenStruct, frozen=True, kw_only=True):
-    """A skill on the agent card."""
-
-    id: str
-    name: str
-    description: str
-    tags: Sequence[str] = ()
-    examples: Sequence[str] = ()
-    input_modes: Sequence[str] = ()
-    """The media types that it accepts besides those of the channel."""
-    output_modes: Sequence[str] = ()
-
-
-class AgentExtension(FrozenStruct, frozen=True, kw_only=True):
-    """A protocol extension on the agent card."""
-
-    uri: str
-    description: str = ""
-    required: bool = False
-    """Whether requests that do not name it in `A2A-Extensions` are rejected."""
-    params: Mapping[str, Any] = {}
 
 
 class A2ASettings(StreamingSettings, total=False):

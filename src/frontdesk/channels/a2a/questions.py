@@ -216,13 +216,13 @@ def _from_data(given: Sequence[Mapping[str, Any]], questions: Mapping[str, OpenQ
             raise invalid(f"The question {name} is answered twice.", "message.parts")
         if question.is_approval:
             reason = answer.get("reason") or text or None
-            approvals[name] = _approval(question, answer, reason)
+            approvals[name] = _read_approval(question, answer, reason)
         else:
-            outputs[name] = ClientOutput(call_id=name, output=_value(answer))
+            outputs[name] = ClientOutput(call_id=name, output=_read_value(answer))
     return Answers(tuple(approvals.values()), tuple(outputs.values()))
 
 
-def _approval(question: OpenQuestion, answer: Mapping[str, Any], reason: Any) -> ApprovalAnswer:
+def _read_approval(question: OpenQuestion, answer: Mapping[str, Any], reason: Any) -> ApprovalAnswer:
     digest = answer.get("digest")
     if digest is not None and digest != question.digest:
         raise invalid("The digest is not that of the open question. Read the task again.", "message.parts")
@@ -237,7 +237,7 @@ def _approval(question: OpenQuestion, answer: Mapping[str, Any], reason: Any) ->
     raise invalid("An answer to an approval must have approved: true or false.", "message.parts")
 
 
-def _value(answer: Mapping[str, Any]) -> Any:
+def _read_value(answer: Mapping[str, Any]) -> Any:
     for name in _VALUES:
         if name in answer:
             return answer[name]

@@ -51,19 +51,19 @@ _STATES: Mapping[ChainStatus, str] = {
 }
 
 
-def details_of(run: RunRecord) -> Mapping[str, Any]:
+def get_details(run: RunRecord) -> Mapping[str, Any]:
     found: Any = run.details.get(DETAILS)
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
 
 def get_modes(run: RunRecord) -> Sequence[str]:
     """Return the media types that the client of a run accepts. Empty for all."""
-    modes: Any = details_of(run).get("modes")
+    modes: Any = get_details(run).get("modes")
     return tuple(cast("Sequence[str]", modes)) if isinstance(modes, (list, tuple)) else ()
 
 
 def get_tenant(run: RunRecord) -> str:
-    return str(details_of(run).get("tenant") or "")
+    return str(get_details(run).get("tenant") or "")
 
 
 def get_context_id(run: RunRecord) -> str:
@@ -140,7 +140,7 @@ def build_status(
     run: RunRecord, state: str, questions: Sequence[OpenQuestion], task_id: str, context_id: str
 ) -> StatusOut:
     """Return the status of a task whose newest run is given."""
-    status = StatusOut(state=state, timestamp=format_time(_time_of(run)))
+    status = StatusOut(state=state, timestamp=format_time(_get_time(run)))
     parts: list[PartOut] = []
     extensions: list[str] = []
     if state == INPUT_REQUIRED:
@@ -170,14 +170,14 @@ def status_of_run(run: RunRecord, status: ChainStatus) -> AnswerOut:
     return AnswerOut(status_update=StatusUpdateOut(task_id=task_id, context_id=context_id, status=shown))
 
 
-def _time_of(run: RunRecord) -> float:
+def _get_time(run: RunRecord) -> float:
     return run.created_at if run.finished_at is None else run.finished_at
 
 
 def run_messages(run: RunRecord, task_id: str, context_id: str) -> list[MessageOut]:
     """Return the message of a client, and what the target has answered."""
     messages: list[MessageOut] = []
-    details = details_of(run)
+    details = get_details(run)
     parts = _input_parts(run, details)
     if parts:
         message_id = str(details.get("message_id") or f"input_{run.run_id}")

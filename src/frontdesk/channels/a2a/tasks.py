@@ -1,6 +1,6 @@
-"""The operations on tasks, for both bindings: send, get, list, cancel. A task is a chain of runs."""
+"""The operations on tasks, for both bindings. A task is a chain of runs, and its push configs are watchers of it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,7 +8,9 @@ from msgspec import UNSET
 
 from frontdesk.channels.a2a.artifacts import is_plain
 from frontdesk.channels.a2a.errors import (
+    PUSH_NOT_SUPPORTED,
     TASK_NOT_CANCELABLE,
+    TASK_NOT_FOUND,
     UNSUPPORTED_OPERATION,
     ProtocolError,
     invalid,
@@ -28,8 +30,8 @@ from frontdesk.channels.a2a.questions import Answers, find_answers, open_questio
 from frontdesk.channels.a2a.render import (
     DETAILS,
     TaskView,
-    details_of,
     get_context_id,
+    get_details,
     get_state,
     get_tenant,
     is_terminal,
@@ -41,21 +43,30 @@ from frontdesk.channels.a2a.schema import (
     SUBMITTED,
     WORKING,
     AnswerOut,
+    AuthenticationOut,
     ListIn,
     ListOut,
     PartIn,
     PartOut,
+    PushConfigIn,
+    PushConfigNameIn,
+    PushConfigOut,
+    PushConfigsOut,
     TaskOut,
 )
-from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
+from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError, SealError, TooManyRequestsError
 from frontdesk.http.detached_runs import DetachedRuns, Ended
 from frontdesk.identifiers import is_plain_id
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.models.identity import Caller
 from frontdesk.models.request import ChannelRequest, ChannelSession
-from frontdesk.models.run import MAX_COUNTED_RUNS, RunChain, RunPage, RunRecord, RunStatus
+from frontdesk.models.run import FINAL, MAX_COUNTED_RUNS, RunChain, RunPage, RunRecord, RunStatus
+from frontdesk.models.watcher import RunWatcher
 
 MAX_SHORT_MESSAGE_LENGTH = 2000
+TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header
+MAX_SECRET_LENGTH = 4096
+_ID, _SCHEME = "config_id", "scheme"
 UNFINISHED = frozenset((SUBMITTED, WORKING))
 _SCAN = 100
 _RUN_STATUSES: dict[str, RunStatus] = {CANCELED: "cancelled", SUBMITTED: "queued"}
@@ -63,7 +74,7 @@ _RUN_STATUSES: dict[str, RunStatus] = {CANCELED: "cancelled", SUBMITTED: "queued
 
 
 class Plan(NamedTuple):
-    """What becomes of a sent message."""
+    """The processing of a sent message."""
 
     request: ChannelRequest | None = None
     """The run to start."""
@@ -104,7 +115,7 @@ class Tasks:
         return TaskView(chain, await self._context.runs.list_chain(caller, chain.root.run_id))
 
     async def plan(self, caller: Caller, sent: Sent, metadata: Any) -> Plan:
-        """Decide what becomes of a message. Nothing is run or stored here."""
+        """Decide how a message is processed. Nothing is run or stored here."""
         if sent.task_id is None:
             return Plan(self._turn(sent, metadata))
         try:
@@ -119,7 +130,7 @@ class Tasks:
         context_id = get_context_id(chain.root)
         if sent.context_id is not None and sent.context_id != context_id:
             raise invalid("contextId is not that of the task.", "message.contextId")
-        if sent.key in (details_of(chain.root).get("key"), details_of(chain.newest).get("key")):
+        if sent.key in (get_details(chain.root).get("key"), get_details(chain.newest).get("key")):
             # The message came before.
             return Plan(chain=chain)
         if is_terminal(chain):
@@ -131,7 +142,7 @@ class Tasks:
         return await self._next(caller, sent, metadata, chain)
 
     async def _next(self, caller: Caller, sent: Sent, metadata: Any, chain: RunChain) -> Plan:
-        """Return what becomes of a message to a task that is under way or waits."""
+        """Return the plan for a message to a task that is under way or waits."""
         request = self._turn(sent._replace(context_id=get_context_id(chain.root)), metadata)
         request = request.replace(continues=chain.root.run_id)
         questions = open_questions(chain.newest, chain.waiting)
@@ -191,6 +202,10 @@ class Tasks:
                 raise
             return await self.answer(caller, error.run, sent.history_length)
         run = hosted.run
+        if run.status not in FINAL:
+            # The message came before, and is answered in the background.
+            view = await self.view(caller, await self.settle(caller, run.run_id))
+            return AnswerOut(task=view.task(history_length=sent.history_length))
         if run.root_run_id is None and run.status == "completed" and self._short_messages:
             message = short_message(run, hosted.result, get_context_id(run), MAX_SHORT_MESSAGE_LENGTH)
             if message is not None:
@@ -401,3 +416,125 @@ def _refused(message: str, code: str, approval_id: str) -> RequestError:
     error = invalid(message, "message.parts")
     error.metadata = {"code": code, "id": approval_id}
     return error
+
+
+class PushConfigs:
+    """The push configs of the callers of one channel."""
+
+    def __init__(self, context: ChannelContext, tasks: Tasks, *, enabled: bool, most: int) -> None:
+        """`most` is the number of configs of one task."""
+        self._context, self._tasks, self._enabled, self._most = context, tasks, enabled, most
+
+    def require(self) -> None:
+        """Reject push configs if the channel has no push notifications."""
+        if not self._enabled:
+            raise ProtocolError(PUSH_NOT_SUPPORTED, "This agent does not send push notifications.")
+
+    async def create(self, caller: Caller, given: PushConfigIn, tenant: str) -> PushConfigOut:
+        self.require()
+        if not given.task_id:
+            raise invalid("taskId is required.", "taskId")
+        check_config(given)
+        return await self.add(caller, await self._tasks.find(caller, given.task_id, tenant), given)
+
+    async def add(
+        self, caller: Caller, chain: RunChain, given: PushConfigIn, *, comes_with_run: bool = False
+    ) -> PushConfigOut:
+        """Add a config to a task, or replace the one with its id.
+
+        A config that comes with the message of a run receives the end of the run, however soon that is.
+        """
+        task_id = chain.root.run_id
+        found = await self._context.runs.watchers(caller, task_id)
+        same = [watcher for watcher in found if given.id and _get_id(watcher) == given.id]
+        if len(found) - len(same) >= self._most:
+            raise invalid(f"A task has at most {self._most} push notification configs. Delete one first.", "taskId")
+        for watcher in same:
+            await self._context.runs.unwatch(caller, task_id, watcher.watcher_id)
+        metadata: dict[str, Any] = {_ID: given.id or self._context.new_id("push")}
+        if given.authentication is not None:
+            metadata[_SCHEME] = given.authentication.scheme
+        watcher = RunWatcher(url=given.url or "", headers=_build_headers(given), metadata=metadata)
+        try:
+            await self._context.runs.watch(caller, task_id, watcher, includes_ended=comes_with_run)
+        except InvalidRequestError as error:
+            raise invalid(error.message, "url") from None
+        except TooManyRequestsError as error:
+            raise invalid(error.message, "taskId") from None
+        except SealError:
+            message = "This agent can't store credentials: it has no seal_key. Send a config without them."
+            raise invalid(message, "authentication") from None
+        return _shown_config(watcher, task_id)
+
+    async def get(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> PushConfigOut:
+        self.require()
+        chain, watcher = await self._find(caller, given, tenant)
+        if watcher is None:
+            raise ProtocolError(TASK_NOT_FOUND, "Push notification config not found.")
+        return _shown_config(watcher, chain.root.run_id)
+
+    async def list(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> PushConfigsOut:
+        self.require()
+        chain = await self._tasks.find(caller, given.task_id, tenant)
+        found = await self._context.runs.watchers(caller, chain.root.run_id)
+        return PushConfigsOut(configs=[_shown_config(watcher, chain.root.run_id) for watcher in found])
+
+    async def delete(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> None:
+        """Delete a config. Deleting it again has no effect."""
+        self.require()
+        chain, watcher = await self._find(caller, given, tenant)
+        if watcher is None:
+            return
+        try:
+            await self._context.runs.unwatch(caller, chain.root.run_id, watcher.watcher_id)
+        except NotFoundError:
+            return
+
+    async def _find(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> tuple[RunChain, RunWatcher | None]:
+        if not given.id:
+            raise invalid("id is required.", "id")
+        chain = await self._tasks.find(caller, given.task_id, tenant)
+        found = await self._context.runs.watchers(caller, chain.root.run_id)
+        return chain, next((watcher for watcher in found if _get_id(watcher) == given.id), None)
+
+
+def check_config(given: PushConfigIn) -> None:
+    """Check a config before anything is run for it."""
+    if not given.url:
+        raise invalid("url is required.", "url")
+    if given.id and not is_plain_id(given.id):
+        raise invalid("id must be 1 to 256 letters, digits or any of . _ : -", "id")
+    authentication = given.authentication
+    if authentication is not None and not authentication.scheme:
+        raise invalid("scheme is required.", "authentication.scheme")
+    secrets = (given.token, None if authentication is None else authentication.credentials)
+    for secret in secrets:
+        if secret and (len(secret) > MAX_SECRET_LENGTH or not secret.isascii() or not secret.isprintable()):
+            raise invalid("Tokens and credentials must be printable ASCII.", "authentication")
+    if authentication is not None and not (authentication.scheme or "").replace("-", "").isalnum():
+        raise invalid("scheme must be the name of an HTTP authentication scheme.", "authentication.scheme")
+
+
+def _build_headers(given: PushConfigIn) -> Mapping[str, str]:
+    headers: dict[str, str] = {}
+    if given.token:
+        headers[TOKEN_HEADER] = given.token
+    authentication = given.authentication
+    if authentication is not None and authentication.credentials:
+        headers["Authorization"] = f"{authentication.scheme} {authentication.credentials}"
+    return headers
+
+
+def _get_id(watcher: RunWatcher) -> str:
+    return str(watcher.metadata.get(_ID) or watcher.watcher_id)
+
+
+def _shown_config(watcher: RunWatcher, task_id: str) -> PushConfigOut:
+    """Return a config without its secrets."""
+    scheme: Any = watcher.metadata.get(_SCHEME)
+    return PushConfigOut(
+        id=_get_id(watcher),
+        task_id=task_id,
+        url=watcher.url,
+        authentication=AuthenticationOut(scheme=scheme) if isinstance(scheme, str) else UNSET,
+    )
