@@ -28,6 +28,17 @@ async def test_a_stream_begins_with_the_task_and_ends_with_its_state() -> None:
         assert {one["artifactId"]: one["parts"][0]["text"] for one in task["artifacts"]} == joined(events)
 
 
+async def test_the_task_comes_before_the_target_says_anything() -> None:
+    slow = Slow()
+    async with (
+        calling(slow.whole) as client,
+        client.events("SendStreamingMessage", {"message": message("hello")}) as events,
+    ):
+        assert state_of((await anext(events))["task"]) in ("SUBMITTED", "WORKING")
+        slow.go_on.set()
+        assert states([event async for event in events])[-1] == "COMPLETED"
+
+
 async def test_a_stream_that_is_sent_again_is_the_same() -> None:
     agent = EchoAgent()
     async with calling(agent) as client:
@@ -143,7 +154,7 @@ async def test_a_stream_ends_where_the_task_waits_for_input() -> None:
         assert list(last["parts"][0]) == ["text"]
         task_id = events[0]["task"]["id"]
         more = await client.stream("yes", taskId=task_id)
-        assert more[0]["task"]["id"] == task_id
+        assert (more[0]["task"]["id"], state_of(more[0]["task"])) == (task_id, "WORKING")
         assert states(more)[-1] == "COMPLETED"
     assert shop.paid == [5]
 

@@ -301,7 +301,7 @@ class A2AChannel(HttpChannel, WatchesRuns):
             if push is not None:
                 chain = await self.context.runs.chain(caller, stream.run.chain_id)
                 await self._push.add(caller, chain, push, comes_with_run=True)
-            await self._streams.send_run(ask.call, stream, plan.chain, ask.reply, sent.history_length, request.input)
+            await self._streams.send_run(ask.call, stream, ask.reply, sent.history_length, request.input)
 
     async def _get(self, ask: Ask, params: TaskIn) -> None:
         length = parse_number(params.history_length, "historyLength")

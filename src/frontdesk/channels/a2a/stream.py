@@ -148,26 +148,21 @@ class TaskStreams:
         self,
         call: HttpCall,
         stream: HostedStreamResult[Any],
-        chain: RunChain | None,
         frame: "Framing",
         history_length: int | None,
         sent_input: Any,
     ) -> None:
         """Send the events of a message until its task has ended or waits for input."""
         run = stream.run
-        shown = run if run.status not in FINAL else _reopened(run)
-        if run.root_run_id is None:
-            view = TaskView(RunChain(root=shown, newest=shown), [shown.replace(input=sent_input)])
-        else:
-            view = await self._tasks.view(
-                call.caller, chain or await self._context.runs.chain(call.caller, run.chain_id)
-            )
-        first = AnswerOut(task=view.task(history_length=history_length))
+        begun = (run if run.status not in FINAL else _reopened(run)).replace(input=sent_input)
+        first = frame.frame(
+            encode(AnswerOut(task=(await self._begun(call, begun)).task(history_length=history_length)))
+        )
         events = RunEvents(run, frame.frame, get_modes(run))
-        holds = self._short_messages and run.root_run_id is None
-        held = HeldEvents(frame.frame(encode(first)), holds=holds)
+        held = HeldEvents(first, holds=self._short_messages and run.root_run_id is None)
         async with _Sender(call, frame, self._times) as sender:
-            hosted = await pump(stream, lambda update: held.take(events.update(update)), sender.send, sender.opening)
+            opening = iter([*sender.opening, *(partial(sender.send, event) for event in held.take([]))])
+            hosted = await pump(stream, lambda update: held.take(events.update(update)), sender.send, opening)
             if held.is_holding:
                 shown = short_message(hosted.run, hosted.result, get_context_id(run), MAX_SHORT_MESSAGE_LENGTH)
                 if shown is not None:
@@ -175,6 +170,16 @@ class TaskStreams:
             for event in held.release(events.close(hosted.result)):
                 await sender.send(event)
             await self._send_end(call, hosted, frame, sender)
+
+    async def _begun(self, call: HttpCall, run: RunRecord) -> TaskView:
+        """Return the view of a task whose newest run begins."""
+        if run.root_run_id is None:
+            return TaskView(RunChain(root=run, newest=run), [run])
+        chain = await self._context.runs.chain(call.caller, run.chain_id)
+        earlier = [
+            one for one in await self._context.runs.list_chain(call.caller, run.chain_id) if one.run_id != run.run_id
+        ]
+        return TaskView(chain.replace(newest=run, questions=()), [*earlier, run])
 
     async def _send_end(
         self, call: HttpCall, hosted: HostedRunResult[Any], frame: "Framing", sender: "_Sender"
