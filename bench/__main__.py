@@ -27,7 +27,7 @@ from bench.subjects import find_subject
 from bench.subjects.base import Subject
 from bench.targets import Verdict, judge
 
-SUBJECTS = "frontdesk,sqlite,postgres,responses"
+SUBJECTS = "frontdesk,sqlite,postgres,responses,a2a"
 CANT_JOIN = (InstallFailed, StartFailed, LoadFailed, RuntimeError, ValueError, OSError)
 
 
