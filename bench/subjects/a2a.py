@@ -10,7 +10,7 @@ from bench.setting import Setting
 from bench.subjects.base import Case
 from bench.subjects.frontdesk import Served, limits, parse_target
 
-PATH = "/a2a?A2A-Version=1.0"
+PATH = "/a2a"
 MESSAGE_ID = "message-0000000000000000"
 """The id in every request. A message runs once, so the app numbers the messages as they come in."""
 
@@ -68,7 +68,9 @@ def numbered(app: Any) -> Any:
                 message["body"] = message["body"].replace(fixed, b"message-%016d" % next(numbers))
             return message
 
-        return await app(scope, receive_numbered, send)
+        # The generator sends no headers of its own.
+        headers = [*scope["headers"], (b"a2a-version", b"1.0")]
+        return await app({**scope, "headers": headers}, receive_numbered, send)
 
     return serve
 

@@ -219,7 +219,12 @@ class TestNotifications:
         async with receiving() as receiver, opened(slow.whole, watchers=WatcherOptions(allow_http=True)) as one:
             context, ledger = one
             run = await begun(context, slow)
-            await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url))
+            for url in (receiver.url, "https://10.0.0.1/hook", "https://[::1]/hook", "https://localhost/hook"):
+                with pytest.raises(InvalidRequestError):
+                    await context.runs.watch(caller(), run.run_id, RunWatcher(url=url))
+            # A name is resolved when the notification is sent.
+            named = f"http://localhost.:{receiver.port}/hook"
+            await context.runs.watch(caller(), run.run_id, RunWatcher(url=named))
             slow.go_on.set()
 
             async def is_refused() -> bool:

@@ -99,9 +99,8 @@ class A2AChannel(HttpChannel, WatchesRuns):
         self._tenants = frozenset(config.tenants)
         self._input_modes = collect_input_modes(config)
         self._links = LinkTasks(context)
-        short = config.short_answers_as_messages
-        self._tasks = Tasks(context, self._links, short_messages=short)
-        self._streams = TaskStreams(context, self._tasks, config.streams, short_messages=short)
+        self._tasks = Tasks(context, self._links, short_messages=config.short_answers_as_messages)
+        self._streams = TaskStreams(context, self._tasks, config)
         self._push = PushConfigs(context, self._tasks, enabled=config.push_notifications, most=config.max_push_configs)
         self._cards = AgentCards(
             config,

@@ -28,6 +28,7 @@ from frontdesk.channels.a2a.schema import (
     TERMINAL,
     WORKING,
     AnswerOut,
+    ArtifactOut,
     MessageOut,
     PartOut,
     StatusOut,
@@ -53,7 +54,8 @@ _STATES: Mapping[ChainStatus, str] = {
 
 def get_details(run: RunRecord) -> Mapping[str, Any]:
     found: Any = run.details.get(DETAILS)
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    # Checking for a `Mapping` costs more, and each task asks several times.
+    return cast("Mapping[str, Any]", found) if type(found) is dict else {}
 
 
 def get_modes(run: RunRecord) -> Sequence[str]:
@@ -98,6 +100,7 @@ class TaskView:
     def __init__(self, chain: RunChain, runs: Sequence[RunRecord] = ()) -> None:
         """`runs` are those whose artifacts and messages are shown. Empty for the status alone."""
         self._chain, self._runs = chain, runs
+        self._built: dict[str, list[ArtifactOut]] = {}
         self.task_id, self.context_id = chain.root.run_id, get_context_id(chain.root)
 
     def task(self, *, history_length: int | None = None, artifacts: bool = True) -> TaskOut:
@@ -117,12 +120,16 @@ class TaskView:
         questions = open_questions(newest, chain.waiting) if state == INPUT_REQUIRED else []
         return build_status(newest, state, questions, self.task_id, self.context_id)
 
-    def _artifacts(self) -> list[Any]:
-        return [
-            artifact
-            for run in self._runs
-            for artifact in build_artifacts(run.run_id, run.result, get_modes(run) or get_modes(self._chain.root))
-        ]
+    def _artifacts(self) -> list[ArtifactOut]:
+        return [artifact for run in self._runs for artifact in self._build(run)]
+
+    def _build(self, run: RunRecord) -> list[ArtifactOut]:
+        """Return the artifacts of a run, built once for the artifacts and the history of the task."""
+        built = self._built.get(run.run_id)
+        if built is None:
+            modes = get_modes(run) or get_modes(self._chain.root)
+            built = self._built[run.run_id] = build_artifacts(run.run_id, run.result, modes)
+        return built
 
     def _history(self, most: int | None) -> list[MessageOut]:
         limit = MAX_HISTORY_LENGTH if most is None else min(most, MAX_HISTORY_LENGTH)
@@ -130,7 +137,7 @@ class TaskView:
             return []
         messages: list[MessageOut] = []
         for run in reversed(self._runs):
-            messages[:0] = run_messages(run, self.task_id, self.context_id)
+            messages[:0] = run_messages(run, self._build(run), self.task_id, self.context_id)
             if len(messages) >= limit:
                 break
         return messages[-limit:]
@@ -174,7 +181,7 @@ def _get_time(run: RunRecord) -> float:
     return run.created_at if run.finished_at is None else run.finished_at
 
 
-def run_messages(run: RunRecord, task_id: str, context_id: str) -> list[MessageOut]:
+def run_messages(run: RunRecord, artifacts: Sequence[ArtifactOut], task_id: str, context_id: str) -> list[MessageOut]:
     """Return the message of a client, and what the target has answered."""
     messages: list[MessageOut] = []
     details = get_details(run)
@@ -184,7 +191,7 @@ def run_messages(run: RunRecord, task_id: str, context_id: str) -> list[MessageO
         messages.append(
             MessageOut(message_id=message_id, context_id=context_id, task_id=task_id, role=ROLE_USER, parts=parts)
         )
-    for artifact in build_artifacts(run.run_id, run.result, get_modes(run)):
+    for artifact in artifacts:
         messages.append(
             MessageOut(
                 message_id=artifact.artifact_id,

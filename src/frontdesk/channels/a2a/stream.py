@@ -15,6 +15,7 @@ from frontdesk.channels.a2a.artifacts import (
     part_of_piece,
     structured_value,
 )
+from frontdesk.channels.a2a.config import A2AConfig
 from frontdesk.channels.a2a.errors import UNSUPPORTED_OPERATION, ProtocolError
 from frontdesk.channels.a2a.modes import TEXT, is_accepted
 from frontdesk.channels.a2a.render import (
@@ -141,8 +142,9 @@ class RunEvents:
 class TaskStreams:
     """Sends the streams of the tasks of one channel."""
 
-    def __init__(self, context: ChannelContext, tasks: Tasks, times: StreamTimes, *, short_messages: bool) -> None:
-        self._context, self._tasks, self._times, self._short_messages = context, tasks, times, short_messages
+    def __init__(self, context: ChannelContext, tasks: Tasks, config: A2AConfig) -> None:
+        self._context, self._tasks, self._times = context, tasks, config.streams
+        self._short_messages = config.short_answers_as_messages
 
     async def send_run(
         self,

@@ -170,17 +170,16 @@ class Tasks:
         if sent.tenant:
             details["tenant"] = sent.tenant
             context_id = context_id or self._context.new_id("ctx")
-        attributes = {
-            name: value
-            for name, value in (
-                ("metadata", metadata),
-                ("message_metadata", message.metadata),
-                ("extensions", message.extensions),
-                ("reference_task_ids", message.reference_task_ids),
-                ("tenant", sent.tenant),
-            )
-            if value
-        }
+        attributes: dict[str, Any] = {}
+        if metadata or message.metadata or message.extensions or message.reference_task_ids or sent.tenant:
+            given = {
+                "metadata": metadata,
+                "message_metadata": message.metadata,
+                "extensions": message.extensions,
+                "reference_task_ids": message.reference_task_ids,
+                "tenant": sent.tenant,
+            }
+            attributes = {name: value for name, value in given.items() if value}
         key = None if context_id is None else tenant_prefix(sent.tenant) + context_id
         return ChannelRequest(
             channel=self._context.channel,
