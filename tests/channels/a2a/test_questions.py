@@ -80,14 +80,28 @@ async def test_the_same_answer_counts_once() -> None:
     assert shop.paid == [5]
 
 
-async def test_another_text_is_the_next_turn_of_the_task() -> None:
-    shop = Shop()
-    async with calling(shop.agent) as client:
+async def test_another_text_is_the_next_turn_of_the_task_and_the_question_stays_open() -> None:
+    paid: list[int] = []
+
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    def reply(messages: Any) -> Any:
+        if any(content.type == "function_result" for content in messages[-1].contents):
+            return "done"
+        return "because" if "why" in messages[-1].text else [call("pay", amount=5)]
+
+    async with calling(Agent(ScriptedChatClient(reply), name="shop", tools=[pay])) as client:
         task = await client.send("pay")
-        same = await client.send("what will it cost?", taskId=task["id"])
-        assert same["id"] == task["id"]
-        assert same["contextId"] == task["contextId"]
-    assert shop.paid == []
+        same = await client.send("why?", taskId=task["id"])
+        assert (same["id"], same["contextId"], text_of(same)) == (task["id"], task["contextId"], "because")
+        assert questions_of(same) == questions_of(task)
+        assert paid == []
+        done = await client.send("yes", taskId=task["id"])
+        assert (state_of(done), text_of(done), paid) == ("COMPLETED", "becausedone", [5])
 
 
 async def test_wrong_answers_run_nothing() -> None:
