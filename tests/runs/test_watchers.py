@@ -219,11 +219,11 @@ class TestNotifications:
         async with receiving() as receiver, opened(slow.whole, watchers=WatcherOptions(allow_http=True)) as one:
             context, ledger = one
             run = await begun(context, slow)
-            for url in (receiver.url, "https://10.0.0.1/hook", "https://[::1]/hook", "https://localhost/hook"):
+            for url in (receiver.url, "https://10.0.0.1/hook", "https://[::1]/hook"):
                 with pytest.raises(InvalidRequestError):
                     await context.runs.watch(caller(), run.run_id, RunWatcher(url=url))
             # A name is resolved when the notification is sent.
-            named = f"http://localhost.:{receiver.port}/hook"
+            named = "http://localhost/hook"
             await context.runs.watch(caller(), run.run_id, RunWatcher(url=named))
             slow.go_on.set()
 

@@ -237,8 +237,7 @@ class GuardedClient:
     def check(self, url: str) -> None:
         """Raise an `InvalidRequestError` for a URL that is refused regardless of the addresses of its host's name."""
         place = self._check(url)
-        is_local = place.host == "localhost" or (is_address(place.host) and not is_public(place.host))
-        if is_local and not place.trusted:
+        if not place.trusted and is_address(place.host) and not is_public(place.host):
             raise _refused("The URL's host is not a public address.")
 
     async def _within_limits(self, caller: Hashable, work: Callable[[Slot], Awaitable[T]]) -> T:

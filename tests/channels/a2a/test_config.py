@@ -52,7 +52,8 @@ def test_a_mistake_is_found(settings: dict[str, Any], found: str) -> None:
 )
 def test_a_wrong_type_is_found(settings: dict[str, Any]) -> None:
     (name,) = settings
-    assert any(name in line for line in A2AChannel(**settings).findings())
+    with pytest.raises(ChannelConfigurationError, match=name):
+        AgentFrameworkHost(EchoAgent(), channels=[A2AChannel(**settings)])
 
 
 def test_a_host_has_one_card() -> None:
