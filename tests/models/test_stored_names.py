@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from frontdesk.delivery import outbox, watchers
-from frontdesk.inbox.intake import TASKS
+from frontdesk.inbox.dependencies import TASKS
 from frontdesk.interfaces.store import ChangeKind, StateTransaction
 from frontdesk.models.base import UNKNOWN
 from frontdesk.models.file import SCHEME

@@ -36,7 +36,7 @@ ERRORS: Mapping[str, str] = {
     "error.session_required_answer": "The workflow asks for something, and without a session nothing can wait for the "
     "answer.",
     "error.session_busy": "Another turn of this session is still running.",
-    "error.session_too_large": "The agent's state in this session is larger than this host stores; begin a new "
+    "error.session_too_large": "The agent's state in this session is larger than this host stores. Begin a new "
     "session.",
     "error.run_exists": "A run with this id exists already.",
     "error.answer_needed": "The session waits for an answer to {names}.",
@@ -53,7 +53,7 @@ ERRORS: Mapping[str, str] = {
     "error.checkpoint_lost": "The checkpoint of this session is gone.",
     "error.checkpoint_lost_version": "The checkpoint of this session was saved by another version of the workflow.",
     "error.hook_failed": "A hook of this host refused the request.",
-    "error.history_too_large": "The history of this conversation takes more memory than this host gives it; begin a "
+    "error.history_too_large": "The history of this conversation takes more memory than this host gives it. Begin a "
     "new conversation.",
     "error.history_too_large_limit": "The history of this conversation takes {size} of memory to answer, and {limit} "
     "is the most that this host gives one; begin a new conversation, or leave out what is wide or large.",
@@ -82,7 +82,7 @@ ERRORS: Mapping[str, str] = {
     "error.unavailable_access": "Access can't be checked at the moment. Try again later.",
     "error.unavailable_read": "The session's checkpoint can't be read at the moment.",
     "error.unavailable_write": "The session's checkpoint can't be written at the moment.",
-    "error.store_unavailable": "The storage of this service can't be reached at the moment; nothing that was confirmed "
+    "error.store_unavailable": "The storage of this service can't be reached at the moment. Nothing that was confirmed "
     "is lost.",
     "error.newer_record": "This was written by a newer version of the service, which this part of it can't read yet.",
     "error.newer_record_format": "This was written by a newer version of the service, in a format that this part of it "
