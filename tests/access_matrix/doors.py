@@ -20,6 +20,7 @@ from frontdesk import (
     OAuthIdentityLinker,
     Oidc,
 )
+from frontdesk.channels.agui import AGUIChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -81,9 +82,10 @@ class EveryDoorHost:
 
     def filled(self, path: str) -> str:
         """The path with the owner's ids in it."""
-        run = "invocation" if path.startswith("/invocations") else "response"
+        run = {"/invocations": "invocation", "/agui": "agui"}.get(f"/{path.split('/')[1]}", "response")
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
+        names["thread_id"] = "thread-of-the-owner"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
         names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js", "file": "f"}
         return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
@@ -97,6 +99,10 @@ class EveryDoorHost:
         ):
             made = await self.http.post(path, json=body, headers=owner(self.keys))
             self.ids[name] = made.raise_for_status().json()["id"]
+        saying = {"id": "u1", "role": "user", "content": "mine"}
+        body = {"threadId": "thread-of-the-owner", "runId": "run-of-the-owner", "messages": [saying]}
+        (await self.http.post("/agui", json=body, headers=owner(self.keys))).raise_for_status()
+        self.ids["agui"] = "run-of-the-owner"
         (item,) = (await self.seen("conversation"))["data"]
         self.ids["item"] = item["id"]
         self._owned, self._owned_at = await self._belongings(), self._version()
@@ -107,7 +113,11 @@ class EveryDoorHost:
             "response": "/responses/{}",
             "conversation": "/conversations/{}/items",
             "invocation": "/invocations/{}",
+            "agui": "/agui/threads/thread-of-the-owner",
         }
+        if name == "agui":
+            headers = {**owner(self.keys), "accept": "application/json"}
+            return (await self.http.get(paths[name], headers=headers)).raise_for_status().json()
         shown = await self.http.get(paths[name].format(self.ids[name]), headers=owner(self.keys))
         return shown.raise_for_status().json()
 
@@ -120,7 +130,9 @@ class EveryDoorHost:
         return before != self._owned
 
     async def _belongings(self) -> list[Any]:
-        return [await self.seen(name) for name in ("response", "conversation", "invocation") if name in self.ids]
+        return [
+            await self.seen(name) for name in ("response", "conversation", "invocation", "agui") if name in self.ids
+        ]
 
     def rows(self) -> dict[str, int]:
         """How many rows each table has; the host's own secrets are made when they are first needed, and once."""
@@ -167,6 +179,7 @@ async def open_house(
             ChatCompletionsChannel(auth=auth),
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
+            AGUIChannel(auth=auth),
             chat,
             WebChatChannel(),
             *more,

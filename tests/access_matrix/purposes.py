@@ -7,6 +7,9 @@ SOCKET = "WEBSOCKET"
 SAYING = {"items": [{"type": "message", "role": "user", "content": "planted"}]}
 
 
+_SAID = {"id": "u1", "role": "user", "content": "hello"}
+
+
 class Door(NamedTuple):
     """A method on a path."""
 
@@ -76,6 +79,16 @@ PURPOSES: dict[str, Purpose] = {
     "GET /invocations/approvals/pending": Purpose("info"),
     "GET /invocations/{run_id}": Purpose("thing"),
     "POST /invocations/{run_id}/cancel": Purpose("thing"),
+    "POST /agui": Purpose(
+        "make",
+        {"threadId": "t", "runId": "r", "messages": [_SAID]},
+        (
+            {"threadId": "t", "runId": "r", "messages": [], "resume": [{"interruptId": "apr_1", "status": "resolved"}]},
+            {"threadId": "t", "runId": "r", "messages": [_SAID], "forwardedProps": {"user_id": "owner"}},
+        ),
+    ),
+    "GET /agui/threads/{thread_id}": Purpose("thing"),
+    "POST /agui/runs/{run_id}/cancel": Purpose("thing"),
     "POST /messages/events": Purpose("webhook", {}),
     "GET /link/start/{text}": Purpose("page"),
     "POST /link/start/{text}": Purpose("page"),
@@ -130,5 +143,5 @@ def named(door: Door) -> str:
 
 def shape(door: Door) -> set[str]:
     """What an error of this door has."""
-    plain = door.path.startswith(("/invocations", "/messages", "/chat")) and "/completions" not in door.path
+    plain = door.path.startswith(("/invocations", "/agui", "/messages", "/chat")) and "/completions" not in door.path
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

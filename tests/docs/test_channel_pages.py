@@ -20,6 +20,7 @@ from tests.docs.test_reference import signature, spans
 
 REFERENCE = ROOT / "docs/reference"
 PAGES = {
+    "agui": "AGUIChannel",
     "chat-completions": "ChatCompletionsChannel",
     "conversations": "ConversationsChannel",
     "invocations": "InvocationsChannel",

@@ -34,6 +34,7 @@ DOCUMENTED = {
             )
         ),
     ],
+    "agui": ["frontdesk.channels.agui.AGUIChannel own"],
     "invocations": ["frontdesk.channels.invocations.InvocationsChannel own"],
     "linking": ["frontdesk.OneTimeCodeIdentityLinker"],
     "responses": ["frontdesk.channels.responses.ResponsesChannel own"],
@@ -50,7 +51,7 @@ DOCUMENTED = {
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],
 }
 """The classes whose parameters each page lists."""
-SHARED_LINES = ("chat-completions", "conversations", "invocations", "responses")
+SHARED_LINES = ("agui", "chat-completions", "conversations", "invocations", "responses")
 LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 
 
