@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentResponse, AgentResponseUpdate, Content, Message, tool
-from hypothesis import given, settings
+from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
+from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk import SharedState
 from frontdesk.channels.agui.events import TOOLS, Script
 from frontdesk.framework.state_updates import state_update
 from frontdesk.models.run import RunRecord
-from frontdesk.scripted import ScriptedChatClient
+from tests.channels.agui.agui_agent import build_agent
 from tests.channels.agui.agui_client import checked, open_page
+from tests.examples import examples
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 
 CLIENTS = ("@ag-ui/client", "ag-ui-client-0.0")
@@ -44,42 +44,9 @@ async def run_script(place: Path, name: str, client: str, *arguments: str, **env
     return said.decode()
 
 
-def _agent() -> Any:
-    @tool(approval_mode="always_require")
-    def pay(amount: int) -> str:
-        """Pays."""
-        return f"paid {amount}"
-
-    @tool
-    def add(step: str) -> str:
-        """Adds."""
-        with SharedState.current().edit() as state:
-            state["steps"].append(step)
-        return "added"
-
-    def call(messages: Any, name: str, **arguments: Any) -> Content:
-        call_id = f"{name}-{len(messages)}-{json.dumps(arguments)}"
-        return Content.from_function_call(call_id, name, arguments=json.dumps(arguments))
-
-    def reply(messages: Any) -> Any:
-        last = messages[-1]
-        results = [str(content.result) for content in last.contents if content.type == "function_result"]
-        if results:
-            return " ".join(results)
-        calls: dict[str, list[Content]] = {
-            "pay 5": [call(messages, "pay", amount=5)],
-            "pay twice": [call(messages, "pay", amount=1), call(messages, "pay", amount=2)],
-            "weather": [call(messages, "weather")],
-            "step": [call(messages, "add", step="b")],
-        }
-        return calls.get(last.text) or f"{sum(message.role == 'user' for message in messages)} heard"
-
-    return Agent(client=ScriptedChatClient(reply), name="Desk", tools=[pay, add])
-
-
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_conversation_of_http_agent(client: str, tmp_path: Path) -> None:
-    async with open_page(_agent()) as page:
+    async with open_page(build_agent()) as page:
         url = str(page.http.base_url.join("/agui"))
         await run_script(tmp_path, "agui.mjs", client, AGUI_URL=url)
 
@@ -130,9 +97,9 @@ def _stream(updates: list[AgentResponseUpdate], status: Any, is_current: bool) -
     return checked(b"".join(parts))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
-async def test_any_updates_pass_the_verifiers(data: st.DataObject, tmp_path: Path) -> None:
+def test_any_updates_pass_the_verifiers(data: st.DataObject, tmp_path: Path) -> None:
     streams = [
         _stream(
             data.draw(st.lists(_UPDATES | _STATES, max_size=8)),
@@ -148,7 +115,7 @@ async def test_any_updates_pass_the_verifiers(data: st.DataObject, tmp_path: Pat
     for client, given_streams in zip(CLIENTS, (streams, old), strict=True):
         place = tmp_path / "streams.jsonl"
         place.write_text("".join(json.dumps(stream) + "\n" for stream in given_streams))
-        said = await run_script(tmp_path, "agui_verify.mjs", client, str(place))
+        said = asyncio.run(run_script(tmp_path, "agui_verify.mjs", client, str(place)))
         assert set(said.split("\n")) <= {"ok", ""}, said
 
 
