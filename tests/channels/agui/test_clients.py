@@ -98,7 +98,7 @@ def _stream(updates: list[AgentResponseUpdate], status: Any, is_current: bool) -
 
 
 @examples(20)
-@given(st.data())
+@given(data=st.data())
 def test_any_updates_pass_the_verifiers(data: st.DataObject, tmp_path: Path) -> None:
     streams = [
         _stream(
