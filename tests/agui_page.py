@@ -14,7 +14,7 @@ from tests.node_program import INSTALLED
 ADDRESS = "http://127.0.0.1:8080"
 """The origin that the example accepts. Nothing listens there: the requests are answered here."""
 _MODULES = "https://esm.sh/"
-_IMPORT = re.compile(r"""((?:from|import)\s*)(["'])([^"'.][^"']*)\2""")
+_IMPORT = re.compile(r"""((?:from|import)\s*)(["'])(@?[a-z][\w./@-]*)\2""")
 
 
 async def open_agui_page(page: Page, host: str) -> None:
