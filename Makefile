@@ -239,6 +239,7 @@ providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the
 .PHONY: clients
 clients: $(DEV) ## Try clients of others on a host, and write what works into the documents
 	@.venv/bin/python -m tests.clients $(ARGS)
+	@.venv/bin/python -m tests.clients.copilotkit
 
 .PHONY: reference
 reference: $(DEV) ## Write the tables of docs/reference from the code

@@ -18,6 +18,7 @@ from frontdesk_testing.telegram import FakeTelegram
 from frontdesk_testing.telegram.page.routes import PeoplePage
 from frontdesk_testing.telegram.records import User
 from frontdesk_testing.telegram.server import serving_on
+from tests.agui_page import open_agui_page
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT
 from tests.docs.running import example, example_module
@@ -60,6 +61,23 @@ async def take() -> None:
         await tab.page.wait_for_selector("form.card")
         await tab.page.wait_for_selector(".working", state="detached")
         await tab.page.screenshot(path=PICTURES / "web-chat-form.png")
+        await tab.page.close()
+
+
+async def take_agui() -> None:
+    """Plan a trip in the page with an AG-UI client, and take a picture before the booking is approved."""
+    async with (
+        serving(example(ROOT / "docs/examples/agui_page.py")) as client,
+        chromium(need_chromium("pictures")) as new_tab,
+    ):
+        tab = await new_tab()
+        await tab.page.set_viewport_size({"width": 900, "height": 420})
+        await open_agui_page(tab.page, client.base_url)
+        for text, shown in (("Plan a weekend in Vienna", "#plan li"), ("Yes, book it", ".question")):
+            await tab.page.fill("input", text)
+            await tab.page.press("input", "Enter")
+            await tab.page.wait_for_selector(shown)
+        await tab.page.screenshot(path=PICTURES / "agui-page.png")
         await tab.page.close()
 
 

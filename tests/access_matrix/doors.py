@@ -21,6 +21,7 @@ from frontdesk import (
     Oidc,
 )
 from frontdesk.channels.a2a import A2AChannel
+from frontdesk.channels.agui import AGUIChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -84,9 +85,10 @@ class EveryDoorHost:
 
     def filled(self, path: str) -> str:
         """The path with the owner's ids in it."""
-        run = "invocation" if path.startswith("/invocations") else "response"
+        run = {"/invocations": "invocation", "/agui": "agui"}.get(f"/{path.split('/')[1]}", "response")
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
+        names["thread_id"] = "thread-of-the-owner"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
         names |= {"id": self.ids.get("task", "x"), "task_id": self.ids.get("task", "x")}
         names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js", "file": "f"}
@@ -103,6 +105,10 @@ class EveryDoorHost:
             self.ids[name] = made.raise_for_status().json()["id"]
         made = await self.http.post("/a2a/v1/message:send", json=MINE, headers=owner(self.keys))
         self.ids["task"] = made.raise_for_status().json()["task"]["id"]
+        saying = {"id": "u1", "role": "user", "content": "mine"}
+        body = {"threadId": "thread-of-the-owner", "runId": "run-of-the-owner", "messages": [saying]}
+        (await self.http.post("/agui", json=body, headers=owner(self.keys))).raise_for_status()
+        self.ids["agui"] = "run-of-the-owner"
         (item,) = (await self.seen("conversation"))["data"]
         self.ids["item"] = item["id"]
         self._owned, self._owned_at = await self._belongings(), self._version()
@@ -114,7 +120,11 @@ class EveryDoorHost:
             "conversation": "/conversations/{}/items",
             "invocation": "/invocations/{}",
             "task": "/a2a/v1/tasks/{}",
+            "agui": "/agui/threads/thread-of-the-owner",
         }
+        if name == "agui":
+            headers = {**owner(self.keys), "accept": "application/json"}
+            return (await self.http.get(paths[name], headers=headers)).raise_for_status().json()
         shown = await self.http.get(paths[name].format(self.ids[name]), headers=owner(self.keys))
         return shown.raise_for_status().json()
 
@@ -128,7 +138,9 @@ class EveryDoorHost:
 
     async def _belongings(self) -> list[Any]:
         return [
-            await self.seen(name) for name in ("response", "conversation", "invocation", "task") if name in self.ids
+            await self.seen(name)
+            for name in ("response", "conversation", "invocation", "task", "agui")
+            if name in self.ids
         ]
 
     def rows(self) -> dict[str, int]:
@@ -177,6 +189,7 @@ async def open_house(
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
             A2AChannel(auth=auth, push_notifications=True),
+            AGUIChannel(auth=auth),
             chat,
             WebChatChannel(),
             *more,

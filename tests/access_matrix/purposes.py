@@ -8,6 +8,9 @@ SOCKET = "WEBSOCKET"
 SAYING = {"items": [{"type": "message", "role": "user", "content": "planted"}]}
 
 
+_SAID = {"id": "u1", "role": "user", "content": "hello"}
+
+
 class Door(NamedTuple):
     """A method on a path."""
 
@@ -95,6 +98,16 @@ PURPOSES: dict[str, Purpose] = {
     "POST /a2a/v1/tasks/{task_id}/pushNotificationConfigs": Purpose("thing", {"url": "https://example.com"}),
     "GET /a2a/v1/tasks/{task_id}/pushNotificationConfigs/{id}": Purpose("thing"),
     "DELETE /a2a/v1/tasks/{task_id}/pushNotificationConfigs/{id}": Purpose("thing"),
+    "POST /agui": Purpose(
+        "make",
+        {"threadId": "t", "runId": "r", "messages": [_SAID]},
+        (
+            {"threadId": "t", "runId": "r", "messages": [], "resume": [{"interruptId": "apr_1", "status": "resolved"}]},
+            {"threadId": "t", "runId": "r", "messages": [_SAID], "forwardedProps": {"user_id": "owner"}},
+        ),
+    ),
+    "GET /agui/threads/{thread_id}": Purpose("thing"),
+    "POST /agui/runs/{run_id}/cancel": Purpose("thing"),
     "POST /messages/events": Purpose("webhook", {}),
     "GET /link/start/{text}": Purpose("page"),
     "POST /link/start/{text}": Purpose("page"),
@@ -152,5 +165,5 @@ def shape(door: Door) -> set[str]:
     """What an error of this door has."""
     if door.path.startswith("/a2a"):
         return {"code", "message"}
-    plain = door.path.startswith(("/invocations", "/messages", "/chat")) and "/completions" not in door.path
+    plain = door.path.startswith(("/invocations", "/agui", "/messages", "/chat")) and "/completions" not in door.path
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

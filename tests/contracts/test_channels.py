@@ -3,13 +3,15 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
 from frontdesk.channels.a2a import A2AChannel
+from frontdesk.channels.agui import AGUIChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk_testing import ChannelContract
+from frontdesk_testing import ChannelContract, parse_sse
 from frontdesk_testing.channel_driver import ServedChannel
 
 
@@ -36,6 +38,40 @@ class TestInvocations(ChannelContract):
         assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "param", "id"}
         assert all(isinstance(value, str) for value in body["error"].values())
         return body["error"]["message"]
+
+
+class TestAGUI(ChannelContract):
+    path = "/agui"
+
+    def channel(self, **settings: Any) -> AGUIChannel:
+        return AGUIChannel(**{name: value for name, value in settings.items() if value is not None})
+
+    def message(self, text: str) -> Any:
+        message = {"id": str(uuid4()), "role": "user", "content": text}
+        return {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message]}
+
+    def run_id(self, answer: httpx.Response) -> str:
+        if answer.headers["content-type"] == "application/json":
+            return answer.json()["runId"]
+        first, *_, last = [event.json() for event in parse_sse(answer.content)]
+        assert (first["type"], last["type"]) == ("RUN_STARTED", "RUN_FINISHED")
+        return first["runId"]
+
+    def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
+        return [("POST", f"/agui/runs/{run_id}/cancel")]
+
+    def error_text(self, response: httpx.Response) -> str:
+        assert response.headers["content-type"] == "application/json"
+        body = response.json()
+        assert list(body) == ["error"]
+        assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "param"}
+        assert all(isinstance(value, str) for value in body["error"].values())
+        return body["error"]["message"]
+
+    def failure_text(self, response: httpx.Response) -> str:
+        *_, last = [event.json() for event in parse_sse(response.content)]
+        assert last["type"] == "RUN_ERROR"
+        return last["message"]
 
 
 class TestChatCompletions(ChannelContract):

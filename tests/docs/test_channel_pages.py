@@ -21,6 +21,7 @@ from tests.docs.test_reference import signature, spans
 REFERENCE = ROOT / "docs/reference"
 PAGES = {
     "a2a": "A2AChannel",
+    "agui": "AGUIChannel",
     "chat-completions": "ChatCompletionsChannel",
     "conversations": "ConversationsChannel",
     "invocations": "InvocationsChannel",

@@ -21,6 +21,7 @@ BOB = {"x-api-key": "bob-key-for-everything"}
 CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "a2a_agents": ({"message": "good day"}, {}, "Say “I was charged twice”"),
     "agent_host": ({"message": "good day"}, {}, "You said: good day."),
+    "agui_page": ({"message": "plan a trip"}, {}, "I have added the hotel to your plan."),
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
     "background": ({"message": "good day"}, {}, "good day"),
     "approvals": ({"message": "good day"}, {}, "Say “pay”"),

@@ -35,6 +35,7 @@ DOCUMENTED = {
             )
         ),
     ],
+    "agui": ["frontdesk.channels.agui.AGUIChannel own"],
     "invocations": ["frontdesk.channels.invocations.InvocationsChannel own"],
     "linking": ["frontdesk.OneTimeCodeIdentityLinker"],
     "responses": ["frontdesk.channels.responses.ResponsesChannel own"],
@@ -51,7 +52,7 @@ DOCUMENTED = {
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],
 }
 """The classes whose parameters each page lists."""
-SHARED_LINES = ("a2a", "chat-completions", "conversations", "invocations", "responses")
+SHARED_LINES = ("a2a", "agui", "chat-completions", "conversations", "invocations", "responses")
 LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 
 

@@ -141,6 +141,20 @@ def test_a_conversation_is_kept(tmp_path):
     assert answered(ask, tmp_path) == "Hello"
 """,
     ),
+    "agui": ChannelTemplate(
+        "web applications by AG-UI, at /agui",
+        "from frontdesk.channels.agui import AGUIChannel",
+        "AGUIChannel()",
+        """
+def test_a_web_application_is_answered(tmp_path):
+    async def ask(client):
+        message = {"id": "u1", "role": "user", "content": "Hello"}
+        body = {"threadId": "t", "runId": "r", "messages": [message]}
+        return (await client.http.post("/agui", json=body)).raise_for_status().text
+
+    assert "RUN_FINISHED" in answered(ask, tmp_path)
+""",
+    ),
     "invocations": ChannelTemplate(
         "plain JSON, at /invocations",
         "from frontdesk.channels.invocations import InvocationsChannel",

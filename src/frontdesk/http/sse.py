@@ -227,9 +227,17 @@ class EventEncoder(Protocol):
 
 
 async def stream_events(
-    call: HttpCall, stream: HostedStreamResult[Any], script: EventEncoder, times: StreamTimes, headers: RawHeaders
+    call: HttpCall,
+    stream: HostedStreamResult[Any],
+    script: EventEncoder,
+    times: StreamTimes,
+    headers: RawHeaders,
+    prepare_end: Callable[[HostedRunResult[Any]], Awaitable[None]] | None = None,
 ) -> None:
-    """Answer a request with the events of a run. The final event is always sent."""
+    """Answer a request with the events of a run. The final event is always sent.
+
+    `prepare_end` reads what `script.end` needs.
+    """
     events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
     try:
         # An iterator lets the list go at its end: a quiet stream would keep the events that were sent first.
@@ -237,6 +245,8 @@ async def stream_events(
         call.begun = True
         try:
             hosted = await pump(stream, script.update, events.send, opening)
+            if prepare_end is not None:
+                await prepare_end(hosted)
             last = script.end(hosted.run, hosted.result)
         except RequestError as error:
             last = script.fail(stream.run, error)

@@ -59,6 +59,7 @@ class RunsContext(Protocol):
         *,
         channel: str | None = None,
         session: str | None = None,
+        session_prefix: str | None = None,
         status: RunStatus | None = None,
         since: float | None = None,
         roots_only: bool = False,
@@ -67,8 +68,9 @@ class RunsContext(Protocol):
     ) -> RunPage:
         """List the caller's runs of all channels: the open ones first, then those that ended last.
 
-        `session` is a session key. `since` is the time at or after which runs have ended. `roots_only` omits runs that
-        continue a chain. `limit` is at most 200. A page with filters may have fewer runs and still have a cursor.
+        `session` is a session key, and `session_prefix` the beginning of one. `since` is the time at or after which
+        runs have ended. `roots_only` omits runs that continue a chain. `limit` is at most 200. A page with filters may
+        have fewer runs and still have a cursor.
         """
         ...
 

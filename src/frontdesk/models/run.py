@@ -119,6 +119,8 @@ class RunFilter(FrozenStruct, frozen=True, kw_only=True):
     channel: str | None = None
     session: str | None = None
     """The key of the session, as in `RunRecord.session_key`."""
+    session_prefix: str | None = None
+    """The beginning of the keys of the sessions. Keys above 200 characters may be missing."""
     status: RunStatus | None = None
     since: float | None = None
     """The time at or after which a run has ended. Open runs always fulfil it."""
@@ -130,6 +132,7 @@ class RunFilter(FrozenStruct, frozen=True, kw_only=True):
         return (
             (self.channel is None or run.channel == self.channel)
             and (self.session is None or run.session_key == self.session)
+            and (self.session_prefix is None or (run.session_key or "").startswith(self.session_prefix))
             and (self.status is None or run.status == self.status)
             and (self.since is None or run.finished_at is None or run.finished_at >= self.since)
             and not (self.roots_only and run.root_run_id is not None)

@@ -1,6 +1,6 @@
 """Pieces of an answer that belong to no protocol, for channels that render them as events of their own."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -119,7 +119,8 @@ class PieceAssembler(StreamAssembler):
     Each of them appends to `pieces`. Call `take` after each for the new ones.
     """
 
-    def __init__(self, run_id: str, client_tools: Container[str] = ()) -> None:
+    def __init__(self, run_id: str, client_tools: Container[str] = (), announced: Iterable[str] = ()) -> None:
+        """`announced` are the ids of calls of earlier runs, which are not announced again when they still wait."""
         super().__init__(client_tools)
         self.pieces: list[Piece] = []
         self._run_id = run_id
@@ -131,7 +132,7 @@ class PieceAssembler(StreamAssembler):
         self._declined: list[str] = []
         self._thought: list[str] = []
         self._known_fragments: set[str] = set()
-        self._announced: set[str] = set()
+        self._announced: set[str] = set(announced)
         self._unended: dict[int, Call] = {}
 
     def take(self) -> list[Piece]:
@@ -149,6 +150,9 @@ class PieceAssembler(StreamAssembler):
         self._is_counted = False
 
     def _feed(self, contents: Sequence[Content]) -> None:
+        if self._is_counted and len(contents) == 1 and contents[0].type == "text":
+            # Most updates of a stream: more text of the message that is counted.
+            return super()._feed(contents)
         # The framework leaves out messages without contents, so that they have no position in the transcript.
         count = sum([self._counts(content) for content in contents])
         if count and not self._is_counted:

@@ -1,7 +1,7 @@
 """The contract of chat channels for live messages: silence, typing notices, stop buttons, and another process."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 

@@ -152,6 +152,9 @@ class RunLists:
             (RunFilter(channel="a2a", session="s", status="completed"), ["run_0001"]),
             (RunFilter(channel="web", since=NOW + 9), ["run_6"]),
             (RunFilter(session="nobody's"), []),
+            (RunFilter(session_prefix="s"), ["run_6", "run_0004", "run_0001"]),
+            (RunFilter(session_prefix="s~"), []),
+            (RunFilter(session_prefix="%"), []),
         ):
             part = await store.runs.page(OWNER, where)
             assert sorted(ids(part.runs)) == sorted(expected), where

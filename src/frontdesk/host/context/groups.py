@@ -73,6 +73,7 @@ class HostRuns(ScopedCalls):
         *,
         channel: str | None = None,
         session: str | None = None,
+        session_prefix: str | None = None,
         status: RunStatus | None = None,
         since: float | None = None,
         roots_only: bool = False,
@@ -83,7 +84,14 @@ class HostRuns(ScopedCalls):
         after = None if cursor is None else read_run_cursor(cursor)
         if owner is None:
             return RunPage()
-        where = RunFilter(channel=channel, session=session, status=status, since=since, roots_only=roots_only)
+        where = RunFilter(
+            channel=channel,
+            session=session,
+            session_prefix=session_prefix,
+            status=status,
+            since=since,
+            roots_only=roots_only,
+        )
         part = await self._store.runs.page(owner, where, after=after, limit=max(1, min(limit, MAX_RUNS_OF_PAGE)))
         return RunPage(
             runs=tuple([await self.show(run, caller) for run in part.runs]),

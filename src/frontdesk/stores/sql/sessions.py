@@ -431,6 +431,9 @@ def _matching(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
         if value is not None:
             conditions.append(f"AND ({column} = ? OR channel IS NULL)")
             values.append(key(value))
+    if where.session_prefix is not None:
+        conditions.append(f"AND (substr(session_key, 1, {len(where.session_prefix)}) = ? OR channel IS NULL)")
+        values.append(where.session_prefix)
     if where.status is not None and where.status in FINAL:
         conditions.append("AND ended_at IS NOT NULL AND (outcome = ? OR outcome IS NULL)")
         values.append(where.status)
