@@ -179,7 +179,7 @@ def form_in(content: Content) -> tuple[FormField, ...]:
 def answer_schema(request: Content | Request) -> dict[str, Any]:
     """Return the JSON schema of the answer to a request. Empty if any text will do."""
     if not isinstance(request, Content):
-        wanted = request.response_type
+        wanted: Any = request.response_type
         is_plain = isinstance(wanted, type) and wanted in _PLAIN_TYPES
         return {"type": _PLAIN_TYPES[wanted]} if is_plain else build_schema(wanted)
     schema: Any = request.additional_properties.get(_SCHEMA)

@@ -36,6 +36,8 @@ from frontdesk.models.run import RunChain, RunRecord
 RESUME_SECONDS = 20.0
 """The time for which a call that asks for the result of a waiting one waits for the answer."""
 KEY = f"{META}idempotencyKey"
+KEPT_SECONDS = 24 * 3_600.0
+"""The time for which answers to some questions of a task wait for the others."""
 MAX_ROUNDS = 20
 """The number of times that one call of the older era asks, one answer leading to the next question."""
 
@@ -72,6 +74,7 @@ class ToolCalls:
         self, channel: str, context: ChannelContext, config: MCPConfig, tools: Mapping[str, BoundTool]
     ) -> None:
         self._channel, self._context, self._config, self._tools = channel, context, config, tools
+        self._kept = context.storage.values("answers", holds_tokens=False)
 
     async def call(self, client: Client, params: CallToolRequestParams) -> ToolOutcome:
         """Answer `tools/call`. An error that a model can correct becomes a result."""
@@ -165,8 +168,9 @@ class ToolCalls:
             outcome = await self._answer(client, bound, chain, answers)
         return tool_result(outcome)
 
-    def questions(self, caller: Caller, chain: RunChain, outcome: Outcome) -> Any:
-        return find_questions(self._context, caller, chain, outcome.pieces, self._config.approval_url)
+    async def questions(self, caller: Caller, chain: RunChain, outcome: Outcome) -> list[OpenQuestion]:
+        """Return what a chain waits for. The outcome is that of its newest run."""
+        return await find_questions(self._context, caller, chain, outcome.pieces, self._config.approval_url)
 
     async def _ask(self, client: Client, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
         """Ask a client of the older era, one question after the other."""
@@ -299,19 +303,32 @@ class ToolCalls:
         raise MCPError(INVALID_PARAMS, message)
 
     async def answer_task(self, client: Client, chain: RunChain, responses: Mapping[str, Any]) -> None:
-        """Answer questions of a task. Its next run works in the background."""
-        outcome = await self.read(client.caller, chain.newest)
-        questions = await self.questions(client.caller, chain, outcome)
-        answers = read_answers(questions, responses)
+        """Answer questions of a task. Its next run works in the background.
+
+        A workflow goes on when all of its questions are answered. Until then the answers are kept.
+        """
         bound = self._tools.get(str(chain.root.details.get("tool")))
-        if not answers or bound is None:
+        if chain.status != "input_required" or bound is None:
             return
-        request = await self._answering(client, bound, chain, answers)
-        try:
-            await self._context.submit(request.replace(background=True, stream=False), client.caller)
-        except ConflictError:
-            # Somebody else was faster.
-            return
+        outcome = await self.read(client.caller, chain.newest)
+        questions = [one for one in await self.questions(client.caller, chain, outcome) if one.is_mine]
+        known = {one.id for one in questions}
+        kept = await self.kept_answers(chain)
+        given = {**kept, **{name: response for name, response in responses.items() if name in known}}
+        answers = read_answers(questions, given)
+        if answers:
+            request = await self._answering(client, bound, chain, answers)
+            # Somebody else may have been faster.
+            with suppress(ConflictError):
+                await self._context.submit(request.replace(background=True, stream=False), client.caller)
+        elif given != kept:
+            expires_at = self._context.now() + KEPT_SECONDS
+            await self._kept.set(chain.newest.run_id, given, expires_at=expires_at)
+
+    async def kept_answers(self, chain: RunChain) -> dict[str, Any]:
+        """Return the answers to some questions of a task, which wait for the answers to the others."""
+        kept = await self._kept.get(chain.newest.run_id)
+        return {} if kept is None else dict(kept.value)
 
 
 def input_required(questions: Sequence[OpenQuestion], state: str) -> InputRequiredResult:

@@ -122,13 +122,19 @@ class MCPChannel(HttpChannel):
     async def post(self, call: HttpCall) -> None:
         """Answer a JSON-RPC message."""
         envelope, raw = await self.read_body(call, decode)
-        if envelope.method != "tools/call":
-            # The run of a tool passes the gate by itself.
-            await self.context.allow(call.caller)
-        check_task_header(envelope, call)
-        shows_body = self.run_hook is not None
-        scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
-        await self.server.handle(scope, replayed(raw, call.receive), begun_send(call), method=envelope.method)
+        try:
+            if envelope.method != "tools/call":
+                # The run of a tool passes the gate by itself.
+                await self.context.allow(call.caller)
+            check_task_header(envelope, call)
+            shows_body = self.run_hook is not None
+            scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
+            scope["headers"] = [(name, value.strip()) for name, value in call.scope["headers"]]
+            await self.server.handle(scope, replayed(raw, call.receive), begun_send(call), method=envelope.method)
+        except RequestError as error:
+            if call.begun:
+                raise
+            await self._send_error(call, error, envelope.id)
 
     async def listen(self, call: HttpCall) -> None:
         """Open the stream of a session."""
@@ -157,11 +163,14 @@ class MCPChannel(HttpChannel):
         return Response(body, media_type="application/json", headers={"access-control-allow-origin": "*"})
 
     async def answer_error(self, call: HttpCall, error: RequestError) -> None:
+        await self._send_error(call, error, None)
+
+    async def _send_error(self, call: HttpCall, error: RequestError, message_id: str | int | None) -> None:
         headers = [*error_headers(error), (b"x-request-id", call.answer_id)]
         if self._issuers is not None:
             url = f"{base_url(self.context.public_url, call.scope)}/.well-known{WELL_KNOWN}{self.path}"
             headers = with_metadata(headers, url, self._issuers.scopes)
-        await send_json(call.send, error.status, error_body(error), headers)
+        await send_json(call.send, error.status, error_body(error, message_id), headers)
 
 
 def tools_of(config: MCPConfig, target: TargetInfo) -> list[MCPTool]:
@@ -177,6 +186,7 @@ class Envelope(FrozenStruct, frozen=True, kw_only=True):
     """The parts of a message that are needed before the SDK reads it."""
 
     method: str | None = None
+    id: str | int | None = None
     task_id: str | None = None
 
 
@@ -186,6 +196,7 @@ class _Params(msgspec.Struct):
 
 class _Body(msgspec.Struct):
     method: Any = None
+    id: Any = None
     params: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -199,10 +210,9 @@ def decode(raw: bytes, max_values: int) -> Envelope:
     try:
         body = _bodies.decode(raw)
         method = body.method if isinstance(body.method, str) else None
-        if method not in _TASK_METHODS:
-            return Envelope(method=method)
-        task_id = _params.decode(body.params).task_id
-        return Envelope(method=method, task_id=task_id if isinstance(task_id, str) else None)
+        message_id = body.id if isinstance(body.id, (str, int)) else None
+        task_id = _params.decode(body.params).task_id if method in _TASK_METHODS and body.params else None
+        return Envelope(method=method, id=message_id, task_id=task_id if isinstance(task_id, str) else None)
     except msgspec.ValidationError:
         raise InvalidRequestError(_NOT_MESSAGE) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -248,8 +258,8 @@ def begun_send(call: HttpCall) -> Send:
     return send
 
 
-def error_body(error: RequestError) -> bytes:
-    """Return an error as a JSON-RPC message without an id."""
+def error_body(error: RequestError, message_id: str | int | None = None) -> bytes:
+    """Return an error as a JSON-RPC message. The id is that of the request, if it could be read."""
     if isinstance(error, HeaderMismatchError):
         code = _HEADER_MISMATCH
     elif error.code == "invalid_json":
@@ -264,5 +274,5 @@ def error_body(error: RequestError) -> bytes:
     if error.retry_after is not None:
         data["retryAfter"] = error.retry_after
     return msgspec.json.encode(
-        {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message, "data": data}}
+        {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": error.message, "data": data}}
     )

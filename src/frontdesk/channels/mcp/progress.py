@@ -33,6 +33,7 @@ class Progress:
             assembler = PieceAssembler(stream.run.run_id)
             names: dict[str, str] = {}
             messages: set[str] = set()
+            await self.send("Started")
             async for update in stream:
                 assembler.add(update)
                 for piece in assembler.take():
@@ -44,6 +45,7 @@ class Progress:
                     elif isinstance(piece, TextPiece) and piece.message_id not in messages:
                         messages.add(piece.message_id)
                         await self.send("Writing the answer")
+            await self.send("Finishing")
         finally:
             alive.cancel()
 

@@ -154,7 +154,9 @@ class McpServer:
             return task(chain)
         outcome = await calls.read(client.caller, chain.newest)
         questions = await calls.questions(client.caller, chain, outcome) if chain.status == "input_required" else []
-        asks = {one.id: elicitation(one) for one in questions if one.is_mine} if client.can_be_asked else {}
+        kept = await calls.kept_answers(chain) if questions else {}
+        mine = [one for one in questions if one.is_mine and one.id not in kept]
+        asks = {one.id: elicitation(one) for one in mine} if client.can_be_asked else {}
         people = dict.fromkeys(name for one in questions for name in one.waits_for)
         return task(chain, result=tool_result(outcome), asks=asks, waits_for=tuple(people))
 
@@ -189,7 +191,7 @@ class McpServer:
     def _client(self, ctx: Context) -> Client:
         """Return the client of a request. The caller is in the request: a handler may work in another one's task."""
         session, request = ctx.session, ctx.request
-        scope: Mapping[str, Any] = {} if request is None else request.scope
+        scope: Scope = {} if request is None else request.scope
         caller: Caller = self._local if request is None else scope[CALLER]
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         able = session.client_capabilities or ClientCapabilities()

@@ -83,5 +83,5 @@ def _time(at: float) -> str:
 
 def missing_tasks(message: str) -> MCPError:
     """Return the error for a client that has not declared the tasks extension."""
-    data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    data: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
