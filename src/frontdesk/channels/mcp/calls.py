@@ -360,7 +360,8 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     """Reject arguments that do not fit the schema of a tool."""
     import jsonschema
 
-    found = next(jsonschema.Draft202012Validator(dict(schema)).iter_errors(dict(arguments)), None)
+    validator: Any = jsonschema.Draft202012Validator(dict(schema))
+    found = next(validator.iter_errors(dict(arguments)), None)
     if found is not None:
         where = ".".join(str(part) for part in found.absolute_path)
         raise InvalidRequestError(f"Invalid arguments{f' at {where}' if where else ''}: {found.message[:500]}")

@@ -113,7 +113,7 @@ def _without_null(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tup
 
 def _field(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the schema of one field, or None if a form can't represent it."""
-    kind = schema.get("type") or ("string" if "oneOf" in schema else None)
+    kind = str(schema.get("type") or ("string" if "oneOf" in schema else ""))
     if kind not in _KEPT or "pattern" in schema:
         return None
     kept = {name: schema[name] for name in ("title", "description", *_KEPT[kind]) if name in schema}

@@ -120,8 +120,8 @@ def read_answers(questions: Sequence[OpenQuestion], responses: Mapping[str, Any]
 
 
 def _read(name: str, response: Any) -> tuple[str, Mapping[str, Any]]:
-    given = cast("Mapping[str, Any]", response) if isinstance(response, Mapping) else {}
-    action = given.get("action")
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", response) if isinstance(response, Mapping) else {}
+    action: Any = given.get("action")
     if action not in ("accept", "decline", "cancel"):
         raise InvalidRequestError("An answer must have the action accept, decline or cancel.", param=name)
     content: Any = given.get("content")
