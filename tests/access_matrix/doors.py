@@ -23,6 +23,7 @@ from frontdesk import (
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.mcp import MCPChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.interfaces.channel import ChannelCommand, ChannelCommandContext, ChannelContext
@@ -167,6 +168,7 @@ async def open_house(
             ChatCompletionsChannel(auth=auth),
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
+            MCPChannel(auth=auth),
             chat,
             WebChatChannel(),
             *more,

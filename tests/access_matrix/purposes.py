@@ -26,6 +26,10 @@ class Purpose(NamedTuple):
     """Other bodies, for those who may send none of them."""
 
 
+def _message(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
 # What a door is for. One that is not here fails the test: whoever adds a route says who may use it.
 PURPOSES: dict[str, Purpose] = {
     "GET /healthz": Purpose("open"),
@@ -76,6 +80,14 @@ PURPOSES: dict[str, Purpose] = {
     "GET /invocations/approvals/pending": Purpose("info"),
     "GET /invocations/{run_id}": Purpose("thing"),
     "POST /invocations/{run_id}/cancel": Purpose("thing"),
+    "POST /mcp": Purpose(
+        "make",
+        _message("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"}),
+        (_message("tools/call", name="echo", arguments={"message": "hello"}), _message("tools/list"), _message("ping")),
+    ),
+    "GET /mcp": Purpose("session"),
+    "DELETE /mcp": Purpose("session"),
+    "GET /.well-known/oauth-protected-resource/mcp": Purpose("open"),
     "POST /messages/events": Purpose("webhook", {}),
     "GET /link/start/{text}": Purpose("page"),
     "POST /link/start/{text}": Purpose("page"),
@@ -130,5 +142,5 @@ def named(door: Door) -> str:
 
 def shape(door: Door) -> set[str]:
     """What an error of this door has."""
-    plain = door.path.startswith(("/invocations", "/messages", "/chat")) and "/completions" not in door.path
+    plain = door.path.startswith(("/invocations", "/messages", "/mcp", "/chat")) and "/completions" not in door.path
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

@@ -69,6 +69,9 @@ async def _asked(house: EveryDoorHost, door: Door, caller: Caller, body: Any) ->
 
 def _wrong_refusal(answer: httpx.Response, door: Door, caller: Caller) -> list[str]:
     error: dict[str, Any] = answer.json().get("error", {})
+    if door.path == "/mcp":
+        # The code of JSON-RPC is a number.
+        error = {**error, "code": error["data"]["code"]}
     wrong = [] if set(error) >= shape(door) else [f"the error has {sorted(error)}"]
     if answer.status_code in (401, 403) and caller.code not in (None, error.get("code")):
         wrong.append(f"the code is {error.get('code')}")
@@ -114,6 +117,18 @@ async def _said_on_socket(
     except InvalidStatus as refused:
         return refused.response.status_code, json.loads(refused.response.body or b"{}")["error"]["code"]
     raise AssertionError("the connection was closed without a word")
+
+
+async def _session(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
+    """Whoever may come in has to name a session, and whoever may not is told that first."""
+    before = len(house.agent.seen), house.rows()
+    headers = caller.credentials(house.keys, door.method, door.path, b"")
+    if caller.again:
+        await house.http.request(door.method, door.path, headers=headers)
+    status = (await house.http.request(door.method, door.path, headers=headers)).status_code
+    wanted = caller.said.info if caller.said.info in (401, 403) else 400
+    wrong = [] if status == wanted else [f"{status} and not {wanted}"]
+    return wrong if before == (len(house.agent.seen), house.rows()) else [*wrong, "something ran, or was stored"]
 
 
 async def _page(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
@@ -173,7 +188,7 @@ def _forged(url: str) -> dict[str, str]:
     return {"cookie": f"frontdesk_visitor_{page}=vis_1.{'A' * 43}"}
 
 
-KNOCKS = {"socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
+KNOCKS = {"socket": _socket, "session": _session, "page": _page, "webhook": _webhook, "visitor": _visitor}
 
 
 async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tmp_path: Path) -> None:

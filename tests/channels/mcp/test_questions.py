@@ -1,7 +1,8 @@
 """Approvals and questions of workflows: asked by elicitation, answered elsewhere, and gone on with."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,13 +11,16 @@ import pytest
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler, response_handler
 from mcp_types import ElicitResult
 
-from frontdesk import AgentFrameworkHost, ApprovalOptions, ApproverRule
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, ApprovalOptions
 from frontdesk.channels.mcp import MCPChannel
-from frontdesk.models.identity import Caller, ChannelIdentity
+from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import serving
+from frontdesk_testing.telegram import fake_telegram
 from tests.channels.mcp.clients import ERAS, LEGACY, MODERN, Asked, answering, connect, modern, refusing, send
+from tests.scenarios.approvers.test_asking import Team, pressed
 from tests.scenarios.cast import call
 from tests.scenarios.messages.test_buttons import Bank
+from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
 PAY = [call("pay", amount=5, note="flowers")]
 TWO = [call("pay", "c1", amount=5, note="a"), call("pay", "c2", amount=7, note="b")]
@@ -153,50 +157,51 @@ async def test_a_pause_outlives_the_process(tmp_path: Path) -> None:
     assert bank.paid == [5]
 
 
-BOB = ChannelIdentity(channel="mcp", native_id="bob")
-KEYS = {"ada": "the-key-of-ada-is-long", "bob": "the-key-of-bob-is-long"}
+KEYS = {"ada": "the-key-of-ada-is-long", "eve": "the-key-of-eve-is-long"}
 
 
-def shared(bank: Bank, dsn: str, *turns: Any) -> AgentFrameworkHost:
-    """One of several hosts on a database. Bob approves what others ask for."""
-    from frontdesk import ApiKeyAuth
-    from frontdesk.stores.sql.postgres.engine import PostgresStateStore
-
-    rule = ApproverRule(approvers=[BOB], exclude_requester=True)
-    return AgentFrameworkHost(
-        bank.agent(*turns),
+@asynccontextmanager
+async def replica(team: Team, dsn: str, *turns: Any) -> AsyncIterator[TelegramHost]:
+    """One of several hosts on a database. Bob approves in his chat on Telegram."""
+    rule = team.rule(team.bob, exclude_requester=True)
+    async with open_bot(
+        team.bank.agent(*turns),
+        fake=team.fake,
         channels=[MCPChannel(auth=ApiKeyAuth(KEYS))],
         store=PostgresStateStore(dsn),
         approvals=ApprovalOptions(default=rule),
-    )
+    ) as host:
+        yield host
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_another_person_approves_on_another_replica_and_the_call_is_resumed_there(
+async def test_another_person_approves_in_a_chat_of_another_replica_and_the_call_goes_on_there(
     era: str, postgres: str
 ) -> None:
-    bank = Bank()
-    ada = {"x-api-key": KEYS["ada"]}
-    async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(serving(shared(bank, postgres, PAY)))
-        async with connect(first.base_url, era, headers=ada, elicitation_callback=answering(approved=True)) as client:
-            result = await client.call_tool("Concierge", {"message": "pay"})
-        (question,) = result.structured_content["questions"]
-        assert question["waits_for"] == ["bob"]
-        assert "bob" in result.content[-1].text
-        session = result.structured_content["session"]
-    # The first host is gone.
-    other = shared(bank, postgres, ["done"])
-    async with serving(other) as second, connect(second.base_url, era, headers=ada) as client:
-        waiting = asyncio.create_task(client.call_tool("Concierge", {"message": "", "session": session}))
-        context = other._get_context("mcp")
-        refused = await context.approvals.decide(Caller(identity=BOB.replace(native_id="ada")), question["id"], True)
-        assert refused.outcome == "not_yours"
-        assert bank.paid == []
-        assert (await context.approvals.decide(Caller(identity=BOB), question["id"], True)).outcome == "recorded"
-        resumed = await waiting
-        assert resumed.structured_content["text"] == "done"
-    assert bank.paid == [5]
+    team, ada = Team(), {"x-api-key": KEYS["ada"]}
+    async with fake_telegram(team.fake):
+        async with replica(team, postgres, PAY) as first:
+            url = str(first.http.base_url).rstrip("/")
+            yes = answering(approved=True)
+            async with connect(url, era, headers=ada, elicitation_callback=yes) as client:
+                result = await client.call_tool("Concierge", {"message": "pay"})
+            (question,) = result.structured_content["questions"]
+            assert question["waits_for"] == ["Bob"]
+            assert "Bob" in result.content[-1].text
+            assert yes.messages == []
+            session = result.structured_content["session"]
+        # The first host is gone. Bob presses the button on the second one.
+        async with replica(team, postgres, ["done"]) as second:
+            url = str(second.http.base_url).rstrip("/")
+            async with connect(url, era, headers={"x-api-key": KEYS["eve"]}) as stranger:
+                nothing = await stranger.call_tool("Concierge", {"message": "", "session": session})
+                assert nothing.is_error
+            async with connect(url, era, headers=ada) as client:
+                waiting = asyncio.create_task(client.call_tool("Concierge", {"message": "", "session": session}))
+                await second.answers(team.chat(team.bob))
+                await pressed(second, team.bob, "Approve")
+                assert (await waiting).structured_content["text"] == "done"
+    assert team.bank.paid == [5]
 
 
 @dataclass

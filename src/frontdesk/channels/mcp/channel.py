@@ -123,9 +123,8 @@ class MCPChannel(HttpChannel):
         """Answer a JSON-RPC message."""
         envelope, raw = await self.read_body(call, decode)
         try:
-            if envelope.method != "tools/call":
-                # The run of a tool passes the gate by itself.
-                await self.context.allow(call.caller)
+            # Also before a call, whose refusal would otherwise have the status 200 of an answered message.
+            await self.context.allow(call.caller)
             check_task_header(envelope, call)
             shows_body = self.run_hook is not None
             scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
