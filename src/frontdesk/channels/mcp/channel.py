@@ -85,6 +85,13 @@ class MCPChannel(HttpChannel):
                 raise
             raise ChannelConfigurationError([f"MCPChannel needs its extra: {install_hint('mcp')}"]) from None
         tools = tools_of(self._config, context.target)
+        wrong = [
+            f"{self.name}: tool {tool.name!r}: the host has no target {tool.target!r}"
+            for tool in tools
+            if tool.target not in (None, context.target.name)
+        ]
+        if wrong:
+            raise ChannelConfigurationError(wrong)
         bound = {tool.name: BoundTool(tool, tool_arguments(context.target, tool.input_schema)) for tool in tools}
         stateless = context.shares_store if self._config.stateless is None else self._config.stateless
         return McpServer(

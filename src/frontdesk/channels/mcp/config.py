@@ -128,6 +128,11 @@ class MCPConfig(StreamingConfig):
         return [
             *(f"tools: the name {name!r} is used twice" for name in twice),
             *(finding for tool in tools for finding in tool.findings()),
+            *(
+                f"tool {tool.name!r}: tasks='always' needs tasks=True of the channel"
+                for tool in tools
+                if tool.tasks == "always" and not self.tasks
+            ),
         ]
 
     def _url_findings(self) -> list[str]:
