@@ -32,6 +32,9 @@ ORDER = Order(1)
         (ORDER, [], [str, Order], ORDER),
         ({"a": 1}, [], [dict], {"a": 1}),
         ({"a": 1}, [], [dict[str, int]], {"a": 1}),
+        # An object of JSON becomes the first type that has its fields.
+        ({"number": 1}, [], [Order], ORDER),
+        ({"number": 1}, [], [date, Order], ORDER),
         ([1, 2], [], [list[int]], [1, 2]),
         (None, [], [Any], None),
         (7, [], [int | str], 7),

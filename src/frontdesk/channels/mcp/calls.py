@@ -233,15 +233,12 @@ class ToolCalls:
         page = await self._context.runs.list(client.caller, channel=self._channel, session=session, limit=1)
         if not page.runs:
             raise NotFoundError("No call of this session is known. Send a message to begin one.", param=SESSION)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(RESUME_SECONDS):
-                outcome = await self._present(client, page.runs[0].run_id)
-                if outcome.asks and not await self._may_ask(client, outcome):
+        outcome = await self._present(client, page.runs[0].run_id)
+        if outcome.asks and not await self._may_ask(client, outcome):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RESUME_SECONDS):
                     outcome = await self.follow(client, outcome.run.run_id, waits=True)
-                return await self._settle(client, bound, outcome)
-        chain = await self._context.runs.chain(client.caller, page.runs[0].run_id)
-        outcome = await self.read(client.caller, chain.newest)
-        return tool_result(outcome, await self.questions(client.caller, chain, outcome))
+        return await self._settle(client, bound, outcome)
 
     async def _may_ask(self, client: Client, outcome: Outcome) -> bool:
         chain = await self._context.runs.chain(client.caller, outcome.run.run_id)

@@ -221,8 +221,8 @@ def decode(raw: bytes, max_values: int) -> Envelope:
         return Envelope(method=method, id=message_id, task_id=task_id if isinstance(task_id, str) else None)
     except msgspec.ValidationError:
         raise InvalidRequestError(_NOT_MESSAGE) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidRequestError("The body is not valid JSON.", code="invalid_json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
 
 
 def check_task_header(envelope: Envelope, call: HttpCall) -> None:
