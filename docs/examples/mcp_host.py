@@ -17,10 +17,10 @@ def answer(messages):
     """Stand in for a model: book when asked to, and otherwise repeat the message."""
     last = messages[-1]
     if last.role == "tool":
-        return ["Done. ", "See you tonight."]
+        return "Done. See you tonight."
     if "table" in last.text:
         return [Content.from_function_call("call_1", "book_table", arguments='{"guests": 2}')]
-    return [f"You said: {last.text}"]
+    return f"You said: {last.text}"
 
 
 agent = Agent(ScriptedChatClient(answer), name="Concierge", description="Answers guests.", tools=[book_table])

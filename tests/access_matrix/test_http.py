@@ -121,10 +121,10 @@ async def _said_on_socket(
 
 async def _session(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     """Whoever may come in has to name a session, and whoever may not is told that first."""
-    before = len(house.agent.seen), house.rows()
     headers = caller.credentials(house.keys, door.method, door.path, b"")
     if caller.again:
         await house.http.request(door.method, door.path, headers=headers)
+    before = len(house.agent.seen), house.rows()
     status = (await house.http.request(door.method, door.path, headers=headers)).status_code
     wanted = caller.said.info if caller.said.info in (401, 403) else 400
     wrong = [] if status == wanted else [f"{status} and not {wanted}"]

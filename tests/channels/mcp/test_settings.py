@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk import AgentFrameworkHost, BearerAuth, ChannelConfigurationError
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, BearerAuth, ChannelConfigurationError
 from frontdesk.channels.mcp import MCPChannel, MCPTool
 from frontdesk_testing import serving
 from tests.access_matrix.issuer import issuing
@@ -86,6 +86,14 @@ async def test_clients_find_the_authorization_server() -> None:
 async def test_without_a_public_url_the_resource_is_that_of_the_request() -> None:
     async with issuing() as issuers:
         auth = BearerAuth(issuer=issuers.url("north"), audience="api://desk")
-        async with serving(AgentFrameworkHost(echo, channels=[MCPChannel(auth=auth)])) as served:
+        several = [auth, ApiKeyAuth({"ada": "the-key-of-ada-is-long"})]
+        async with serving(AgentFrameworkHost(echo, channels=[MCPChannel(auth=several)])) as served:
             document = (await served.http.get("/.well-known/oauth-protected-resource/mcp")).json()
             assert document["resource"] == f"{served.base_url}/mcp"
+
+
+async def test_without_issuers_there_is_no_metadata() -> None:
+    channel = MCPChannel(auth=ApiKeyAuth({"ada": "the-key-of-ada-is-long"}))
+    async with serving(AgentFrameworkHost(echo, channels=[channel])) as served:
+        assert (await served.http.get("/.well-known/oauth-protected-resource/mcp")).status_code == 404
+        assert (await send(served.http, modern("tools/list"))).headers["www-authenticate"] == "Bearer"
