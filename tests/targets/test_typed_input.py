@@ -64,7 +64,7 @@ def test_the_input_is_fitted(value: Any, messages: list[Message], types: list[An
     [
         ("one", ONE, [Order]),
         ("one", ONE, [int]),
-        ({"number": 1}, [], [Order]),
+        ({"name": 1}, [], [Order]),
         ({"a": "b"}, [], [dict[str, int]]),
         (["a"], [Message("user", ["a"])], [list[int]]),
         (None, [], [str]),

@@ -21,7 +21,7 @@ from mcp_types import (
 from frontdesk.channels.mcp.config import MCPConfig, MCPTool
 from frontdesk.channels.mcp.progress import Progress
 from frontdesk.channels.mcp.questions import Answers, OpenQuestion, find_questions, read_answers
-from frontdesk.channels.mcp.render import META, Outcome, error_result, outcome_of, tool_result
+from frontdesk.channels.mcp.render import META, Outcome, build_outcome, error_result, tool_result
 from frontdesk.channels.mcp.schema import SESSION, ToolArguments
 from frontdesk.channels.mcp.tasks import created_task, missing_tasks
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
@@ -142,7 +142,7 @@ class ToolCalls:
             async with stream:
                 await client.progress.watch(stream)
             hosted = stream.final()
-        return outcome_of(hosted.run, hosted.result)
+        return build_outcome(hosted.run, hosted.result)
 
     async def _settle(self, client: Client, bound: BoundTool, outcome: Outcome) -> ToolOutcome:
         """Return the result of a run that has ended, or ask what it waits for."""
@@ -169,7 +169,7 @@ class ToolCalls:
         return tool_result(outcome)
 
     async def questions(self, caller: Caller, chain: RunChain, outcome: Outcome) -> list[OpenQuestion]:
-        """Return what a chain waits for. The outcome is that of its newest run."""
+        """Return the open questions of a chain. The outcome is that of its newest run."""
         return await find_questions(self._context, caller, chain, outcome.pieces, self._config.approval_url)
 
     async def _ask(self, client: Client, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class ToolCalls:
         return responses
 
     async def _answer(self, client: Client, bound: BoundTool, chain: RunChain, answers: Answers) -> Outcome:
-        """Run on with answers. If somebody else was faster, return what came of that."""
+        """Run on with answers. If somebody else was faster, return the outcome of that answer."""
         request = await self._answering(client, bound, chain, answers)
         try:
             return await self._run(client, request)
@@ -256,7 +256,7 @@ class ToolCalls:
         """Return the outcome of a run that has ended."""
         if run.result is None:
             run = await self._context.runs.get(caller, run.run_id)
-        return outcome_of(run, run.result)
+        return build_outcome(run, run.result)
 
     async def follow(self, client: Client, run_id: str, *, waits: bool = False) -> Outcome:
         """Return the outcome of a run, or of the last run of its chain, when it has ended."""

@@ -1,6 +1,6 @@
 """`MCPChannel`: its routes, its access checks and its errors. The rest is loaded when the host is built."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -8,24 +8,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from frontdesk.asgi.messages import error_headers, send_json
+from frontdesk.asgi.messages import RawHeaders, error_headers, send_json
 from frontdesk.channels.mcp.config import BODY, CALLER, MCPConfig, MCPSettings, MCPTool
-from frontdesk.channels.mcp.resource import (
-    WELL_KNOWN,
-    audience_warning,
-    base_url,
-    find_issuers,
-    metadata,
-    with_metadata,
-)
 from frontdesk.channels.mcp.schema import output_schema, tool_arguments
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, MethodNotAllowedError, RequestError
 from frontdesk.errors.base import install_hint
 from frontdesk.http.bodies import check_shape
 from frontdesk.http.channel import HttpChannel, takes_settings
 from frontdesk.http.endpoint import HttpCall
+from frontdesk.interfaces.auth import OneAuth, ShowsIssuers
 from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
 from frontdesk.interfaces.target import TargetInfo
 from frontdesk.models.base import FrozenStruct
@@ -41,6 +34,8 @@ _PARSE_ERROR, _INVALID_REQUEST, _HEADER_MISMATCH, _INTERNAL_ERROR, _SERVER_ERROR
     -32603,
     -32000,
 )
+WELL_KNOWN = "/oauth-protected-resource"
+_CHALLENGE = b"www-authenticate"
 _NOT_MESSAGE = "The body must be one JSON-RPC message."
 _TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
 
@@ -84,7 +79,7 @@ class MCPChannel(HttpChannel):
             if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "jsonschema"):
                 raise
             raise ChannelConfigurationError([f"MCPChannel needs its extra: {install_hint('mcp')}"]) from None
-        tools = tools_of(self._config, context.target)
+        tools = list_tools(self._config, context.target)
         wrong = [
             f"{self.name}: tool {tool.name!r}: the host has no target {tool.target!r}"
             for tool in tools
@@ -179,7 +174,7 @@ class MCPChannel(HttpChannel):
         await send_json(call.send, error.status, error_body(error, message_id), headers)
 
 
-def tools_of(config: MCPConfig, target: TargetInfo) -> list[MCPTool]:
+def list_tools(config: MCPConfig, target: TargetInfo) -> list[MCPTool]:
     """Return the tools of the channel: those of the operator, or one for the target."""
     if config.tools is not None:
         return list(config.tools)
@@ -281,4 +276,53 @@ def error_body(error: RequestError, message_id: str | int | None = None) -> byte
         data["retryAfter"] = error.retry_after
     return msgspec.json.encode(
         {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": error.message, "data": data}}
+    )
+
+
+def find_issuers(auth: OneAuth | None) -> ShowsIssuers | None:
+    """Return the auth if it accepts tokens of OAuth issuers."""
+    return auth if isinstance(auth, ShowsIssuers) and auth.authorization_servers else None
+
+
+def base_url(public_url: str | None, scope: Scope) -> str:
+    """Return the URL of the host for others. Without a public one, the URL of the request."""
+    if public_url is not None:
+        return public_url
+    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    return f"{scope['scheme']}://{host}{scope.get('root_path', '')}"
+
+
+def metadata(auth: ShowsIssuers, resource: str, name: str) -> dict[str, Any]:
+    """Return the metadata of the protected resource."""
+    document: dict[str, Any] = {
+        "resource": resource,
+        "authorization_servers": list(auth.authorization_servers),
+        "bearer_methods_supported": ["header"],
+        "resource_name": name,
+    }
+    if auth.scopes:
+        document["scopes_supported"] = list(auth.scopes)
+    return document
+
+
+def with_metadata(headers: RawHeaders, url: str, scopes: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an error. Its challenge names the metadata, and the scopes that are needed."""
+    more = f'resource_metadata="{url}"'
+    if scopes:
+        more += f', scope="{" ".join(scopes)}"'
+    return [(name, _joined(value, more) if name == _CHALLENGE else value) for name, value in headers]
+
+
+def _joined(challenge: bytes, more: str) -> bytes:
+    separator = b" " if challenge == b"Bearer" else b", "
+    return challenge + separator + more.encode("latin-1", "replace")
+
+
+def audience_warning(auth: ShowsIssuers, resource: str) -> str | None:
+    """Return the warning if clients that follow RFC 8707 get tokens that are rejected."""
+    if resource in auth.audiences or f"{resource}/" in auth.audiences:
+        return None
+    return (
+        f"auth: no audience of BearerAuth is {resource!r}. MCP clients request tokens for this URL (RFC 8707). Add it "
+        "to audience=, unless the authorization server maps it to one of its own audiences"
     )

@@ -40,7 +40,7 @@ class MCPTool(FrozenStruct, frozen=True, kw_only=True):
     """Whether a call becomes a task: if it takes long, never, or always. Needs `tasks` of the channel."""
 
     def findings(self) -> list[str]:
-        """Return what is wrong with the tool, one line each."""
+        """Return the validation findings of the tool, one line each."""
         wrong: list[str] = []
         if not _NAME.fullmatch(self.name):
             wrong.append("name must have 1 to 64 letters, digits, _, - or .")

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
         return any(isinstance(piece, QuestionPiece) for piece in self.pieces)
 
 
-def outcome_of(run: RunRecord, result: Any) -> Outcome:
+def build_outcome(run: RunRecord, result: Any) -> Outcome:
     """Return the outcome of a run, as pieces that belong to no protocol."""
     assembler = PieceAssembler(run.run_id)
     if is_response(result):
