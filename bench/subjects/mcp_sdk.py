@@ -29,7 +29,7 @@ class McpSdk(Subject):
             return ListToolsResult(tools=[Tool(name=TOOL, description="Asks.", input_schema=schema)])
 
         async def call_tool(ctx: Any, params: Any) -> Any:
-            content = [TextContent(type="text", text=ANSWER)]
+            content: Any = [TextContent(type="text", text=ANSWER)]
             return CallToolResult(content=content, structured_content={"status": "completed", "text": ANSWER})
 
         async def health(request: Any) -> Any:

@@ -49,7 +49,7 @@ host = build()
 @asynccontextmanager
 async def over_stdio(
     arguments: Sequence[str], place: Path, era: str, env: dict[str, str] | None = None, **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[Any]:
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "frontdesk.cli", "mcp", *arguments],

@@ -41,7 +41,7 @@ def refusing(action: Any = "decline") -> Asked:
 @asynccontextmanager
 async def connect(
     base_url: str, era: str = MODERN, *, headers: dict[str, str] | None = None, path: str = "/mcp", **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[Any]:
     async with create_mcp_http_client(headers=headers) as http:
         transport = streamable_http_client(f"{base_url}{path}", http_client=http)
         async with Client(transport, mode=era, **options) as client:  # type: ignore[arg-type]

@@ -253,7 +253,8 @@ async def test_several_tools_show_one_target_and_a_hook_sees_which_was_called() 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_structured_value_is_structured_content(era: str) -> None:
     async def count(text: str) -> Any:
-        return AgentResponse(messages=[Message("assistant", ["{}"])], value={"words": 2})
+        value: Any = {"words": 2}
+        return AgentResponse(messages=[Message("assistant", ["{}"])], value=value)
 
     async with serving(host_of(count)) as served, connect(served.base_url, era) as client:
         result = await client.call_tool("count", {"message": "two words"})

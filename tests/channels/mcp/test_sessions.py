@@ -37,7 +37,7 @@ async def test_a_session_answers_only_to_the_credential_that_opened_it() -> None
     async with serving(host_of()) as served:
         http = served.http
         session = await opened(http, **ADA)
-        await in_session(http, session, "notifications/initialized", **ADA)
+        await in_session(http, session, "notifications/initialized", {}, **ADA)
         foreign = await in_session(http, session, "tools/call", CALL, **BOB)
         unknown = await in_session(http, "mcps_unknown", "tools/call", CALL, **BOB)
         assert foreign.status_code == unknown.status_code == 404
@@ -71,7 +71,7 @@ async def test_the_sessions_of_a_caller_and_of_all_are_limited() -> None:
         assert full.status_code == 503
         ended = await served.http.delete("/mcp", headers={"mcp-session-id": first, **ADA})
         assert ended.status_code == 200
-        assert (await in_session(served.http, first, "ping", **ADA)).status_code == 404
+        assert (await in_session(served.http, first, "ping", {}, **ADA)).status_code == 404
         await opened(served.http, **ADA)
 
 
@@ -95,7 +95,7 @@ async def test_an_idle_session_ends() -> None:
             return len(sessions_of(host)) == 0
 
         await until(is_gone)
-        assert (await in_session(served.http, session, "ping", **ADA)).status_code == 404
+        assert (await in_session(served.http, session, "ping", {}, **ADA)).status_code == 404
 
 
 async def test_with_a_shared_store_there_are_no_sessions_and_any_replica_answers(postgres: str) -> None:

@@ -29,7 +29,8 @@ class Gate:
 
 def channel(**settings: Any) -> MCPChannel:
     tools = [MCPTool(name="work", description="Works.", tasks="always")]
-    return MCPChannel(**{"tools": tools, "task_after_seconds": 0.2, **settings})
+    given: dict[str, Any] = {"tools": tools, "task_after_seconds": 0.2, **settings}
+    return MCPChannel(**given)
 
 
 async def begin(served: HostClient, message: str = "pay", **headers: str) -> dict[str, Any]:
