@@ -15,7 +15,7 @@ from tests.scenarios.cast import echo
 GOOD = MCPTool(name="ask", description="Asks.")
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no tools": ({"tools": []}, "tools must have 1 to 100 tools"),
-    "no tool": ({"tools": ["ask"]}, "tools must be MCPTool(...), not str"),
+    "no tool": ({"tools": ["ask"]}, "tools must be a list of MCPTool"),
     "twice": ({"tools": [GOOD, GOOD]}, "the name 'ask' is used twice"),
     "name": ({"tools": [GOOD.replace(name="ask me")]}, "name must have 1 to 64"),
     "description": ({"tools": [GOOD.replace(description=" ")]}, "description is missing"),

@@ -81,7 +81,7 @@ class MCPChannel(HttpChannel):
             raise ChannelConfigurationError([f"MCPChannel needs its extra: {install_hint('mcp')}"]) from None
         tools = list_tools(self._config, context.target)
         wrong = [
-            f"{self.name}: tool {tool.name!r}: the host has no target {tool.target!r}"
+            f"channel {self.name!r}: tool {tool.name!r}: the host has no target {tool.target!r}"
             for tool in tools
             if tool.target not in (None, context.target.name)
         ]

@@ -121,8 +121,6 @@ class MCPConfig(StreamingConfig):
         tools: list[Any] = list(self.tools)
         if not tools or len(tools) > MAX_TOOLS:
             return [f"tools must have 1 to {MAX_TOOLS} tools, or be None for one tool made from the target"]
-        if others := [tool for tool in tools if not isinstance(tool, MCPTool)]:
-            return [f"tools must be MCPTool(...), not {type(others[0]).__name__}"]
         names = [tool.name for tool in tools]
         twice = sorted({name for name in names if names.count(name) > 1})
         return [
