@@ -3,6 +3,7 @@
 from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.mcp import MCPChannel
 from frontdesk.scripted import ScriptedChatClient
 
@@ -24,4 +25,4 @@ def answer(messages):
 
 
 agent = Agent(ScriptedChatClient(answer), name="Concierge", description="Answers guests.", tools=[book_table])
-host = AgentFrameworkHost(target=agent, channels=[MCPChannel()])
+host = AgentFrameworkHost(target=agent, channels=[MCPChannel(), InvocationsChannel()])

@@ -35,6 +35,7 @@ DOCUMENTED = {
         ),
     ],
     "invocations": ["frontdesk.channels.invocations.InvocationsChannel own"],
+    "mcp": ["frontdesk.channels.mcp.MCPChannel own"],
     "linking": ["frontdesk.OneTimeCodeIdentityLinker"],
     "responses": ["frontdesk.channels.responses.ResponsesChannel own"],
     "responses-websocket": ["frontdesk.channels.responses.SocketLimits"],
@@ -50,7 +51,7 @@ DOCUMENTED = {
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],
 }
 """The classes whose parameters each page lists."""
-SHARED_LINES = ("chat-completions", "conversations", "invocations", "responses")
+SHARED_LINES = ("chat-completions", "conversations", "invocations", "mcp", "responses")
 LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 
 
