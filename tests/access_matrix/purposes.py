@@ -124,7 +124,7 @@ PURPOSES: dict[str, Purpose] = {
     **{
         f"{method} {base}/{{path:path}}": Purpose("unknown")
         for method in METHODS
-        for base in ("/responses", "/chat/completions", "")
+        for base in ("/responses", "/chat/completions", "/mcp", "")
     },
     **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
 }

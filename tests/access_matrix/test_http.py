@@ -69,7 +69,7 @@ async def _asked(house: EveryDoorHost, door: Door, caller: Caller, body: Any) ->
 
 def _wrong_refusal(answer: httpx.Response, door: Door, caller: Caller) -> list[str]:
     error: dict[str, Any] = answer.json().get("error", {})
-    if door.path == "/mcp":
+    if door.path.startswith("/mcp"):
         # The code of JSON-RPC is a number.
         error = {**error, "code": error["data"]["code"]}
     wrong = [] if set(error) >= shape(door) else [f"the error has {sorted(error)}"]

@@ -4,9 +4,14 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 
+from frontdesk import ChannelRequest, ForbiddenError
 from frontdesk.channels.mcp import MCPChannel, MCPTool
 from frontdesk_testing import ChannelContract
+from frontdesk_testing.agents import FailingAgent
+
+SECRET = "the password is swordfish"
 
 
 def message_in(response: httpx.Response) -> dict[str, Any]:
@@ -38,3 +43,38 @@ class TestMCP(ChannelContract):
 
     def failure_text(self, response: httpx.Response) -> str:
         return message_in(response)["result"]["structuredContent"]["text"]
+
+    # An answered message has the status 200: its errors are in the message.
+
+    @pytest.mark.parametrize("error", [RuntimeError(SECRET), KeyError(SECRET)], ids=["runtime", "key"])
+    async def test_a_hook_that_fails_is_a_422(self, error: Exception) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+            raise error
+
+        async with self.serve(self.channel(run_hook=hook)) as served:
+            answer = await self.post(served.http)
+            result = message_in(answer)["result"]
+            assert result["isError"]
+            assert SECRET not in answer.text
+            assert served.untouched()
+
+    async def test_a_hook_may_say_no_in_its_own_words(self) -> None:
+        def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+            raise ForbiddenError("Not on Sundays.")
+
+        async with self.serve(self.channel(run_hook=hook)) as served:
+            answer = await self.post(served.http)
+            assert self.error_text(answer) == "Not on Sundays."
+            assert message_in(answer)["error"]["data"]["status"] == 403
+            assert served.untouched()
+
+    async def test_a_target_that_fails_is_told_without_the_reason_and_not_tried_again(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with self.serve(self.channel(), FailingAgent(RuntimeError(SECRET))) as served:
+            answer = await self.post(served.http)
+            assert answer.status_code == 200
+            assert message_in(answer)["result"]["isError"]
+            assert self.failure_text(answer)
+            assert SECRET not in answer.text
+            assert SECRET in caplog.text

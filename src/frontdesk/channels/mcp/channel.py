@@ -119,7 +119,8 @@ class MCPChannel(HttpChannel):
         return [] if warning is None else [warning]
 
     def routes(self) -> list[Route]:
-        return [Route("/", endpoint=self.endpoint(runs=["POST"], POST=self.post, GET=self.listen, DELETE=self.end))]
+        endpoint = self.endpoint(runs=["POST"], POST=self.post, GET=self.listen, DELETE=self.end)
+        return [Route("/", endpoint=endpoint), *self.unknown_paths("")]
 
     async def post(self, call: HttpCall) -> None:
         """Answer a JSON-RPC message."""
@@ -130,7 +131,7 @@ class MCPChannel(HttpChannel):
             check_task_header(envelope, call)
             shows_body = self.run_hook is not None
             scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
-            scope["headers"] = [(name, value.strip()) for name, value in call.scope["headers"]]
+            scope["headers"] = normalized_headers(call.scope)
             await self.server.handle(scope, replayed(raw, call.receive), begun_send(call), method=envelope.method)
         except RequestError as error:
             if call.begun:
@@ -233,6 +234,12 @@ def _object(raw: bytes) -> Mapping[str, Any]:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError):
         return {}
+
+
+def normalized_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """Return the headers for the SDK: without blanks around values, and with an `Accept`, whose absence means all."""
+    headers = [(name, value.strip()) for name, value in scope["headers"]]
+    return headers if any(name == b"accept" for name, _ in headers) else [*headers, (b"accept", b"*/*")]
 
 
 def replayed(raw: bytes, receive: Receive) -> Receive:
