@@ -96,6 +96,16 @@ def chat_completions() -> AgentFrameworkHost:
     )
 
 
+def mcp() -> AgentFrameworkHost:
+    """Return a host with the MCP channel."""
+    from bench.subjects.frontdesk import limits
+    from bench.subjects.mcp import TOOL
+    from frontdesk.channels.mcp import MCPChannel, MCPTool
+
+    channel = MCPChannel(tools=[MCPTool(name=TOOL, description="Asks.")], limits=limits())
+    return AgentFrameworkHost(build_target(), channels=[channel], state_dir=os.environ[STATE] or None)
+
+
 async def echo(text: str) -> str:
     """Return the text."""
     return text

@@ -76,6 +76,8 @@ class Measured:
     peers: bool = False
     channel: str = "responses"
     """The function of `bench.hosts` that builds the host."""
+    bare: str = BARE
+    """The subject that the ratio is to, if it is not the bare app."""
     goal: float | None = None
     """The least ratio to the bare app. For idle streams: the most KiB. For Telegram: the most Responses requests."""
 
@@ -88,6 +90,7 @@ ROWS = (
     Measured("json-agent", "Responses JSON, 64 connections, `Agent`", target="agent", goal=0.19),
     Measured("json-invocations", "Invocations JSON, 64 connections", channel="invocations"),
     Measured("json-chat", "Chat Completions JSON, 64 connections", channel="chat_completions"),
+    Measured("json-mcp", "MCP call, 64 connections, beside the SDK", channel="mcp", bare="mcp-sdk", goal=0.8),
     Measured("idle-stub", "idle stream", "idle", peers=True, goal=30),
     Measured("idle-agent", "idle stream, `Agent`", "idle", target="agent", goal=42),
     Measured("telegram", "Telegram update, SQLite", sqlite=True, goal=7),
@@ -106,7 +109,7 @@ class Contestant:
     def request(self, case: Case, channel: str = "responses") -> bytes:
         """Return the bytes of a request to a channel."""
         subject = self.subject if self.checkout is None else find_subject(SUBJECTS.get(channel, channel))
-        return build_request("POST", *subject.request(case))
+        return build_request("POST", *subject.request(case), **subject.headers)
 
     @asynccontextmanager
     async def serve(self, row: Measured, sample: Path | None) -> AsyncIterator[Server]:
@@ -170,7 +173,8 @@ class Table:
         self._amount = amount
         self._cores = cores
         self._ours = [Contestant(one.commit, responses, one, cores.server) for one in checkouts]
-        self._bare = Contestant(BARE, find_subject(BARE), core=cores.server)
+        names = {BARE, *(row.bare for row in ROWS)}
+        self._bare = {name: Contestant(BARE, find_subject(name), core=cores.server) for name in names}
         self._peers = [Contestant(peer.name, peer, core=cores.server) for peer in peers]
         self.rows: dict[str, Row] = {}
 
@@ -188,7 +192,7 @@ class Table:
 
     def _contestants(self, one: Measured, number: int) -> list[Contestant]:
         """Return those of a row. Each start begins with another one, so that a drift affects all of them."""
-        all_of_them = [self._bare, *self._ours, *(self._peers if one.peers else ())]
+        all_of_them = [self._bare[one.bare], *self._ours, *(self._peers if one.peers else ())]
         shift = number % len(all_of_them)
         return all_of_them[shift:] + all_of_them[:shift]
 
@@ -206,7 +210,8 @@ class Table:
                     for get_principal in self._ours
                 }
                 first = self._ours[0]
-                (await learn_sample(first, ours[first.label], one)).save(sample)
+                if one.bare == BARE:
+                    (await learn_sample(first, ours[first.label], one)).save(sample)
                 servers = list[tuple[Contestant, Server]]()
                 for contestant in self._contestants(one, number):
                     server = ours.get(contestant.label)
@@ -227,7 +232,7 @@ class Table:
                     a_second, micros = await self._load(contestant, server, one, self._amount.round_seconds)
                     rates.setdefault(contestant.label, []).append(a_second)
                     costs.setdefault(contestant.label, []).append(micros)
-        for contestant in (self._bare, *self._ours, *self._peers):
+        for contestant in (self._bare[one.bare], *self._ours, *self._peers):
             if contestant.label in rates:
                 rate.add(contestant.label, median(rates[contestant.label]))
                 cost.add(contestant.label, median(costs[contestant.label]))
@@ -261,7 +266,7 @@ class Table:
                 figures[contestant.label] = (server.memory() - before) / 1024 / len(streams)
                 close_all(streams)
                 await asyncio.sleep(QUIET_SECONDS)
-        for contestant in (self._bare, *self._ours, *self._peers):
+        for contestant in (self._bare[one.bare], *self._ours, *self._peers):
             if contestant.label in figures:
                 row.add(contestant.label, figures[contestant.label])
 

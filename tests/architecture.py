@@ -45,11 +45,13 @@ ENDS = {
 # Where it raises an error of ours instead: around functions that are not ours.
 TRANSLATES = {
     "cli/load.py",
+    "cli/mcp.py",
     "cli/worker.py",
     "serialization/codec.py",
     "delivery/push.py",
     "host/conversations/context.py",
     "hooks.py",
+    "http/detached_runs.py",
     "http/sockets.py",
     "runners/base.py",
     "targets/detect.py",
@@ -67,6 +69,7 @@ WAYS_OUT = {
     "admin/socket_file.py",
     "cli/demo.py",
     "cli/chat.py",
+    "cli/mcp.py",
     "admin/client.py",
     "cli/serve.py",
     "state_dir/lock.py",

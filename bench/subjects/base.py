@@ -7,6 +7,7 @@ the rest runs in the generator's.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from bench.setting import Setting
@@ -39,6 +40,8 @@ class Subject(ABC):
     """Whether `started` is left out."""
     loop: str = "auto"
     """uvicorn's --loop."""
+    headers: Mapping[str, str] = {}
+    """More headers of a request, with underscores for dashes."""
     health_path: str = "/healthz"
     event_mark: bytes = b"\n\n"
     """What is counted as the end of an event."""

@@ -25,6 +25,7 @@ from frontdesk.channels.agui import AGUIChannel
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.mcp import MCPChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.interfaces.channel import ChannelCommand, ChannelCommandContext, ChannelContext
@@ -190,6 +191,7 @@ async def open_house(
             InvocationsChannel(auth=auth),
             A2AChannel(auth=auth, push_notifications=True),
             AGUIChannel(auth=auth),
+            MCPChannel(auth=auth),
             chat,
             WebChatChannel(),
             *more,

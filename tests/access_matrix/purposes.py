@@ -30,6 +30,10 @@ class Purpose(NamedTuple):
     """Other bodies, for those who may send none of them."""
 
 
+def _message(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
 # What a door is for. One that is not here fails the test: whoever adds a route says who may use it.
 PURPOSES: dict[str, Purpose] = {
     "GET /healthz": Purpose("open"),
@@ -108,6 +112,14 @@ PURPOSES: dict[str, Purpose] = {
     ),
     "GET /agui/threads/{thread_id}": Purpose("thing"),
     "POST /agui/runs/{run_id}/cancel": Purpose("thing"),
+    "POST /mcp": Purpose(
+        "make",
+        _message("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"}),
+        (_message("tools/call", name="echo", arguments={"message": "hello"}), _message("tools/list"), _message("ping")),
+    ),
+    "GET /mcp": Purpose("session"),
+    "DELETE /mcp": Purpose("session"),
+    "GET /.well-known/oauth-protected-resource/mcp": Purpose("open"),
     "POST /messages/events": Purpose("webhook", {}),
     "GET /link/start/{text}": Purpose("page"),
     "POST /link/start/{text}": Purpose("page"),
@@ -144,7 +156,7 @@ PURPOSES: dict[str, Purpose] = {
     **{
         f"{method} {base}/{{path:path}}": Purpose("unknown")
         for method in METHODS
-        for base in ("/responses", "/chat/completions", "", "/a2a", "/a2a/v1")
+        for base in ("/responses", "/chat/completions", "/mcp", "", "/a2a", "/a2a/v1")
     },
     **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
 }
@@ -165,5 +177,8 @@ def shape(door: Door) -> set[str]:
     """What an error of this door has."""
     if door.path.startswith("/a2a"):
         return {"code", "message"}
-    plain = door.path.startswith(("/invocations", "/agui", "/messages", "/chat")) and "/completions" not in door.path
+    plain = (
+        door.path.startswith(("/invocations", "/agui", "/messages", "/mcp", "/chat"))
+        and "/completions" not in door.path
+    )
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

@@ -69,8 +69,11 @@ async def _asked(house: EveryDoorHost, door: Door, caller: Caller, body: Any) ->
 
 def _wrong_refusal(answer: httpx.Response, door: Door, caller: Caller) -> list[str]:
     error: dict[str, Any] = answer.json().get("error", {})
+    if door.path.startswith("/mcp"):
+        # The code of JSON-RPC is a number.
+        error = {**error, "code": error["data"]["code"]}
     wrong = [] if set(error) >= shape(door) else [f"the error has {sorted(error)}"]
-    details = error.get("details") or error.get("data")
+    details = error.get("details") or (error.get("data") if door.path.startswith("/a2a") else None)
     code = details[0]["metadata"].get("code") if details else error.get("code")
     if answer.status_code in (401, 403) and caller.code not in (None, code):
         wrong.append(f"the code is {code}")
@@ -116,6 +119,18 @@ async def _said_on_socket(
     except InvalidStatus as refused:
         return refused.response.status_code, json.loads(refused.response.body or b"{}")["error"]["code"]
     raise AssertionError("the connection was closed without a word")
+
+
+async def _session(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
+    """Whoever may come in has to name a session, and whoever may not is told that first."""
+    headers = caller.credentials(house.keys, door.method, door.path, b"")
+    if caller.again:
+        await house.http.request(door.method, door.path, headers=headers)
+    before = len(house.agent.seen), house.rows()
+    status = (await house.http.request(door.method, door.path, headers=headers)).status_code
+    wanted = caller.said.info if caller.said.info in (401, 403) else 400
+    wrong = [] if status == wanted else [f"{status} and not {wanted}"]
+    return wrong if before == (len(house.agent.seen), house.rows()) else [*wrong, "something ran, or was stored"]
 
 
 async def _page(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
@@ -187,7 +202,14 @@ async def _task(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     return [*wrong, "something ran"] if house.agent.seen else wrong
 
 
-KNOCKS = {"task": _task, "socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
+KNOCKS = {
+    "task": _task,
+    "session": _session,
+    "socket": _socket,
+    "page": _page,
+    "webhook": _webhook,
+    "visitor": _visitor,
+}
 
 
 async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ PAGES = {
     "chat-completions": "ChatCompletionsChannel",
     "conversations": "ConversationsChannel",
     "invocations": "InvocationsChannel",
+    "mcp": "MCPChannel",
     "responses": "ResponsesChannel",
     "telegram": "TelegramChannel",
     "web-chat": "WebChatChannel",

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "bearer_tokens": ({"message": "good day"}, {"x-api-key": "the-key-of-the-robot"}, "message 1"),
     "conversations": ({"message": "good day"}, {}, "I heard: good day."),
     "compactor": ({"message": "good day"}, {}, "message 1"),
+    "mcp_host": ({"message": "good day"}, {}, "You said: good day"),
     "limits": ({"message": "good day"}, {}, "good day"),
     "delivery": ({"message": "good day"}, {}, "You said: good day"),
     "function_host": ({"message": "good day"}, {}, "GOOD DAY"),

@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from mcp import Client
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.a2a.modes import INPUT_MODES
 from frontdesk.channels.a2a.parse import parse_sent
 from frontdesk.channels.a2a.schema import SendIn
 from frontdesk.channels.invocations.parse import decode as decode_invocation
+from frontdesk.channels.mcp import MCPChannel
 from frontdesk.channels.responses.parse import decode as decode_response
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.web import WebChatChannel
@@ -88,6 +90,10 @@ async def _call(host: AgentFrameworkHost) -> None:
         for channel in host.channels:
             if isinstance(channel, WebChatChannel):
                 assert channel.path in (await client.http.get(channel.path)).raise_for_status().text
+                continue
+            if isinstance(channel, MCPChannel):
+                async with Client(f"{client.base_url}{channel.path}") as tools:
+                    assert (await tools.list_tools()).tools
                 continue
             path, body = CALLS[type(channel).__name__]
             answer = await client.http.post(path, json=body)

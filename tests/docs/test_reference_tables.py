@@ -37,6 +37,7 @@ DOCUMENTED = {
     ],
     "agui": ["frontdesk.channels.agui.AGUIChannel own"],
     "invocations": ["frontdesk.channels.invocations.InvocationsChannel own"],
+    "mcp": ["frontdesk.channels.mcp.MCPChannel own"],
     "linking": ["frontdesk.OneTimeCodeIdentityLinker"],
     "responses": ["frontdesk.channels.responses.ResponsesChannel own"],
     "responses-websocket": ["frontdesk.channels.responses.SocketLimits"],
@@ -52,7 +53,7 @@ DOCUMENTED = {
     "web-chat": ["frontdesk.channels.web.WebChatChannel", "frontdesk.channels.web.theme.WebTheme"],
 }
 """The classes whose parameters each page lists."""
-SHARED_LINES = ("a2a", "agui", "chat-completions", "conversations", "invocations", "responses")
+SHARED_LINES = ("a2a", "agui", "chat-completions", "conversations", "invocations", "mcp", "responses")
 LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 
 

@@ -263,7 +263,7 @@ async def test_the_repeat_of_an_edit_survives_kills(tmp_path: Path) -> None:
             await platform.until(lambda: _is_last(platform, WHOLE))
             await assert_goes_on(platform, ann, WHOLE)
             # The platform shows a message before the host has recorded that it was accepted.
-            while [status for status, _ in (await _get_deliveries(fourth)).values()] != ["accepted"] * 3:
+            while [status for status, _ in (await _get_deliveries(fourth)).values()] != ["accepted"] * 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
 

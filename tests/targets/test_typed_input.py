@@ -32,6 +32,9 @@ ORDER = Order(1)
         (ORDER, [], [str, Order], ORDER),
         ({"a": 1}, [], [dict], {"a": 1}),
         ({"a": 1}, [], [dict[str, int]], {"a": 1}),
+        # An object of JSON becomes the first type that has its fields.
+        ({"number": 1}, [], [Order], ORDER),
+        ({"number": 1}, [], [date, Order], ORDER),
         ([1, 2], [], [list[int]], [1, 2]),
         (None, [], [Any], None),
         (7, [], [int | str], 7),
@@ -61,7 +64,7 @@ def test_the_input_is_fitted(value: Any, messages: list[Message], types: list[An
     [
         ("one", ONE, [Order]),
         ("one", ONE, [int]),
-        ({"number": 1}, [], [Order]),
+        ({"name": 1}, [], [Order]),
         ({"a": "b"}, [], [dict[str, int]]),
         (["a"], [Message("user", ["a"])], [list[int]]),
         (None, [], [str]),

@@ -448,3 +448,8 @@ class TestRuns:
     async def test_typed_input_comes_through_a_hook_only(self) -> None:
         with pytest.raises(InvalidRequestError, match="Order"):
             await run(lambda: builder(Clerk(id="clerk")), "seven please")
+
+
+async def test_the_input_types_of_a_workflow_are_known() -> None:
+    target = WorkflowTarget(None, lambda: WorkflowBuilder(name="notes", start_executor=Notebook()).build())
+    assert target.info.inputs == (str,)

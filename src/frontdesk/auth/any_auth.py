@@ -14,6 +14,7 @@ from frontdesk.interfaces.auth import (
     OneAuth,
     Principal,
     RequestAuth,
+    ShowsIssuers,
     ShowsSchemes,
     SignsBodies,
     UsesNonces,
@@ -25,7 +26,7 @@ UNDECIDED: Undecided = "undecided"
 _BEARER = {"type": "http", "scheme": "bearer"}
 
 
-class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
+class AnyAuth(AsksEnvironment, ShowsIssuers, ShowsSchemes, SignsBodies, UsesNonces):
     """Combines several kinds of credentials. The first kind present decides, with no fallback if it is invalid.
 
     A principal is called `api_key:alice`, after its kind and its own name, so that principals of two kinds never
@@ -48,6 +49,10 @@ class AnyAuth(AsksEnvironment, ShowsSchemes, SignsBodies, UsesNonces):
         self.gives_claims = any(getattr(auth, "gives_claims", True) for auth in auths)
         self.security_schemes = {name: scheme for auth in auths for name, scheme in collect_schemes(auth).items()}
         self.auths = tuple(auths)
+        oauth = [auth for auth in auths if isinstance(auth, ShowsIssuers)]
+        self.authorization_servers = tuple(dict.fromkeys(url for auth in oauth for url in auth.authorization_servers))
+        self.audiences = tuple(dict.fromkeys(one for auth in oauth for one in auth.audiences))
+        self.scopes = tuple(dict.fromkeys(scope for auth in oauth for scope in auth.scopes))
         self._members = [_Member(auth, "" if auth.name == keep_ids_of else f"{auth.name}:") for auth in auths]
         self.members = tuple((id(member.auth), member.prefix) for member in self._members)
         """The checks in their order, each with the prefix of its principals: equal for lists of the same objects."""

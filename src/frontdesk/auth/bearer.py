@@ -22,7 +22,7 @@ from frontdesk.auth.oidc import (
 )
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
-from frontdesk.interfaces.auth import Principal
+from frontdesk.interfaces.auth import Principal, ShowsIssuers
 from frontdesk.models.identity import ANONYMOUS
 from frontdesk.models.settings import check_settings, count_finding, is_finite_number, seconds_finding
 
@@ -182,7 +182,7 @@ MAX_SUBJECT_LENGTH: Final = 512
 _IN_WORDS = ("scope", "scp")
 
 
-class BearerAuth:
+class BearerAuth(ShowsIssuers):
     """`Authorization: Bearer` with a token that an issuer has signed for this host.
 
     `BearerAuth(issuer="https://login.example.com", audience="api://concierge")`: the keys are discovered from the
@@ -229,6 +229,9 @@ class BearerAuth:
             url: Issuer(url, http=http, clock=self._clock, cache_seconds=cache_seconds, stale_seconds=stale_seconds)
             for url in issuers
         }
+        self.authorization_servers, self.audiences = tuple(issuers), _several("audience", audience)
+        wanted = [value for name in _IN_WORDS for value in _list(self._required.get(name))]
+        self.scopes = tuple(scope for value in wanted for scope in str(value).split())
         self._proved: dict[bytes, tuple[float, float, Principal]] = {}
         self._most = remembered_tokens
 

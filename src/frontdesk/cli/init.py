@@ -28,6 +28,8 @@ class ChannelTemplate(NamedTuple):
     imports: str
     call: str
     test: str
+    requirement: str = ""
+    """The package that it needs besides Frontdesk, as in `requirements.txt`."""
 
 
 _OPENAI = "agent-framework-openai>=1.17,<2"
@@ -181,6 +183,23 @@ def test_another_agent_is_answered(tmp_path):
 
     assert answered(ask, tmp_path) == "Good day!"
 """,
+    ),
+    "mcp": ChannelTemplate(
+        "a tool for MCP clients, at /mcp",
+        "from frontdesk.channels.mcp import MCPChannel",
+        "MCPChannel()",
+        """
+def test_an_mcp_client_is_answered(tmp_path):
+    async def ask(client):
+        from mcp import Client
+
+        async with Client(f"{client.base_url}/mcp") as tools:
+            result = await tools.call_tool("Concierge", {"message": "Hello"})
+            return result.structured_content["text"]
+
+    assert answered(ask, tmp_path) == "Good day!"
+""",
+        "mcp>=2.3,<3",
     ),
     "telegram": ChannelTemplate(
         "a bot on Telegram",
@@ -361,6 +380,8 @@ def list_files(model: str, channels: Sequence[str]) -> dict[str, str]:
     chosen = MODELS[model]
     telegram = "telegram" in channels
     settings = [*chosen.settings, *(TELEGRAM_SETTINGS if telegram else ())]
+    own = filter(None, (CHANNEL_TEMPLATES[template].requirement for template in channels))
+    requirements = [chosen.requirement, *own, "pytest>=8"]
     return {
         "host.py": _host(chosen, [CHANNEL_TEMPLATES[template] for template in channels], telegram=telegram),
         "test_host.py": _TEST.format(
@@ -372,7 +393,7 @@ def list_files(model: str, channels: Sequence[str]) -> dict[str, str]:
             tests="".join(f"\n{CHANNEL_TEMPLATES[template].test}" for template in channels),
         ),
         EXAMPLE: "".join(f"# {told}\n{name}='{example}'\n" for name, example, told in settings),
-        "requirements.txt": f"{_REQUIREMENTS}{chosen.requirement}\npytest>=8\n",
+        "requirements.txt": _REQUIREMENTS + "".join(f"{one}\n" for one in requirements),
         README: _README,
         "Makefile": _MAKEFILE,
         ".gitignore": _GITIGNORE,

@@ -14,6 +14,7 @@ from frontdesk.http.server_limits import ServerLimits
 HOST = "127.0.0.1"
 PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
+MCP_URL = f"http://{HOST}:{PORT}/mcp"
 KEY_FILE = "keys.jsonl"
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
@@ -91,6 +92,8 @@ def build_parser() -> ArgumentParser:
         "--telegram", action="store_true", help="start a fake Telegram too, with a page on which you write to the bot"
     )
 
+    _add_mcp(commands.add_parser("mcp", help="serve the tools of an agent over stdio", description=_MCP))
+
     _add_chat(commands.add_parser("chat", help="talk to an agent", description=_CHAT))
 
     check = commands.add_parser(
@@ -127,6 +130,11 @@ _WORKER = (
     "hosts can share a store on Postgres."
 )
 
+_MCP = (
+    "Serves the MCP channel of a host over standard input and output, for a program on this machine such as a desktop "
+    "client. With --url it forwards the messages to a host that runs, and its state stays there."
+)
+
 _MOVE = (
     "Copies everything that a host keeps into an empty database: from SQLite to Postgres, back, or to a new place. "
     "Stop the host first. PLACE is a state directory, a SQLite file (one that ends in .db, or is there), or an address "
@@ -140,6 +148,17 @@ def _add_chat(chat: ArgumentParser) -> None:
     key = chat.add_mutually_exclusive_group()
     key.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key and nothing else")
     key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
+
+
+def _add_mcp(mcp: ArgumentParser) -> None:
+    mcp.add_argument(
+        "reference", metavar="module:host", nargs="?", type=reference, help="a host, or a function that returns one"
+    )
+    _add_state_dir(mcp, "handed to a function that takes state_dir; a host in a module has its own already")
+    mcp.add_argument("--channel", metavar="NAME", help="the MCP channel, if the host has several")
+    mcp.add_argument("--url", metavar="URL", type=mcp_url, help="the MCP channel of a running host, such as " + MCP_URL)
+    mcp.add_argument("--key-env", metavar="NAME", help="the environment variable that holds the API key for --url")
+    _add_log_level(mcp, "warning if not given; logs go to standard error", default="warning")
 
 
 def _add_init(init: ArgumentParser) -> None:
@@ -202,8 +221,8 @@ def _add_server_limits(parser: ArgumentParser) -> None:
         parser.add_argument(option, metavar=metavar, type=kind, default=default, help=f"{hint}; {default} if not given")
 
 
-def _add_log_level(parser: ArgumentParser, hint: str) -> None:
-    parser.add_argument("--log-level", choices=LOG_LEVELS, default="info", help=hint)
+def _add_log_level(parser: ArgumentParser, hint: str, default: str = "info") -> None:
+    parser.add_argument("--log-level", choices=LOG_LEVELS, default=default, help=hint)
 
 
 def _add_move(move: ArgumentParser) -> None:
@@ -306,7 +325,7 @@ def port(text: str) -> int:
     return number
 
 
-def url(text: str) -> str:
+def url(text: str, path: str = "/invocations") -> str:
     """Parse an HTTP URL. A URL without a path gets the default path."""
     try:
         parts = urlsplit(text)
@@ -317,7 +336,12 @@ def url(text: str) -> str:
         raise ArgumentTypeError(f"{text!r} is not a URL: it must begin with http:// or https://")
     if not host or number == 0 or any(character.isspace() for character in text):
         raise ArgumentTypeError(f"{text!r} is not a URL: its host is missing or invalid")
-    return parts._replace(path="/invocations", fragment="").geturl() if parts.path in ("", "/") else text
+    return parts._replace(path=path, fragment="").geturl() if parts.path in ("", "/") else text
+
+
+def mcp_url(text: str) -> str:
+    """Parse the URL of an MCP channel. A URL without a path gets the default path of the channel."""
+    return url(text, "/mcp")
 
 
 class _Version(Action):

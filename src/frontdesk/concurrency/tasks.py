@@ -92,3 +92,13 @@ async def maybe_await(value: T | Awaitable[T]) -> T:
     if isawaitable(value):
         return await cast(Awaitable[T], value)
     return value
+
+
+def notify_from_threads(callback: Callable[[T], object]) -> Callable[[T], None]:
+    """Return a function for threads that runs a callback in the running loop."""
+    loop = asyncio.get_running_loop()
+
+    def notify(value: T) -> None:
+        loop.call_soon_threadsafe(callback, value)
+
+    return notify

@@ -112,6 +112,7 @@ REQUEST_INFO = "request_info"
 
 MAX_CALL_ID_LENGTH = 64
 _SCHEMA = "response_schema"
+_PLAIN_TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}
 
 Request = WorkflowEvent[Any]
 
@@ -173,6 +174,23 @@ def form_in(content: Content) -> tuple[FormField, ...]:
     """Return the form of a workflow request. Empty if it is asked as text."""
     schema: Any = content.additional_properties.get(_SCHEMA)
     return build_fields(cast("dict[str, Any]", schema)) if isinstance(schema, dict) else ()
+
+
+def answer_schema(request: Content | Request) -> dict[str, Any]:
+    """Return the JSON schema of the answer to a request. Empty if any text will do."""
+    if not isinstance(request, Content):
+        wanted: Any = request.response_type
+        is_plain = isinstance(wanted, type) and wanted in _PLAIN_TYPES
+        return {"type": _PLAIN_TYPES[wanted]} if is_plain else build_schema(wanted)
+    schema: Any = request.additional_properties.get(_SCHEMA)
+    if isinstance(schema, dict):
+        return cast("dict[str, Any]", schema)
+    shown: Any = request.parse_arguments() or {}
+    named = next((kind for kind in _PLAIN_TYPES if kind.__name__ == shown.get("response_type")), None)
+    if named is not None:
+        return {"type": _PLAIN_TYPES[named]}
+    choices: Any = shown.get("choices")
+    return {"type": "string", "enum": choices} if choices else {}
 
 
 def is_request(content: Content) -> bool:

@@ -64,6 +64,18 @@ class ShowsSchemes(ABC):
 
 
 @auth_ability
+class ShowsIssuers(ABC):
+    """Tokens of OAuth authorization servers, for the metadata of a protected resource (RFC 9728)."""
+
+    authorization_servers: Sequence[str]
+    """The issuers whose tokens are accepted."""
+    audiences: Sequence[str]
+    """The audiences of which a token must have one."""
+    scopes: Sequence[str]
+    """The scopes that every token needs."""
+
+
+@auth_ability
 class AsksEnvironment(ABC):
     """Credentials that depend on the environment of the process."""
 

@@ -128,6 +128,8 @@ class ChannelContext(DeprecatedCalls, ABC):
     """The check of the host's CORS middleware, if it has one. A channel may accept further origins."""
     texts: BuiltInTexts
     """The texts of the host's own commands and notices."""
+    shares_store: bool = False
+    """Whether several processes may use the store, so that the next request may reach another process."""
     public_url: str | None = None
     """The URL of this host for others, without a slash at its end: the default of the channel's own setting."""
 

@@ -36,6 +36,8 @@ class TargetInfo(FrozenStruct, frozen=True, kw_only=True):
     """The keeper of what it is told of the conversation; `None` where nothing is kept."""
     reads_attributes: bool = False
     """Whether a context provider in it asks for the attributes of a request."""
+    inputs: tuple[Any, ...] = ()
+    """The types of the input that a workflow takes; none for other targets."""
     outputs: tuple[Any, ...] = ()
     """The types of what it puts out, as far as they are known before it runs; none for an agent."""
 

@@ -6,14 +6,14 @@ from typing import Any, Union, cast, get_args, get_origin
 
 import msgspec
 from agent_framework import Content, Message
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from frontdesk.errors import InvalidRequestError
 from frontdesk.framework.contents import said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
-    """Return the input if the workflow takes its type, else its text, its message or its messages."""
+    """Return the input if the workflow takes its type, else its text, its message, its messages or its fields."""
     if not types or any(is_instance(value, kind) for kind in types):
         return value
     if messages:
@@ -23,8 +23,20 @@ def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
         for form in forms:
             if any(is_instance(form, kind) for kind in types):
                 return form
+    if isinstance(value, dict) and (made := _from_fields(cast("dict[str, Any]", value), types)) is not None:
+        return made
     names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in types)
     raise InvalidRequestError(f"The workflow requires {names}. Adapt the input with a hook.", param="input")
+
+
+def _from_fields(value: dict[str, Any], types: Sequence[Any]) -> Any:
+    """Return the object of a JSON object: of the first type that has its fields. None if there is none."""
+    for kind in types:
+        try:
+            return TypeAdapter(kind).validate_json(msgspec.json.encode(value))
+        except (PydanticSchemaGenerationError, PydanticUserError, ValidationError, TypeError, UnicodeEncodeError):
+            continue
+    return None
 
 
 def is_instance(value: Any, wanted: Any) -> bool:

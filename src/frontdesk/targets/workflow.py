@@ -71,6 +71,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
             messages=False,
             checkpoints=True,
             reads_attributes=asks_for_attributes(bindings),
+            inputs=tuple(self._input_types),
             outputs=tuple(getattr(sample, "output_types", ())),
         )
 

@@ -11,6 +11,7 @@ from frontdesk.interfaces.chat import LiveTerms
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.agents import GatedAgent
 from frontdesk_testing.chat_driver import TIMEOUT, Chat, ChatDriver
+from frontdesk_testing.chat_platform import StoppingPlatform
 
 _REPEATS = LiveTerms(interval=0.01, silence=0.02)
 _AT_ONCE = {"shutdown_grace_seconds": 0.0}

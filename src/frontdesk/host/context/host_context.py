@@ -108,6 +108,7 @@ class HostContext(ChannelContext):
         self.adopts_ids = adopts_ids
         self.allows_origin = allows_origin
         self.public_url = parts.public_url
+        self.shares_store = parts.store.lease_seconds is not None
         self._parts = parts
         runs, sessions = HostRuns(channel, parts), HostSessions(channel, parts)
         self._runs, self._commands = runs, HostCommands(channel, parts, sessions)
