@@ -20,7 +20,7 @@ OPTIONS = (
     *("--disable-sync", "--no-first-run"),
     # With each window the browser would load pages of its own, whose scripts compete with ours for the processor. The
     # list stands in the place of Playwright's: the rest of it is what that turns off too.
-    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,MediaRouter,OptimizationHints,"
+    "--disable-features=LocalNetworkAccessChecks,WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,MediaRouter,OptimizationHints,"
     "PaintHolding,ThirdPartyStoragePartitioning,Translate",
 )
 PHONE: Any = {"width": 360, "height": 740}

@@ -174,4 +174,5 @@ async def take_colleague() -> None:
 if __name__ == "__main__":
     asyncio.run(take())
     asyncio.run(take_approvers())
+    asyncio.run(take_agui())
     asyncio.run(take_colleague())
