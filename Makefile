@@ -30,6 +30,7 @@ RUN := .venv-run/.installed
 PROVIDERS := .venv-providers/.installed
 TWINS := .venv-twins/.installed
 FOUNDRY := .venv-foundry/.installed
+JUDGES := .venv-judges/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 PROXIES := .venv/.proxies
@@ -191,6 +192,10 @@ $(PARTS): $(DEV)
 foundry: $(FOUNDRY) ## Ask the SDK of Foundry about the history that is kept there, in an environment of its own
 	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-foundry/bin/python -m pytest -q tests/foundry $(ARGS)
 
+.PHONY: judges
+judges: $(JUDGES) ## Ask Microsoft's validators and models about the tokens and activities of bots, in an environment of their own
+	@$(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv-judges/bin/python -m pytest -q tests/bot_service $(ARGS)
+
 # The versions in the classifiers of pyproject.toml, besides the one of .venv.
 PYTHONS := 3.12 3.13
 
@@ -269,7 +274,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev providers twins foundry; do \
+	@set -eu; for name in run dev providers twins foundry judges; do \
 		echo "Locking requirements/$$name.txt"; \
 		$(COMPILE) pyproject.toml requirements/$$name.in --output-file requirements/$$name.txt; \
 	done; \

@@ -18,7 +18,7 @@ KIT = "frontdesk_testing/"
 CHANNEL_FILES = {"__init__", "config", "channel"}
 CATCH_ALL = {"common", "helper", "helpers", "kit", "misc", "parts", "shared", "util", "utils"}
 MAX_MODULES = 450
-MAX_SINGLE_IMPORTS = 60
+MAX_SINGLE_IMPORTS = 62
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
@@ -44,6 +44,7 @@ ENDS = {
 }
 # Where it raises an error of ours instead: around functions that are not ours.
 TRANSLATES = {
+    "activity/credentials.py",
     "cli/load.py",
     "cli/mcp.py",
     "cli/worker.py",
@@ -278,7 +279,7 @@ def admission(root: Path) -> list[str]:
         for place, line, name in calls
         if name.endswith("structs.replace")
         and not place.startswith(
-            ("auth/", "channels/", "chat/", "framework/", "markdown/", "models/", "serialization/", KIT)
+            ("activity/", "auth/", "channels/", "chat/", "framework/", "markdown/", "models/", "serialization/", KIT)
         )
     ]
 

@@ -49,6 +49,8 @@ MORE_CODES: tuple[tuple[str, str, int | None], ...] = (
 """Codes that no call has as a literal: they are keys of a table, part of a text, or chosen for a protocol."""
 
 DYNAMIC_CODES = {
+    ("activity/client.py", "_stream_code(problem)"),
+    ("activity/client.py", "code"),
     ("admin/client.py", "code"),
     ("channels/telegram/client.py", "code"),
     ("delivery/watchers.py", "code"),

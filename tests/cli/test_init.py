@@ -53,6 +53,7 @@ def test_each_channel_can_be_the_only_one(channel: str) -> None:
     tests = [node for node in ast.parse(files["test_host.py"]).body if getattr(node, "name", "").startswith("test_")]
     assert len(tests) == 1
     assert ("BOT_TOKEN" in files[".env.example"]) == (channel == "telegram")
+    assert ("BOT_APP_ID" in files[".env.example"]) == (channel == "activity")
 
 
 def test_what_is_to_be_filled_in_is_named_before_anything_is_served(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ REFERENCE = ROOT / "docs/reference"
 PAGES = {
     "a2a": "A2AChannel",
     "agui": "AGUIChannel",
+    "activity": "ActivityChannel",
     "chat-completions": "ChatCompletionsChannel",
     "conversations": "ConversationsChannel",
     "invocations": "InvocationsChannel",

@@ -48,6 +48,11 @@ class TrustedEnvironment:
     def look(self, variable: Callable[[str], str | None]) -> None:
         self._there = bool(variable(self.variable))
 
+    @property
+    def is_there(self) -> bool:
+        """Return True if the variable is set."""
+        return self._there
+
     def trusts(self, scope: Scope, headers: Headers) -> bool:
         return self._there
 
@@ -144,6 +149,16 @@ class PlatformAuth(AsksEnvironment, ShowsSchemes):
         """Set the reader of environment variables. Called by the host when it is built."""
         if isinstance(self._trusted, TrustedEnvironment):
             self._trusted.look(variable)
+
+    def trusts(self, scope: Scope, headers: Headers) -> bool:
+        """Return True if a request comes from the platform, whatever user it names."""
+        return self._trusted.trusts(scope, headers)
+
+    @property
+    def is_in_foundry(self) -> bool:
+        """Return True if only the environment of Foundry is trusted, and this process runs in it."""
+        trusted = self._trusted
+        return isinstance(trusted, TrustedEnvironment) and trusted.variable == HOSTED and trusted.is_there
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
         if not self._trusted.trusts(scope, headers):

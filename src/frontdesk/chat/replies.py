@@ -88,7 +88,8 @@ class Replies:
             return None
         answer = ApprovalAnswer(approval_id=name, approved=approved)
         request = await self._context.approvals.build_request(item.caller, [answer])
-        return request.replace(conversation_id=item.conversation_id, group=item.request.group)
+        there = item.request
+        return request.replace(conversation_id=item.conversation_id, group=there.group, reference=there.reference)
 
     def _voted(self, item: InboxItem, decision: Decision) -> str:
         """Return the reply to a vote. If the event is processed again, the decision already exists."""

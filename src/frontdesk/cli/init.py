@@ -30,6 +30,16 @@ class ChannelTemplate(NamedTuple):
     test: str
     requirement: str = ""
     """The package that it needs besides Frontdesk, as in `requirements.txt`."""
+    settings: Sequence[tuple[str, str, str]] = ()
+    code: str = ""
+    """The function of the project that makes the channel."""
+    names: Sequence[str] = ()
+    """The names that it needs from `frontdesk`."""
+    kit: str = ""
+    fixture: str = ""
+    """The lines of the test's fixture that set what the channel needs."""
+    over_http: bool = True
+    """Whether the test asks it over HTTP."""
 
 
 _OPENAI = "agent-framework-openai>=1.17,<2"
@@ -87,6 +97,40 @@ MODELS: Mapping[str, Model] = {
         ),
     ),
 }
+
+TELEGRAM_SETTINGS = (
+    ("BOT_TOKEN", "", "the token that @BotFather gave you, such as 123456:ABC-DEF..."),
+    ("TELEGRAM_PEOPLE", "", "who may write to the bot: ids of Telegram, separated by spaces; @userinfobot tells yours"),
+)
+_TELEGRAM = '''
+
+def telegram() -> TelegramChannel:
+    """Return the bot. It answers the people whose ids are listed, and nobody else."""
+    people = os.environ.get("TELEGRAM_PEOPLE", "").split()
+    return TelegramChannel(
+        bot_token=os.environ["BOT_TOKEN"],
+        api_url=os.environ.get("TELEGRAM_API_URL", "https://api.telegram.org"),
+        transport="polling",
+        allowlist=NativeIdAllowlist(people),
+    )
+'''
+ACTIVITY_SETTINGS = (
+    ("BOT_APP_ID", "", "the Microsoft App ID of the Azure Bot"),
+    ("BOT_SECRET", "", "the client secret of its app registration"),
+    ("BOT_TENANT", "", "the tenant of the app registration"),
+    ("BOT_PEOPLE", "", "who may write to the bot: ids such as 29:..., separated by spaces"),
+)
+_ACTIVITY = '''
+
+def azure_bot() -> ActivityChannel:
+    """Return the bot. It answers the people whose ids are listed, and nobody else."""
+    return ActivityChannel(
+        app_id=os.environ["BOT_APP_ID"],
+        credential=ClientSecret(os.environ["BOT_SECRET"], tenant=os.environ.get("BOT_TENANT") or None),
+        connector_url=os.environ.get("BOT_CONNECTOR_URL"),
+        allowlist=NativeIdAllowlist(os.environ.get("BOT_PEOPLE", "").split()),
+    )
+'''
 
 CHANNEL_TEMPLATES: Mapping[str, ChannelTemplate] = {
     "web": ChannelTemplate(
@@ -222,27 +266,51 @@ def test_a_person_on_telegram_is_answered(tmp_path, monkeypatch):
 
     assert asyncio.run(asyncio.wait_for(talk(), 60)) == ["Good day!"]
 """,
+        settings=TELEGRAM_SETTINGS,
+        code=_TELEGRAM,
+        names=("NativeIdAllowlist",),
+        kit="\n    from frontdesk_testing.telegram import fake_telegram",
+        fixture="""
+    monkeypatch.setenv("BOT_TOKEN", "123456:a-token-that-opens-nothing-at-all")
+    monkeypatch.setenv("TELEGRAM_API_URL", "http://127.0.0.1:9")
+""",
+        over_http=False,
+    ),
+    "activity": ChannelTemplate(
+        "a bot of Azure Bot Service: Web Chat, Direct Line, Slack, Teams",
+        "from frontdesk.channels.activity import ActivityChannel, ClientSecret",
+        "azure_bot()",
+        """
+def test_a_person_behind_bot_service_is_answered(tmp_path, monkeypatch):
+    async def talk():
+        async with fake_activity() as service:
+            monkeypatch.setenv("BOT_CONNECTOR_URL", service.url)
+            ann = service.person("Ann")
+            monkeypatch.setenv("BOT_PEOPLE", ann.id)
+            host = build_host(ScriptedChatClient(["Good day!"]), state_dir=tmp_path / "state")
+            async with serving(host) as client:
+                service.webhook = f"{client.base_url}/activity/messages"
+                service.say(ann, "Hello")
+                await service.until(lambda: ann.chat.shown())
+                return [message.text for message in ann.chat.shown()]
+
+    assert asyncio.run(asyncio.wait_for(talk(), 60)) == ["Good day!"]
+""",
+        settings=ACTIVITY_SETTINGS,
+        code=_ACTIVITY,
+        names=("NativeIdAllowlist",),
+        kit="\n    from frontdesk_testing.activity import APP_ID, APP_SECRET, fake_activity",
+        fixture="""
+    monkeypatch.setenv("BOT_APP_ID", APP_ID)
+    monkeypatch.setenv("BOT_SECRET", APP_SECRET)
+    monkeypatch.setenv("BOT_CONNECTOR_URL", "http://127.0.0.1:9")
+""",
+        over_http=False,
     ),
 }
 
 EXAMPLE = ".env.example"
 """The file that is copied to `.env`. A copy has no more permissions than the file itself."""
-TELEGRAM_SETTINGS = (
-    ("BOT_TOKEN", "", "the token that @BotFather gave you, such as 123456:ABC-DEF..."),
-    ("TELEGRAM_PEOPLE", "", "who may write to the bot: ids of Telegram, separated by spaces; @userinfobot tells yours"),
-)
-_TELEGRAM = '''
-
-def telegram() -> TelegramChannel:
-    """Return the bot. It answers the people whose ids are listed, and nobody else."""
-    people = os.environ.get("TELEGRAM_PEOPLE", "").split()
-    return TelegramChannel(
-        bot_token=os.environ["BOT_TOKEN"],
-        api_url=os.environ.get("TELEGRAM_API_URL", "https://api.telegram.org"),
-        transport="polling",
-        allowlist=NativeIdAllowlist(people),
-    )
-'''
 _REQUIREMENTS = "# Frontdesk itself is on no package index: README.md says how to install it.\n"
 _GITIGNORE = ".env\nstate/\n.venv/\n__pycache__/\n.pytest_cache/\n"
 _HOST = """\
@@ -311,15 +379,11 @@ def answered(ask, directory):
     return asyncio.run(asyncio.wait_for(serve(), 60))
 """
 _SERVING = "    from frontdesk_testing import serving"
-_FAKE_TELEGRAM = "\n    from frontdesk_testing.telegram import fake_telegram"
-_TELEGRAM_FIXTURE = """
+_FIXTURE = """
 
 @pytest.fixture(autouse=True)
 def bot(monkeypatch):
-    \"\"\"Set what the bot needs; at this address nobody answers.\"\"\"
-    monkeypatch.setenv("BOT_TOKEN", "123456:a-token-that-opens-nothing-at-all")
-    monkeypatch.setenv("TELEGRAM_API_URL", "http://127.0.0.1:9")
-"""
+    \"\"\"Set what the bot needs; at this address nobody answers.\"\"\"{lines}"""
 _MAKEFILE = """\
 # Run it in the environment in which Frontdesk is installed: make install, make test, make run.
 .PHONY: install test check run filled
@@ -377,20 +441,20 @@ make run       # writes .env the first time, and says what to fill in there; the
 
 
 def list_files(model: str, channels: Sequence[str]) -> dict[str, str]:
-    chosen = MODELS[model]
-    telegram = "telegram" in channels
-    settings = [*chosen.settings, *(TELEGRAM_SETTINGS if telegram else ())]
-    own = filter(None, (CHANNEL_TEMPLATES[template].requirement for template in channels))
+    chosen, templates = MODELS[model], [CHANNEL_TEMPLATES[channel] for channel in channels]
+    settings = [*chosen.settings, *(setting for template in templates for setting in template.settings)]
+    lines = "".join(template.fixture for template in templates).replace("\n\n", "\n")
+    own = filter(None, (template.requirement for template in templates))
     requirements = [chosen.requirement, *own, "pytest>=8"]
     return {
-        "host.py": _host(chosen, [CHANNEL_TEMPLATES[template] for template in channels], telegram=telegram),
+        "host.py": _host(chosen, templates),
         "test_host.py": _TEST.format(
-            third_party="\nimport pytest" if telegram else "",
-            kit=_SERVING + (_FAKE_TELEGRAM if telegram else ""),
-            fixtures=_TELEGRAM_FIXTURE if telegram else "",
+            third_party="\nimport pytest" if lines else "",
+            kit=_SERVING + "".join(template.kit for template in templates),
+            fixtures=_FIXTURE.format(lines=lines) if lines else "",
             # A bot is not asked over HTTP.
-            helper=_ANSWERED if set(channels) != {"telegram"} else "",
-            tests="".join(f"\n{CHANNEL_TEMPLATES[template].test}" for template in channels),
+            helper=_ANSWERED if any(template.over_http for template in templates) else "",
+            tests="".join(f"\n{template.test}" for template in templates),
         ),
         EXAMPLE: "".join(f"# {told}\n{name}='{example}'\n" for name, example, told in settings),
         "requirements.txt": _REQUIREMENTS + "".join(f"{one}\n" for one in requirements),
@@ -400,16 +464,18 @@ def list_files(model: str, channels: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _host(model: Model, channels: Sequence[ChannelTemplate], *, telegram: bool) -> str:
+def _host(model: Model, channels: Sequence[ChannelTemplate]) -> str:
+    names = sorted({"AgentFrameworkHost", *(name for template in channels for name in template.names)})
+    more = "".join(template.code for template in channels)
     return _HOST.format(
-        system="import os\n\n" if telegram or "os." in model.call else "",
-        names="AgentFrameworkHost, NativeIdAllowlist" if telegram else "AgentFrameworkHost",
+        system="import os\n\n" if more or "os." in model.call else "",
+        names=", ".join(names),
         channels="\n".join(sorted(template.imports for template in channels)),
         settings=", ".join(name for name, _, _ in model.settings),
         module=model.module,
         client=model.call.partition("(")[0],
         call=model.call,
-        more=_TELEGRAM if telegram else "",
+        more=more,
         calls="\n".join(f"        {template.call}," for template in channels),
     )
 

@@ -4,13 +4,14 @@
 """
 
 from frontdesk.markdown.blocks import to_blocks
-from frontdesk.markdown.dialect import Dialect, Entities, Entity, Mrkdwn, Plain, Rendered, emit, mark_spans
+from frontdesk.markdown.dialect import CommonMark, Dialect, Entities, Entity, Mrkdwn, Plain, Rendered, emit, mark_spans
 from frontdesk.markdown.layout import Kind, Style, Styles, Unit
 from frontdesk.markdown.nodes import Document
 from frontdesk.markdown.parse import parse, parse_growing
 from frontdesk.markdown.split import lay_out, pack, split_layout, split_with_starts
 
 __all__ = [
+    "CommonMark",
     "Dialect",
     "Document",
     "Entities",

@@ -226,3 +226,51 @@ class Entities(Dialect):
         if "link" in kinds:
             return tuple(style for style in styles if style.kind != "code")
         return tuple(style for style in styles if style.kind == "code")
+
+
+_MARKDOWN: dict[Kind, str] = {"bold": "**", "italic": "_", "strike": "~~", "code": "`"}
+_MARKDOWN_ESCAPES = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_[]<>~|#"}, "&": "&amp;", "\n": "  \n"})
+# What begins a block at the start of a line: lists, rules and underlined headings.
+_BLOCK_MARK = re.compile(r"(?m)^(\s*)(?:([-+=])|(\d{1,9})([.)]))(?=\s|$|[-+=])")
+_URL_ESCAPES = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", " ": "%20", "\\": "%5C", "\n": "%0A"})
+
+
+class CommonMark(Dialect):
+    """Markdown, for platforms that render it themselves. Only what the agent has marked is markup."""
+
+    link_schemes = ("http://", "https://", "mailto:", "tel:")
+    heading = (Style("bold"),)
+    table_width = 80
+
+    def marks(self, style: Style, before: str, behind: str) -> tuple[str, str]:
+        if style.kind == "pre":
+            return f"```{style.value}\n", "\n```"
+        if style.kind == "link":
+            return "[", f"]({style.value.translate(_URL_ESCAPES)})"
+        mark = _MARKDOWN.get(style.kind, "")
+        # Within a word an underscore is no mark.
+        mark = "*" if style.kind == "italic" and (before.isalnum() or behind.isalnum()) else mark
+        return mark, mark
+
+    def escape(self, text: str, code: bool) -> str:
+        return text if code else text.translate(_MARKDOWN_ESCAPES)
+
+    def disarm(self, text: str, kind: Kind | None) -> str:
+        if kind == "pre":
+            return _FENCE.sub(f"``{_BREAK}", text)
+        if kind == "code":
+            return text.replace("`", "\u02cb")
+        return _BLOCK_MARK.sub(_disarm_block, text)
+
+    def nest(self, styles: Styles) -> Styles:
+        """Omit styles within code, because their marks would be visible."""
+        for index, style in enumerate(styles):
+            if style.kind == "code":
+                return styles[: index + 1]
+        return styles
+
+
+def _disarm_block(found: re.Match[str]) -> str:
+    if found[2]:
+        return f"{found[1]}{_BREAK}{found[2]}"
+    return f"{found[1]}{found[3]}{_BREAK}{found[4]}"

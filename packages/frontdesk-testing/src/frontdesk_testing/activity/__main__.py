@@ -1,0 +1,5 @@
+"""Runs the fake until it is stopped."""
+
+from frontdesk_testing.activity.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The Activity Protocol of Azure Bot Service: tokens, activities, and the base class of its channels."""
