@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.arena import Arena, Contestant, learn_sample
-from bench.environments import InstallFailed, find_python, installed
+from bench.environments import InstallFailed, find_python, list_installed
 from bench.figures import Row
 from bench.load import LoadFailed
 from bench.machine import Cores, allow_many_files, choose_cores, facts, pin, run_loop
@@ -95,7 +95,7 @@ async def invite(peer: Subject, arena: Arena, args: argparse.Namespace) -> None:
     contestant = arena.join(peer)
     try:
         peer.python = find_python(peer, renew=args.renew)
-        peer.served = installed(peer)
+        peer.served = list_installed(peer)
         await introduce(contestant)
         await converse(contestant, 2)
     except CANT_JOIN as error:

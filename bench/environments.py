@@ -43,7 +43,7 @@ def requirements(subject: Subject) -> list[str]:
     return [*subject.requires, *(f"{name}=={versions[name]}" for name in SHARED if versions[name] != "none")]
 
 
-def installed(subject: Subject) -> str:
+def list_installed(subject: Subject) -> str:
     """The names and versions of a peer's own packages."""
     names = [requirement.split(">=")[0] for requirement in subject.requires]
     return subprocess.check_output([subject.python, "-c", ASK_VERSIONS, *names], text=True).strip()

@@ -17,7 +17,7 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 
 from bench.states import State
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.models.run import RunRecord
 from frontdesk.models.session import SessionRecord
 from frontdesk.serialization.codec import encode
@@ -136,8 +136,8 @@ def build_id(chance: random.Random, prefix: str, at: float) -> str:
 
 def build_kind(chance: random.Random) -> Kind:
     """A question of up to 300 characters, an answer of up to 1,200."""
-    question = stamped(Message("user", [write_text(chance, 20, 300)]), ASKED, "msg_" + "f" * 32)
-    answer = stamped(Message("assistant", [write_text(chance, 100, 1_200)]), ANSWERED, "msg_" + "e" * 32)
+    question = stamp(Message("user", [write_text(chance, 20, 300)]), ASKED, "msg_" + "f" * 32)
+    answer = stamp(Message("assistant", [write_text(chance, 100, 1_200)]), ANSWERED, "msg_" + "e" * 32)
     run = RunRecord(
         run_id=RUN_ID,
         owner=OWNER,

@@ -60,7 +60,7 @@ def pin(core: int | None) -> None:
 
 
 @contextmanager
-def pinned(cores: Sequence[int]) -> Iterator[None]:
+def pin_while(cores: Sequence[int]) -> Iterator[None]:
     """What is started meanwhile runs on these cores."""
     if not cores:
         yield

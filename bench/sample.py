@@ -36,7 +36,7 @@ def split_events(body: bytes, end: bytes) -> list[str]:
     return [(part + end).decode() for part in parts]
 
 
-def made_up_sample(deltas: int) -> Sample:
+def make_up_sample(deltas: int) -> Sample:
     """For a run of the bare app alone: about what a host sends."""
     ids = {"id": "run_" + "0" * 28, "session_id": "ses_" + "0" * 28}
     answer = json.dumps({**ids, "status": "completed", "text": "Hello, this is the answer."})

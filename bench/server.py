@@ -15,7 +15,7 @@ from bench.setting import Setting
 from bench.subjects import find_subject
 
 
-def telling(server: uvicorn.Server, on_started: Callable[[], None]) -> uvicorn.Server:
+def report_start(server: uvicorn.Server, on_started: Callable[[], None]) -> uvicorn.Server:
     """The same server, which calls back when it has started."""
     start = server.startup
 
@@ -54,7 +54,7 @@ def main() -> None:
     print(listener.getsockname()[1], flush=True)
     # Nobody reads the pipe any more; whatever the subject prints must not fill it.
     os.dup2(2, 1)
-    server = uvicorn.Server(config) if args.plain else telling(subject.server(config), subject.started)
+    server = uvicorn.Server(config) if args.plain else report_start(subject.server(config), subject.prepare_started)
     server.run(sockets=[listener])
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from bench import hosts
 from bench.checkouts import Checkout, current_checkout, find_checkout
-from bench.environments import InstallFailed, find_python, installed
+from bench.environments import InstallFailed, find_python, list_installed
 from bench.figures import Row
 from bench.http_client import ask_once, build_request
 from bench.load import LoadFailed, pound
@@ -200,7 +200,7 @@ class Table:
         return self.rows.setdefault(key, Row(key, name, unit))
 
     @asynccontextmanager
-    async def _served(self, one: Measured, number: int) -> AsyncIterator[list[tuple[Contestant, Server]]]:
+    async def _serve(self, one: Measured, number: int) -> AsyncIterator[list[tuple[Contestant, Server]]]:
         """Serve all contestants of a row at once. The bare app sends the bytes of the first version of ours."""
         with tempfile.TemporaryDirectory() as folder:
             sample = Path(folder) / "sample.json"
@@ -224,7 +224,7 @@ class Table:
         thing = "request" if one.case == "json" else "event"
         rate, cost = self._row(one.key, one.name, f"{thing}s/s"), self._row(f"{one.key}-cpu", "  processor time", "us")
         rates, costs = dict[str, list[float]](), dict[str, list[float]]()
-        async with self._served(one, number) as servers:
+        async with self._serve(one, number) as servers:
             for contestant, server in servers:
                 await self._load(contestant, server, one, self._amount.warm_seconds)
             for _ in range(self._amount.rounds):
@@ -253,7 +253,7 @@ class Table:
     async def _measure_idle(self, one: Measured, number: int) -> None:
         row, wanted = self._row(one.key, f"{one.name} ({self._amount.idle_streams:,} open)", "KiB"), self._amount
         figures = dict[str, float]()
-        async with self._served(one, number) as servers:
+        async with self._serve(one, number) as servers:
             for contestant, server in servers:
                 close_all(await open_streams(contestant, server.port, WARM_STREAMS))
                 await asyncio.sleep(QUIET_SECONDS)
@@ -381,9 +381,9 @@ def find_peers() -> list[Subject]:
     return found
 
 
-def named(peer: Subject) -> str:
+def name_peer(peer: Subject) -> str:
     """Return the package of a peer with its version, as the README names it."""
-    name, version = installed(peer).split(", ")[-1].split()
+    name, version = list_installed(peer).split(", ")[-1].split()
     return f"`{name}` {version}"
 
 
@@ -424,7 +424,11 @@ async def run(args: argparse.Namespace) -> bool:
     text, all_met = goals_text(table.rows, ours[0])
     print(text)
     if args.json:
-        told = {"facts": machine, "peers": {peer.name: named(peer) for peer in peers}, "rows": list(rows_as_json(rows))}
+        told = {
+            "facts": machine,
+            "peers": {peer.name: name_peer(peer) for peer in peers},
+            "rows": list(rows_as_json(rows)),
+        }
         args.json.write_text(json.dumps(told, indent=1) + "\n")
     behind = [row.key for row in rows if args.against and args.least and row.lead(*ours) < args.least]
     if behind:

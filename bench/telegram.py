@@ -74,7 +74,7 @@ class Answers:
 
 
 @asynccontextmanager
-async def serving(telegram: FakeTelegram, state: str) -> AsyncIterator[psutil.Process]:
+async def serve(telegram: FakeTelegram, state: str) -> AsyncIterator[psutil.Process]:
     """Serve the host in a process of its own, until it has registered its webhook."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -116,7 +116,7 @@ async def measure(*, quick: bool) -> list[Line]:
     """Measure, and return the lines of the report."""
     rounds, count, times = (2, 300, 20) if quick else (5, 3_000, 100)
     with tempfile.TemporaryDirectory(dir=".") as state:
-        async with fake_telegram(FakeTelegram(flood=None)) as telegram, serving(telegram, state) as process:
+        async with fake_telegram(FakeTelegram(flood=None)) as telegram, serve(telegram, state) as process:
             answers, before = Answers(telegram), _cpu(process)
             speeds = [await updates_a_second(telegram, answers, count) for _ in range(rounds)]
             spent = (_cpu(process) - before) / (rounds * count)

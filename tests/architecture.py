@@ -87,7 +87,7 @@ Check = Callable[[Path], list[str]]
 
 
 @cache
-def _parsed(text: bytes) -> ast.Module:
+def _parse(text: bytes) -> ast.Module:
     # Python 3.11 loses count of its own depth when garbage is collected in the middle of this.
     collects = gc.isenabled()
     gc.disable()
@@ -99,7 +99,7 @@ def _parsed(text: bytes) -> ast.Module:
 
 
 @cache
-def walked(tree: ast.Module) -> list[ast.AST]:
+def walk(tree: ast.Module) -> list[ast.AST]:
     """Return all nodes of a module; most rules go through all of them."""
     return list(ast.walk(tree))
 
@@ -108,7 +108,7 @@ def sources(root: Path) -> Iterator[tuple[str, ast.Module]]:
     """Return every module of the package by its place in it, and those of the testing kit below `KIT`."""
     for package, prefix in ((PACKAGE, ""), (TESTING, KIT)):
         for path in sorted((root / package).rglob("*.py")):
-            yield prefix + path.relative_to(root / package).as_posix(), _parsed(path.read_bytes())
+            yield prefix + path.relative_to(root / package).as_posix(), _parse(path.read_bytes())
 
 
 def texts(root: Path, *suffixes: str) -> Iterator[tuple[str, str]]:
@@ -139,7 +139,7 @@ def function_sizes(root: Path) -> list[str]:
     return [
         f"{place}: {node.name} has {length} lines"
         for place, tree in sources(root)
-        for node in walked(tree)
+        for node in walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and (length := (node.end_lineno or 0) - node.lineno + 1) > 60
     ]
@@ -147,12 +147,12 @@ def function_sizes(root: Path) -> list[str]:
 
 def prose(root: Path) -> list[str]:
     """There is less than 0.35 lines of prose to a line of code."""
-    counts = [_counted(path) for package in (PACKAGE, TESTING) for path in (root / package).rglob("*.py")]
+    counts = [_count_lines(path) for package in (PACKAGE, TESTING) for path in (root / package).rglob("*.py")]
     words, code = (sum(column) for column in zip(*counts, strict=True))
     return [] if words < 0.35 * code else [f"{words} lines of prose to {code} lines of code"]
 
 
-def _counted(path: Path) -> tuple[int, int]:
+def _count_lines(path: Path) -> tuple[int, int]:
     with path.open("rb") as file:
         tokens = list(tokenize.tokenize(file.readline))
     words: set[int] = set()
@@ -174,7 +174,7 @@ def broad_excepts(root: Path) -> list[str]:
     wrong: list[str] = []
     found: dict[str, set[str]] = {"ends": set(), "translates": set()}
     for place, tree in sources(root):
-        for node in walked(tree):
+        for node in walk(tree):
             if not isinstance(node, ast.ExceptHandler) or not _is_broad(node.type) or _raises_again(node):
                 continue
             what = "translates" if isinstance(node.body[-1], ast.Raise) else "ends"
@@ -214,7 +214,7 @@ def _with_names(root: Path, asked: re.Pattern[str], allowed: set[str]) -> list[s
     found: list[str] = []
     for place, tree in sources(root):
         names: set[str] = set()
-        for node in walked(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Import):
                 names.update(one.name for one in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -250,7 +250,7 @@ def task_starts(root: Path) -> list[str]:
     for place, tree in sources(root):
         if place.startswith(KIT):
             continue
-        for node in walked(tree):
+        for node in walk(tree):
             if not isinstance(node, (ast.Attribute, ast.ImportFrom)):
                 continue
             names = [node.attr] if isinstance(node, ast.Attribute) else [one.name for one in node.names]
@@ -266,7 +266,7 @@ def admission(root: Path) -> list[str]:
     calls = [
         (place, node.lineno, ast.unparse(node.func))
         for place, tree in sources(root)
-        for node in walked(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call)
     ]
     wrong = [
@@ -299,7 +299,7 @@ def seams(root: Path) -> list[str]:
 def public_names(root: Path) -> list[str]:
     """Every public name is in `__all__`, sorted, and is loaded from a module that defines and documents it."""
     tree = ast.parse((root / PACKAGE / "__init__.py").read_bytes())
-    values = {_named(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    values = {_get_target(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
     exported: list[str] = ast.literal_eval(values["__all__"])
     modules: dict[str, str] = ast.literal_eval(values["_MODULES"])
     homes = {name: module for module, names in modules.items() for name in names.split()}
@@ -319,7 +319,7 @@ def public_names(root: Path) -> list[str]:
     ]
 
 
-def _named(node: ast.Assign) -> str:
+def _get_target(node: ast.Assign) -> str:
     return ast.unparse(node.targets[0])
 
 
@@ -330,7 +330,7 @@ def _at(root: Path, name: str, home: str) -> bool:
     for node in ast.parse(path.read_bytes()).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
             return ast.get_docstring(node) is not None
-        if isinstance(node, ast.Assign) and _named(node) == name:
+        if isinstance(node, ast.Assign) and _get_target(node) == name:
             return True
     return False
 
@@ -342,7 +342,7 @@ def channels(root: Path) -> list[str]:
         files = {path.stem for path in package.glob("*.py")}
         wrong += [f"channels/{package.name} has no {name}.py" for name in sorted(CHANNEL_FILES - files)]
         tree = ast.parse((package / "__init__.py").read_bytes())
-        values = {_named(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
+        values = {_get_target(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
         exported = set(ast.literal_eval(values["__all__"])) if "__all__" in values else set()
         imported = {one.name for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names}
         if exported != imported or not any(name.endswith("Channel") for name in exported):
@@ -367,7 +367,7 @@ def fragments(root: Path) -> list[str]:
         if place.startswith(KIT):
             continue
         own = _module(place)
-        for node in walked(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
             elif isinstance(node, ast.Import):
@@ -399,10 +399,10 @@ def cycles(root: Path) -> list[str]:
         if place.startswith(KIT):
             continue
         package = place.split("/")[0].removesuffix(".py")
-        for node in walked(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("frontdesk."):
                 uses.setdefault(package, set()).add(str(node.module).split(".")[1])
-    reached = {package: _reached(package, uses) for package in uses}
+    reached = {package: _find_reached(package, uses) for package in uses}
     return [
         f"{one} and {other} import each other"
         for one in sorted(uses)
@@ -411,7 +411,7 @@ def cycles(root: Path) -> list[str]:
     ]
 
 
-def _reached(package: str, uses: dict[str, set[str]]) -> set[str]:
+def _find_reached(package: str, uses: dict[str, set[str]]) -> set[str]:
     found: set[str] = set()
     waiting = [package]
     while waiting:
@@ -421,12 +421,12 @@ def _reached(package: str, uses: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def documented(root: Path) -> list[str]:
+def find_undocumented(root: Path) -> list[str]:
     """Every module has a docstring."""
     return [f"{place}: the module has no docstring" for place, tree in sources(root) if ast.get_docstring(tree) is None]
 
 
-def unfinished(root: Path) -> list[str]:
+def find_unfinished(root: Path) -> list[str]:
     """Nothing is left for later in the code."""
     words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|for n" + r"ow)\b")
     return [
@@ -466,7 +466,7 @@ CHECKS: list[Check] = [
     subjects,
     fragments,
     cycles,
-    documented,
-    unfinished,
+    find_undocumented,
+    find_unfinished,
     locks,
 ]

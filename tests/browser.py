@@ -56,7 +56,7 @@ class Tab:
 
 
 @cache
-def _started(program: str) -> str:
+def _start(program: str) -> str:
     """Start the browser of this process, which its tests share; return where it takes commands."""
     profile = tempfile.mkdtemp(prefix="browser-")
     # A proxy of the machine's has no business on its own loopback address.
@@ -83,7 +83,7 @@ def _end(process: "subprocess.Popen[str]", profile: str) -> None:
 @contextlib.asynccontextmanager
 async def chromium(program: str) -> AsyncIterator[Any]:
     """Opens tabs, each in a browser profile of its own; the profiles end with the block."""
-    address = await asyncio.to_thread(_started, program)
+    address = await asyncio.to_thread(_start, program)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.connect_over_cdp(address)
 

@@ -175,7 +175,7 @@ class OidcProvider:
         if self.away:
             return PlainTextResponse("away", 500)
         if place.endswith("/.well-known/openid-configuration"):
-            return JSONResponse({**self._described(), **self.document})
+            return JSONResponse({**self._describe(), **self.document})
         if place == "/favicon.ico":
             return Response(status_code=204)
         if place == "/jwks":
@@ -188,7 +188,7 @@ class OidcProvider:
             return self._user(request, numbered=place == "/user")
         return PlainTextResponse("nothing here", 404)
 
-    def _described(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.url}/authorize",
@@ -324,7 +324,7 @@ def free_port() -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def running(app: ASGIApp, listener: socket.socket | None = None, **options: Any) -> AsyncIterator[str]:
+async def serve_app(app: ASGIApp, listener: socket.socket | None = None, **options: Any) -> AsyncIterator[str]:
     """Serves an app on a free port of the loopback address."""
     listener = listener or free_port()
     config = uvicorn.Config(app, **{"lifespan": "off", "log_config": None, "access_log": False, **options})
@@ -358,11 +358,11 @@ class _Server(Server):
 async def oidc_provider(host: str = "127.0.0.1") -> AsyncIterator[OidcProvider]:
     """A provider that can be called."""
     provider = OidcProvider()
-    async with running(provider.app()) as url:
+    async with serve_app(provider.app()) as url:
         provider.url = url.replace("127.0.0.1", host)
         yield provider
 
 
-def agreed(person: str = "ada") -> str:
+def build_agreement(person: str = "ada") -> str:
     """What the sign-in page sends when somebody agrees."""
     return urlencode({"person": person, "do": "agree"})

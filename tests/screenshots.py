@@ -17,7 +17,7 @@ from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.telegram import FakeTelegram
 from frontdesk_testing.telegram.page.routes import PeoplePage
 from frontdesk_testing.telegram.records import User
-from frontdesk_testing.telegram.server import serving_on
+from frontdesk_testing.telegram.server import serve_on
 from tests.agui_page import open_agui_page
 from tests.browser import Tab, chromium, need_chromium
 from tests.docs.pages import ROOT
@@ -116,11 +116,11 @@ async def take_account(tab: Tab) -> None:
 
 
 @asynccontextmanager
-async def asking_bob() -> AsyncIterator[tuple[FakeTelegram, User, str]]:
+async def serve_asking_bob() -> AsyncIterator[tuple[FakeTelegram, User, str]]:
     """Serve the agent of the tutorial, whose refunds Bob approves on a fake Telegram; yield it, Bob and the host."""
     telegram = FakeTelegram()
     ann, bob = telegram.user("Ann"), telegram.user("Bob")
-    async with serving_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
+    async with serve_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
         agent = example_module(ROOT / "docs/examples/team/agent.py").agent
         rule = ApproverRule(approvers=[ChannelIdentity(channel="telegram", native_id=str(bob.id))])
         chat = TelegramChannel(bot_token=telegram.token, api_url=url, transport="polling", push_terms=PushTerms())
@@ -144,7 +144,7 @@ def _answers(telegram: FakeTelegram, person: User) -> bool:
 
 async def take_colleague() -> None:
     """Take pictures of a requester on the page and in Telegram, and of the colleague whom they wait for."""
-    async with asking_bob() as (telegram, bob, url), chromium(need_chromium("pictures")) as new_tab:
+    async with serve_asking_bob() as (telegram, bob, url), chromium(need_chromium("pictures")) as new_tab:
         visitor, phone = await new_tab(), await new_tab()
         await visitor.page.goto(f"{url}/chat")
         await visitor.page.fill("textarea", "Please refund order 7")

@@ -21,9 +21,10 @@ from tests.architecture import (
     broad_excepts,
     channels,
     cycles,
-    documented,
     environment,
     file_sizes,
+    find_undocumented,
+    find_unfinished,
     fragments,
     function_sizes,
     imports,
@@ -34,7 +35,6 @@ from tests.architecture import (
     subjects,
     task_starts,
     time_and_chance,
-    unfinished,
     ways_out,
 )
 
@@ -153,9 +153,9 @@ ADDED: list[tuple[str, Check, str, str, str]] = [
         "pipeline.py",
     ),
     ("a test reaches into a host", seams, "tests/test_odd.py", "x = host._parts.store\n", "test_odd.py:1 reaches"),
-    ("a module says nothing", documented, "src/frontdesk/silent.py", "x = 1\n", "silent.py: the module"),
+    ("a module says nothing", find_undocumented, "src/frontdesk/silent.py", "x = 1\n", "silent.py: the module"),
     ("a folder for anything", subjects, "src/frontdesk/utils/text.py", "x = 1\n", "utils names no subject"),
-    ("a note to oneself", unfinished, IDS, "\n# TO" + "DO: think\n", "ids.py"),
+    ("a note to oneself", find_unfinished, IDS, "\n# TO" + "DO: think\n", "ids.py"),
     ("a lock file names a host", locks, "requirements/run.txt", "--index-url x\n", "run.txt names a host"),
     ("a requirement has no hash", locks, "requirements/run.txt", "left-pad==1.0\n", "left-pad==1.0 has no hash"),
 ]

@@ -29,7 +29,7 @@ def result() -> HostedRunResult[Any]:
     return HostedRunResult(result=AgentResponse(messages=[Message("assistant", ["secret"])]), run=RUN)
 
 
-async def shown(hook: Any, result: HostedRunResult[Any]) -> HostedRunResult[Any]:
+async def show(hook: Any, result: HostedRunResult[Any]) -> HostedRunResult[Any]:
     """Return a result as a channel with a response hook shows it."""
 
     class Web(Channel):
@@ -46,7 +46,7 @@ async def call_each(hook: Any) -> Any:
     """Calls a hook that takes whatever it gets, in each of the three places."""
     return [
         await call_run_hook(hook, REQUEST, target=None, protocol_request=None),
-        await shown(hook, result()),
+        await show(hook, result()),
         await call_stream_hook(hook, AgentResponseUpdate(contents=[]), "web"),
     ]
 
@@ -75,7 +75,7 @@ async def test_response_hooks_get_a_copy() -> None:
         return sync(result, context=context)
 
     for hook in (sync, asynchronous):
-        changed = await shown(hook, original)
+        changed = await show(hook, original)
         assert changed.result.text == "changed"
         assert original.result.text == "secret"
 
@@ -107,7 +107,7 @@ async def test_what_a_hook_raises_reaches_the_log_only(asynchronous: bool, caplo
     hook: Any = later if asynchronous else sync
     calls = {
         "run_hook": call_run_hook(hook, REQUEST, target=None, protocol_request=None),
-        "response_hook": shown(hook, result()),
+        "response_hook": show(hook, result()),
         "stream_transform_hook": call_stream_hook(hook, AgentResponseUpdate(contents=[]), "web"),
     }
     for name, call in calls.items():
@@ -134,4 +134,4 @@ async def test_a_hook_that_returns_something_else_has_failed(returned: Any) -> N
     with pytest.raises(HookError):
         await call_run_hook(lambda *_, **__: returned, REQUEST, target=None, protocol_request=None)
     with pytest.raises(HookError):
-        await shown(lambda *_, **__: returned, result())
+        await show(lambda *_, **__: returned, result())

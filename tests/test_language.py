@@ -24,7 +24,7 @@ TEXT_RULES = {
 }
 NAME_RULES = {
     "*_of": r"_of$",
-    "MOST_": r"^_?(?:MOST|LONGEST|LARGEST|SHORTEST)_",
+    "MOST_": r"^_?(?:MOST|LONGEST|LARGEST|SHORTEST|DEEPEST|LEAST)(?:_|$)",
     "need_": r"^_?need_",
     "a metaphor": rf"(?i:(?:^|_)(?:{METAPHORS})s?(?:_|$))",
 }
@@ -38,6 +38,50 @@ ALLOWED_NAMES = {
     "instead_of": "a parameter",
 }
 """Names that stay, each with its reason."""
+
+PARTICIPLE = re.compile(
+    r"(?!(?:bring|embed|exceed|feed|need|nothing|proceed|ring|seed|shed|something|speed|string|succeed)$)(?:\w{3,}(?:ed|ing)|"
+    r"begun|bound|built|chosen|done|driven|drawn|fed|found|frozen|given|gone|heard|held|hidden|kept|known|left|lost|made|"
+    r"meant|met|paid|said|seen|sent|shown|shut|spoken|stolen|struck|taken|thought|told|understood|withheld|written)"
+)
+"""A word that is a participle, except for verbs and nouns that end like one."""
+
+ALLOWED_FUNCTIONS = {
+    "crashing": "public function of frontdesk_testing",
+    "serving": "public function of frontdesk_testing",
+    "serving_app": "public function of frontdesk_testing",
+    "keyed": "public function for HTTP channels",
+    "opening_hours": "tool that the model of the demo sees",
+}
+"""Functions that are named by a participle, each with its reason."""
+
+ALLOWED_METHODS = {
+    "asked_as": "stores implement it",
+    "expired": "stores implement it",
+    "failed": "stores implement it",
+    "linked_as": "stores implement it",
+    "lost": "stores implement it",
+    "moved_on": "stores implement it",
+    "pending": "stores implement it",
+    "stranded": "stores implement it",
+    "waiting": "stores implement it",
+    "waiting_for": "stores implement it",
+    "kept": "linkers call it",
+    "reached": "targets call it",
+    "settled_question": "channels implement it",
+    "typing": "channels implement it",
+    "checked": "channels call it",
+    "decided": "channels call it",
+    "described": "channels call it",
+    "undecided": "channels call it",
+    "shown": "test platforms implement it",
+    "shut": "test platforms implement it",
+    "signed": "test platforms implement it",
+    "linked_claim_allowlist": "public policy",
+    "mixed": "public policy",
+    "working": "public method of the host",
+}
+"""Methods that are named by a participle, each with its reason."""
 
 ALLOWED_TEXTS = {"Book a room": "the tool of a hotel in the demo"}
 """Texts that stay, by a part of the text, each with its reason."""
@@ -74,6 +118,33 @@ def find_names(path: str, tree: ast.Module) -> list[str]:
         for rule, pattern in NAME_RULES.items()
         if re.search(pattern, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
     ]
+
+
+def find_participles(path: str, tree: ast.Module) -> list[str]:
+    """Return a line for each function whose name begins with a participle. It may if it returns a bool."""
+    methods = {id(node) for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for node in owner.body}
+    return [
+        f"{path}:{node.lineno}: a participle: {node.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _is_participle(node.name)
+        and node.name not in (ALLOWED_METHODS if id(node) in methods else ALLOWED_FUNCTIONS)
+        and not _returns_bool(node)
+        and not _is_property(node)
+    ]
+
+
+def _is_participle(name: str) -> bool:
+    return not name.startswith("__") and PARTICIPLE.fullmatch(name.strip("_").partition("_")[0]) is not None
+
+
+def _returns_bool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    returns = "" if node.returns is None else ast.unparse(node.returns).strip("'\"")
+    return returns == "bool" or returns.startswith(("TypeGuard[", "TypeIs["))
+
+
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(one).endswith(("property", ".setter")) for one in node.decorator_list)
 
 
 def _is_assigned(node: ast.AST) -> bool:
@@ -113,6 +184,20 @@ def test_names_use_plain_terms() -> None:
     assert not found, "\n".join(found)
 
 
+def test_functions_are_verbs() -> None:
+    found = [
+        line
+        for path in list_sources()
+        for line in find_participles(str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_each_allowed_participle_exists() -> None:
+    text = "\n".join(path.read_text("utf-8") for path in list_sources())
+    assert [name for name in (*ALLOWED_FUNCTIONS, *ALLOWED_METHODS) if f"def {name}(" not in text] == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -131,10 +216,43 @@ def test_a_planted_text_is_found(text: str) -> None:
     assert find_words(iter([Text("planted", text)]))
 
 
-@pytest.mark.parametrize("name", ["text_of", "MOST_ROWS", "_LONGEST_NAME", "need_schema", "AdminDesk", "has_room"])
+@pytest.mark.parametrize(
+    "name", ["text_of", "MOST_ROWS", "_LONGEST_NAME", "_DEEPEST", "need_schema", "AdminDesk", "has_room"]
+)
 def test_a_planted_name_is_found(name: str) -> None:
     assert find_names("planted.py", ast.parse(f"def {name}(): ..."))
     assert find_names("planted.py", ast.parse(f"{name} = 1"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def gated(): ...",
+        "async def _stopped(task: Task) -> None: ...",
+        "class A:\n    def given_back(self) -> int: ...",
+        "class A:\n    def serving(self) -> None: ...",
+        "def waiting() -> list[str]: ...",
+        "def outer():\n    def watched() -> None: ...",
+        "@contextmanager\ndef running() -> Iterator[None]: ...",
+    ],
+)
+def test_a_planted_participle_is_found(code: str) -> None:
+    assert len(find_participles("planted.py", ast.parse(code))) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def allowed(name: str) -> bool: ...",
+        "def bounded(value: object) -> TypeGuard[int]: ...",
+        "class A:\n    @property\n    def shown_name(self) -> str: ...",
+        "class A:\n    async def pending(self, owner: str) -> list[str]: ...",
+        "def from_stored(text: str) -> A: ...",
+        "def need() -> str: ...",
+    ],
+)
+def test_verbs_and_predicates_are_no_participles(code: str) -> None:
+    assert find_participles("planted.py", ast.parse(code)) == []
 
 
 @pytest.mark.parametrize("text", ["Open `door`.", "Frontdesk answers.", "```\nthe house\n```", "a built-in floor-plan"])

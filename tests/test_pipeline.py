@@ -54,7 +54,7 @@ class Probe(Channel):
 
 
 @asynccontextmanager
-async def opened(
+async def open_context(
     target: Any = echo, *, store: Any = None, probe: Probe | None = None, **options: Any
 ) -> AsyncIterator[Any]:
     """A started host, as its one channel sees it, and what was written."""
@@ -110,7 +110,10 @@ class Steps:
 async def test_the_steps_and_their_order(stream: bool) -> None:
     steps = Steps()
     resolver = lambda identity: steps.note("identify", "key")  # noqa: E731
-    async with opened(steps.target, store=steps.store(), probe=steps.probe(), identity_resolver=resolver) as (desk, _):
+    async with open_context(steps.target, store=steps.store(), probe=steps.probe(), identity_resolver=resolver) as (
+        desk,
+        _,
+    ):
         if stream:
             async with await desk.stream(request(), caller()) as updates:
                 assert [update.text async for update in updates] == ["hi"]
@@ -123,7 +126,7 @@ async def test_the_steps_and_their_order(stream: bool) -> None:
 async def test_a_stranger_reaches_no_operator_code_and_leaves_nothing_behind(call: str) -> None:
     steps = Steps()
     resolver = lambda identity: steps.note("identify", None)  # noqa: E731
-    async with opened(steps.target, store=steps.store(), probe=steps.probe(), identity_resolver=resolver) as (
+    async with open_context(steps.target, store=steps.store(), probe=steps.probe(), identity_resolver=resolver) as (
         desk,
         ledger,
     ):
@@ -138,7 +141,7 @@ async def test_what_the_hook_changed_is_decided_about_again() -> None:
         return request.replace(identity=ChannelIdentity(channel="crm", native_id="eve"))
 
     resolver = lambda identity: None if identity.native_id == "eve" else "key"  # noqa: E731
-    async with opened(probe=Probe(run_hook=speak_for_eve), identity_resolver=resolver) as (desk, ledger):
+    async with open_context(probe=Probe(run_hook=speak_for_eve), identity_resolver=resolver) as (desk, ledger):
         with pytest.raises(ForbiddenError):
             await desk.run(request(), caller())
         assert not ledger.writes
@@ -154,14 +157,14 @@ WIRE = {
 
 @pytest.mark.parametrize("fields", WIRE.values(), ids=WIRE)
 async def test_the_wire_can_t_say(fields: dict[str, Any]) -> None:
-    async with opened() as (desk, ledger):
+    async with open_context() as (desk, ledger):
         with pytest.raises((InvalidRequestError, ForbiddenError)):
             await desk.run(request(**fields), caller())
         assert not ledger.writes
 
 
 async def test_the_wire_can_t_say_who_is_calling() -> None:
-    async with opened() as (desk, ledger):
+    async with open_context() as (desk, ledger):
         claimed = in_session("s", identity=ChannelIdentity(channel="probe", native_id="ben"))
         await desk.run(claimed, caller("ann"))
         (message, _) = next(iter(ledger.kept_messages.values()))
@@ -174,7 +177,7 @@ async def test_the_result_is_the_very_object_that_the_target_returned() -> None:
     async def target(text: str) -> Any:
         return answer
 
-    async with opened(target) as (desk, ledger):
+    async with open_context(target) as (desk, ledger):
         hosted = await desk.run(request(), caller())
         assert hosted.result is answer
         assert (hosted.run.status, hosted.run.result) == ("completed", answer)
@@ -185,7 +188,7 @@ async def test_a_failed_target_is_recorded_and_raised_without_its_words() -> Non
     async def target(text: str) -> str:
         raise RuntimeError("the secret")
 
-    async with opened(target) as (desk, ledger):
+    async with open_context(target) as (desk, ledger):
         with pytest.raises(TargetError) as caught:
             await desk.run(in_session("s"), caller())
         assert "secret" not in str(caught.value)
@@ -197,7 +200,7 @@ async def test_a_failed_target_is_recorded_and_raised_without_its_words() -> Non
 
 @pytest.mark.parametrize("read", [0, 1])
 async def test_a_stream_that_is_left_early_is_recorded_as_cancelled_and_frees_its_session(read: int) -> None:
-    async with opened(spell, session_wait_seconds=0) as (desk, ledger):
+    async with open_context(spell, session_wait_seconds=0) as (desk, ledger):
         stream = await desk.stream(in_session("s", "abc"), caller())
         with pytest.raises(SessionBusyError):
             await desk.run(in_session("s"), caller())
@@ -212,7 +215,7 @@ async def test_a_stream_that_is_left_early_is_recorded_as_cancelled_and_frees_it
 
 
 async def test_a_stream_knows_its_result_when_it_has_ended() -> None:
-    async with opened(spell) as (desk, _), await desk.stream(request("abc"), caller()) as stream:
+    async with open_context(spell) as (desk, _), await desk.stream(request("abc"), caller()) as stream:
         assert stream.run.status == "running"
         assert [update.text async for update in stream] == ["a", "b", "c"]
         assert (stream.final().result.text, stream.final().run.status) == ("abc", "completed")
@@ -220,7 +223,7 @@ async def test_a_stream_knows_its_result_when_it_has_ended() -> None:
 
 async def test_a_cancelled_caller_is_not_told_that_all_is_well() -> None:
     slow = Slow()
-    async with opened(slow.whole) as (desk, ledger):
+    async with open_context(slow.whole) as (desk, ledger):
         task = asyncio.create_task(desk.run(in_session("s"), caller()))
         await slow.began.wait()
         task.cancel()
@@ -235,7 +238,7 @@ async def test_a_run_goes_on_from_another_and_branches_are_independent() -> None
     async def count(messages: list[Message]) -> str:
         return f"{len(messages)}"
 
-    async with opened(count) as (desk, _):
+    async with open_context(count) as (desk, _):
         first = (await desk.run(request("one"), caller())).run
         texts = []
         for text in ("two", "other two"):
@@ -248,7 +251,7 @@ async def test_a_run_goes_on_from_another_and_branches_are_independent() -> None
 
 
 async def test_a_background_stream_keeps_its_events() -> None:
-    async with opened(spell) as (desk, _):
+    async with open_context(spell) as (desk, _):
         run = await desk.submit(request("abc", stream=True), caller())
         assert run.status == "queued"
         for _ in ("live", "later"):
@@ -261,7 +264,7 @@ async def test_a_background_stream_keeps_its_events() -> None:
 
 
 async def test_a_deleted_run_is_gone() -> None:
-    async with opened() as (desk, ledger):
+    async with open_context() as (desk, ledger):
         run = (await desk.run(request(), caller())).run
         await desk.runs.delete(caller(), run.run_id)
         assert not ledger.kept_runs
@@ -276,14 +279,14 @@ async def test_nobody_changes_the_history_that_a_turn_is_given() -> None:
         messages.clear()
         return " ".join(said)
 
-    async with opened(spoil) as (desk, ledger):
+    async with open_context(spoil) as (desk, ledger):
         for _ in range(3):
             hosted = await desk.run(in_session("s", "a"), caller())
         assert hosted.result.text == "a a a a a a a"
         assert len(ledger.kept_messages[hosted.run.session_id]) == 6
 
 
-async def _waiting_answer(clerk: Clerk, context: Any, ledger: Any, **fields: Any) -> ChannelRequest:
+async def _build_answer(clerk: Clerk, context: Any, ledger: Any, **fields: Any) -> ChannelRequest:
     """A question that waits in session `s`, and the yes to it."""
     await context.run(in_session("s", "pay 5"), caller())
     (question,) = ledger.kept_approvals.values()
@@ -293,8 +296,8 @@ async def _waiting_answer(clerk: Clerk, context: Any, ledger: Any, **fields: Any
 
 async def test_a_run_id_that_was_taken_used_an_approval_up() -> None:
     clerk = Clerk("q")
-    async with opened(clerk.answer) as (context, ledger):
-        answer = await _waiting_answer(clerk, context, ledger, run_id="run_x")
+    async with open_context(clerk.answer) as (context, ledger):
+        answer = await _build_answer(clerk, context, ledger, run_id="run_x")
         clerk.began.clear()
         clerk.go_on.clear()
         other = asyncio.create_task(context.run(in_session("t", "wait", run_id="run_x"), caller()))
@@ -310,7 +313,7 @@ async def test_a_run_id_that_was_taken_used_an_approval_up() -> None:
 
 async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_nothing_up() -> None:
     clerk = Clerk("q1", "q2")
-    async with opened(clerk.answer) as (context, _):
+    async with open_context(clerk.answer) as (context, _):
         answers: list[ChannelRequest] = []
         for key in ("s", "t"):
             await context.run(in_session(key, "pay 5"), caller())
@@ -329,8 +332,8 @@ async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_no
 
 async def test_a_background_run_that_another_took_over_used_an_approval_up(monkeypatch: pytest.MonkeyPatch) -> None:
     clerk = Clerk("q")
-    async with opened(clerk.answer) as (context, ledger):
-        answer = await _waiting_answer(clerk, context, ledger, background=True)
+    async with open_context(clerk.answer) as (context, ledger):
+        answer = await _build_answer(clerk, context, ledger, background=True)
         tried = asyncio.Event()
 
         def lost(*_: Any) -> None:

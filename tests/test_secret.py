@@ -20,9 +20,9 @@ from uvicorn.logging import AccessFormatter
 
 from frontdesk import Secret, loggers
 from frontdesk import secret as secrets
-from frontdesk.secret import REDACTED, redact, revealed, shorten
+from frontdesk.secret import REDACTED, redact, reveal, shorten
 from frontdesk.telemetry import redaction
-from frontdesk.telemetry.redaction import Redacting, install
+from frontdesk.telemetry.redaction import RedactionFilter, install
 from tests.linear.steps import Steps
 
 VALUE = "hunter2-and-a-bit-more"
@@ -63,7 +63,7 @@ class TestSecret:
 
     def test_it_is_revealed_on_request_only(self) -> None:
         secret = Secret(VALUE)
-        assert secret.reveal() == revealed(secret) == revealed(VALUE) == Secret(secret).reveal() == VALUE
+        assert secret.reveal() == reveal(secret) == reveal(VALUE) == Secret(secret).reveal() == VALUE
         assert copy.copy(secret) is copy.deepcopy(secret) is secret
         assert not isinstance(secret, str)
 
@@ -207,7 +207,7 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    handler.addFilter(Redacting())
+    handler.addFilter(RedactionFilter())
     logger = logging.getLogger("tests.redaction")
     logger.propagate = False
     logger.addHandler(handler)
@@ -250,7 +250,7 @@ class TestLogs:
     def test_arguments_stay_for_formatters_that_want_them(self) -> None:
         args = ("127.0.0.1:1", "GET", f"/a?token={VALUE}", "1.1", 200)
         record = logging.LogRecord("uvicorn.access", 20, "", 0, '%s - "%s %s HTTP/%s" %d', args, None)
-        Redacting().filter(record)
+        RedactionFilter().filter(record)
         assert record.args == ("127.0.0.1:1", "GET", f"/a?token={REDACTED}", "1.1", 200)
 
     def test_a_record_was_redacted_again_by_each_handler(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ class TestLogs:
         logger.propagate = False
         handlers = [logging.StreamHandler(io.StringIO()) for _ in range(3)]
         for one in (logger, *handlers):
-            one.addFilter(Redacting())
+            one.addFilter(RedactionFilter())
         for handler in handlers:
             logger.addHandler(handler)
         logger.error("called %s with %s", f"https://x/bot{BOT}/getMe", "a")
@@ -281,7 +281,7 @@ class TestLogs:
         for path in ("/" + "a" * 100_000, "/?password=", f"/?token={VALUE}"):
             args = ("127.0.0.1:1", "GET", path, "1.1", 200)
             record = logging.LogRecord("uvicorn.access", 20, "", 0, '%s - "%s %s HTTP/%s" %d', args, None)
-            Redacting().filter(record)
+            RedactionFilter().filter(record)
             line = formatter.format(record)
             assert line.startswith('127.0.0.1:1 "GET /')
             assert len(line) < redaction.MAX_ARGUMENT + 200

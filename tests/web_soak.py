@@ -128,7 +128,7 @@ async def interactive(tab: Tab, url: str, profile: Profile) -> float:
     return seconds
 
 
-async def opening(tab: Tab, url: str, page: OpenPage, count: int = MESSAGES) -> float:
+async def measure_opening(tab: Tab, url: str, page: OpenPage, count: int = MESSAGES) -> float:
     """The seconds until a long conversation is open, from another one."""
     await tab.page.goto(f"{url}/chat")
     await tab.page.wait_for_selector(BOX)
@@ -193,7 +193,7 @@ async def soak(minutes: float, bounds: Bounds) -> list[str]:
         url = client.base_url
         times = [await interactive(await new_tab(), url, PHONE) for _ in range(5)]
         tell(f"can be used on {PHONE.name}", statistics.median(times), bounds.interactive, "s")
-        tell(f"opens {MESSAGES} messages", await opening(await new_tab(), url, page), bounds.opening, "s")
+        tell(f"opens {MESSAGES} messages", await measure_opening(await new_tab(), url, page), bounds.opening, "s")
         texts = [f"question {number} over a slow network" for number in range(5)]
         if await talk(await new_tab(), url, SLOW_3G, texts) != texts:
             wrong.append(f"answers over {SLOW_3G.name} are not those that were given")

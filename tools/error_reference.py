@@ -105,13 +105,13 @@ def _has_code(node: ast.AST) -> bool:
     if isinstance(node, ast.ClassDef):
         targets = [target for one in node.body if isinstance(one, ast.Assign) for target in one.targets]
         return node.name.endswith("Error") and any(ast.unparse(target) == "code" for target in targets)
-    return isinstance(node, ast.Call) and (_keyword(node) is not None or _called(node) in CODED)
+    return isinstance(node, ast.Call) and (_keyword(node) is not None or _get_name(node) in CODED)
 
 
 CODED = {name for name, one in vars(errors).items() if hasattr(one, "code")} | {"OperatorError", "RunFailure"}
 
 
-def _called(call: ast.Call) -> str:
+def _get_name(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
@@ -155,7 +155,7 @@ def resolve(node: ast.expr | None, module: ModuleType) -> list[str]:
 def _name(node: ast.expr) -> str:
     """Return the first name in an expression of an f-string that is no function, as a placeholder."""
     found = [one.attr if isinstance(one, ast.Attribute) else one.id for one in ast.walk(node) if _is_name(one)]
-    words = [word for word in found if word not in ("self", "shown_size", "type", "join", "decode", "__name__")]
+    words = [word for word in found if word not in ("self", "format_size", "type", "join", "decode", "__name__")]
     return words[0].strip("_") if words else "value"
 
 
@@ -241,11 +241,11 @@ def _message(code: str, one: Code, text: Mapping[str, str]) -> str:
 def render(page: str) -> str:
     """Return the page with its tables written anew."""
     for group, rows in collect().items():
-        page = _replaced(page, group, _tables(group, rows))
+        page = _replace(page, group, _tables(group, rows))
     return page
 
 
-def _replaced(page: str, group: str, text: str) -> str:
+def _replace(page: str, group: str, text: str) -> str:
     begin, end = f"<!-- errors: {group} -->\n", "<!-- end -->"
     before, marker, rest = page.partition(begin)
     if not marker or end not in rest:

@@ -46,7 +46,7 @@ class TableError(Exception):
     """A parameter has no text."""
 
 
-def documented(page: str) -> list[str]:
+def list_documented(page: str) -> list[str]:
     """Return the classes whose parameters a page lists."""
     return [
         found.group(0).partition("\n")[0][len("<!-- parameters: ") : -len(" -->")] for found in _TABLE.finditer(page)
@@ -55,7 +55,7 @@ def documented(page: str) -> list[str]:
 
 def render(page: str) -> str:
     """Return a page with its tables written anew."""
-    return _LINE.sub(_shared_line, _TABLE.sub(_table, page))
+    return _LINE.sub(_build_shared_line, _TABLE.sub(_table, page))
 
 
 def defaults(kind: type) -> dict[str, str]:
@@ -63,10 +63,10 @@ def defaults(kind: type) -> dict[str, str]:
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     factories = {one.name: one.default_factory for one in fields}
     parameters = inspect.signature(kind).parameters.values()
-    return {one.name: _shown(one, factories) for one in parameters if one.kind is not one.VAR_KEYWORD}
+    return {one.name: _format_default(one, factories) for one in parameters if one.kind is not one.VAR_KEYWORD}
 
 
-def _shown(parameter: inspect.Parameter, factories: Mapping[str, Any]) -> str:
+def _format_default(parameter: inspect.Parameter, factories: Mapping[str, Any]) -> str:
     value = parameter.default
     if value is parameter.empty:
         return "required"
@@ -85,7 +85,7 @@ def _table(found: re.Match[str]) -> str:
     texts = {row[1].strip(" `"): row[-2].strip() for row in rows}
     kind: type = pkgutil.resolve_name(name)
     given = defaults(kind)
-    listed = _listed(kind, (words or "").strip(), given, set((left_out or "").split()))
+    listed = _list_parameters(kind, (words or "").strip(), given, set((left_out or "").split()))
     missing = [one for one in listed if not texts.get(one)]
     if missing:
         raise TableError(f"docs/reference: describe {', '.join(missing)} of {name} in its table")
@@ -93,7 +93,7 @@ def _table(found: re.Match[str]) -> str:
     return "\n".join([*head, *(f"| `{one}` | {given[one]} | {texts[one]} |" for one in listed), ""])
 
 
-def _listed(kind: type, words: str, given: Mapping[str, str], left_out: set[str]) -> list[str]:
+def _list_parameters(kind: type, words: str, given: Mapping[str, str], left_out: set[str]) -> list[str]:
     if words == "shared":
         return [one for one in SHARED if one in given]
     if words == "explicit":
@@ -107,7 +107,7 @@ def _listed(kind: type, words: str, given: Mapping[str, str], left_out: set[str]
     return [one for one in given if one not in left_out]
 
 
-def _shared_line(found: re.Match[str]) -> str:
+def _build_shared_line(found: re.Match[str]) -> str:
     given, usual = defaults(pkgutil.resolve_name(found.group(1))), defaults(InvocationsChannel)
     names = [one for one in SHARED if one in given]
     listed = ", ".join(f"`{one}`" for one in names)

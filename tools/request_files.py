@@ -79,7 +79,7 @@ class FileRecorder:
             set[tuple[str, str]].intersection(*(run.crossings for run in warm)),
         )
 
-    def _called(self, frame: FrameType, event: str, _argument: Any) -> None:
+    def _note_call(self, frame: FrameType, event: str, _argument: Any) -> None:
         if not self._active or event != "call" or (file := _file_of(frame)) is None:
             return
         counted = self.runs[-1]
@@ -91,11 +91,11 @@ class FileRecorder:
             counted.crossings.add((_function_of(caller, calling or ""), _function_of(frame, file)))
 
     @contextmanager
-    def installed(self) -> Iterator["FileRecorder"]:
+    def install(self) -> Iterator["FileRecorder"]:
         """Install the profile functions, and remove them at the end."""
         before = sys.getprofile()
-        threading.setprofile(self._called)
-        sys.setprofile(self._called)
+        threading.setprofile(self._note_call)
+        sys.setprofile(self._note_call)
         try:
             yield self
         finally:
@@ -246,7 +246,7 @@ REQUESTS: dict[str, Callable[[FileRecorder], Coroutine[Any, Any, None]]] = {
 
 def count(name: str) -> RequestFiles:
     """Run one request, and return what it ran."""
-    with FileRecorder().installed() as recorder:
+    with FileRecorder().install() as recorder:
         asyncio.run(REQUESTS[name](recorder))
     return recorder.result()
 

@@ -89,7 +89,7 @@ def _limits(kind: str, description: str) -> dict[str, Any]:
     return {}
 
 
-def written(compacted: Mapping[str, Any]) -> str:
+def write(compacted: Mapping[str, Any]) -> str:
     """Return the text of the file."""
     lines = [f'{{"origin":{json.dumps(ORIGIN)},"version":{json.dumps(compacted["version"])}']
     for part in ("methods", "types", "unions"):
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("schema", type=Path, help="`.butcher/schema/schema.json` of aiogram's source distribution")
     parser.add_argument("--target", type=Path, default=TARGET)
     given = parser.parse_args(arguments)
-    text = written(compact(json.loads(given.schema.read_text("utf-8"))))
+    text = write(compact(json.loads(given.schema.read_text("utf-8"))))
     given.target.parent.mkdir(parents=True, exist_ok=True)
     given.target.write_text(text, "utf-8")
 

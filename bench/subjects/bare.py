@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bench.plan import STREAM_DELTAS
-from bench.sample import Sample, made_up_sample
+from bench.sample import Sample, make_up_sample
 from bench.setting import Setting
 from bench.subjects.base import Case, Subject
 
@@ -35,7 +35,7 @@ class Bare(Subject):
     def build_app(self, setting: Setting) -> Any:
         if setting.target != "stub":
             return agent_app(tools=setting.target == "tools")
-        return bare_app(Sample.load(setting.sample) if setting.sample else made_up_sample(STREAM_DELTAS))
+        return bare_app(Sample.load(setting.sample) if setting.sample else make_up_sample(STREAM_DELTAS))
 
     def request(self, case: Case) -> tuple[str, bytes]:
         return PATHS[case], b'{"message":"hello","stream":false}'

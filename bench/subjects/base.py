@@ -35,9 +35,9 @@ class Subject(ABC):
     peers: tuple[str, ...] = ()
     """The subjects that do the same job, and stand in the same table."""
     served: str = ""
-    """In words, what `started` does."""
+    """In words, what `prepare_started` does."""
     plain: bool = False
-    """Whether `started` is left out."""
+    """Whether `prepare_started` is left out."""
     loop: str = "auto"
     """uvicorn's --loop."""
     headers: Mapping[str, str] = {}
@@ -62,7 +62,7 @@ class Subject(ABC):
 
         return Server(config)
 
-    def started(self) -> None:
+    def prepare_started(self) -> None:
         """What the subject's own command does when the server has started."""
         return
 

@@ -23,7 +23,7 @@ class Served(Subject):
 
         return Server(config)
 
-    def started(self) -> None:
+    def prepare_started(self) -> None:
         from frontdesk.cli.serve import spare_the_collector
 
         spare_the_collector()

@@ -58,9 +58,9 @@ async def call_run_hook(
     except RequestError:
         raise
     except Exception as error:
-        raise _failed("run_hook", request.channel, error) from error
+        raise _build_hook_error("run_hook", request.channel, error) from error
     if not isinstance(changed, ChannelRequest):
-        raise _failed("run_hook", request.channel, _returned(changed, "request"))
+        raise _build_hook_error("run_hook", request.channel, _build_type_error(changed, "request"))
     changed = fill_empty(changed)
     _require_types(changed)
     if CHECKPOINT_ATTRIBUTE not in changed.attributes:
@@ -93,10 +93,10 @@ def _with_checkpoint(request: ChannelRequest, before: str | None) -> ChannelRequ
         return request
     if not isinstance(named, str):
         wrong: Exception = TypeError(f"it set {CHECKPOINT_ATTRIBUTE} to {named!r}, which is not a string")
-        raise _failed("run_hook", request.channel, wrong)
+        raise _build_hook_error("run_hook", request.channel, wrong)
     if request.checkpoint_id not in (None, before, named):
         wrong = ValueError(f"it set checkpoint_id and {CHECKPOINT_ATTRIBUTE} to two checkpoints")
-        raise _failed("run_hook", request.channel, wrong)
+        raise _build_hook_error("run_hook", request.channel, wrong)
     return request.replace(checkpoint_id=named)
 
 
@@ -107,9 +107,11 @@ def _require_types(request: ChannelRequest) -> None:
         if not isinstance(value, kind):
             expected = " or ".join(option.__name__ for option in kind if option is not NoneType)
             wrong = TypeError(f"it set {name} to {value!r}, which is no {expected}")
-            raise _failed("run_hook", request.channel, wrong)
+            raise _build_hook_error("run_hook", request.channel, wrong)
     if request.session_mode not in get_args(SessionMode):
-        raise _failed("run_hook", request.channel, ValueError(f"it set session_mode to {request.session_mode!r}"))
+        raise _build_hook_error(
+            "run_hook", request.channel, ValueError(f"it set session_mode to {request.session_mode!r}")
+        )
 
 
 async def show_result(
@@ -152,9 +154,9 @@ async def apply_response_hook(
     except RequestError:
         raise
     except Exception as error:
-        raise _failed("response_hook", context.channel_name, error) from error
+        raise _build_hook_error("response_hook", context.channel_name, error) from error
     if not isinstance(changed, HostedRunResult):
-        raise _failed("response_hook", context.channel_name, _returned(changed, "result"))
+        raise _build_hook_error("response_hook", context.channel_name, _build_type_error(changed, "result"))
     return cast("HostedRunResult[Any]", changed)
 
 
@@ -165,7 +167,7 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
     except RequestError:
         raise
     except Exception as error:
-        raise _failed("stream_transform_hook", channel, error) from error
+        raise _build_hook_error("stream_transform_hook", channel, error) from error
 
 
 async def call_feedback_hook(hook: FeedbackHook, feedback: Feedback) -> None:
@@ -173,7 +175,7 @@ async def call_feedback_hook(hook: FeedbackHook, feedback: Feedback) -> None:
     try:
         await maybe_await(hook(feedback))
     except Exception as error:
-        raise _failed("feedback_hook", feedback.channel, error) from error
+        raise _build_hook_error("feedback_hook", feedback.channel, error) from error
 
 
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:
@@ -185,7 +187,9 @@ async def call_command(command: ChannelCommand, context: ChannelCommandContext) 
     except FrontdeskError:
         raise
     except Exception as error:
-        raise _failed(f"command /{command.name}", context.request.channel, error, "The command failed.") from error
+        raise _build_hook_error(
+            f"command /{command.name}", context.request.channel, error, "The command failed."
+        ) from error
 
 
 async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:
@@ -208,11 +212,11 @@ async def call_approvers(tool: str, function: Callable[..., T | Awaitable[T]], *
         raise NobodyToAskError from error
 
 
-def _returned(value: object, needed: str) -> TypeError:
+def _build_type_error(value: object, needed: str) -> TypeError:
     return TypeError(f"it returned {type(value).__name__}, and has to return the {needed}")
 
 
-def _failed(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:
+def _build_hook_error(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:
     log.error("hook failed: hook=%s channel=%s", name, channel, exc_info=error)
     return HookError(message, param=name)
 

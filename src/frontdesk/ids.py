@@ -13,7 +13,7 @@ from time import time_ns
 from typing import Protocol
 from weakref import WeakMethod
 
-_BLOCK = 1024
+_BLOCK_BYTES = 1024
 _RANDOM_DIGITS = 20
 _MADE = re.compile(rf"([a-z]+)_([0-9a-f]{{12}})[0-9a-f]{{{_RANDOM_DIGITS}}}")
 _ALPHANUMERIC = string.digits + string.ascii_letters
@@ -49,7 +49,7 @@ class RandomIds:
         return f"{prefix}_{self._stamp}{digits}"
 
     def _refill(self) -> str:
-        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex(" ", _RANDOM_DIGITS // 2)
+        digits = os.urandom(_BLOCK_BYTES * _RANDOM_DIGITS // 2).hex(" ", _RANDOM_DIGITS // 2)
         # The iterator of a list never gives the same item to two threads.
         self._block = iter(digits.split())
         return next(self._block)

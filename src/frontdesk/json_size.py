@@ -11,7 +11,7 @@ _ROW_BYTES = 4 * 1024
 _FREE_VALUES = 64
 """The values that a row of a history has without large parts. `_ROW_BYTES` covers them."""
 _CHUNK = 64 * 1024
-_FEW = 64
+_MAX_EXACT_VALUES = 64
 """The number of values up to which an upper bound is exact enough."""
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -21,7 +21,7 @@ def estimate_memory(raw: bytes) -> int:
     """Estimate the memory of a parsed JSON text: its own bytes plus `VALUE_BYTES` for each value."""
     # Each value but the first follows a bracket or a comma. Those inside of strings count here too.
     values = 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
-    return len(raw) + VALUE_BYTES * (values if values <= _FEW else count_values(raw))
+    return len(raw) + VALUE_BYTES * (values if values <= _MAX_EXACT_VALUES else count_values(raw))
 
 
 def estimate_row(raw: bytes | str) -> int:

@@ -38,7 +38,7 @@ from frontdesk.runs.finisher import TOO_LATE, RunFinisher
 from frontdesk.runs.starter import Deferral, RunStarter
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.job import EventLog, Job
-from frontdesk.sessions.results import attach_run, ended_stream, result_of_updates
+from frontdesk.sessions.results import attach_run, build_ended_stream, result_of_updates
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
 from frontdesk.telemetry.spans import NO_SPANS, Spans, classify_outcome, end_with
@@ -90,7 +90,7 @@ class Pipeline:
         """Stream the answer to an admitted request. The stream is `queued` and empty if the run goes to the
         background."""
         queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
-        return await self._runs.stream(admitted) if queued is None else ended_stream(queued)
+        return await self._runs.stream(admitted) if queued is None else build_ended_stream(queued)
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, pushes: bool = False) -> RunRecord:
         """Queue a run started by the operator for a person. It does not count as activity of that person.
@@ -99,7 +99,7 @@ class Pipeline:
         """
         # The id of the run: a request of the operator is not stored until its person is linked.
         admitted = await self.admit(request, caller, run_id=self._gate.new_run_id(request.channel))
-        return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
+        return (await self._deferral.queue(admitted.with_push() if pushes else admitted)).run
 
     async def _admit(
         self,
@@ -232,7 +232,7 @@ class AdmittedRuns:
     ) -> Result:
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
-            admitted = admitted.traced(span.carry())
+            admitted = admitted.with_trace(span.carry())
             result = await self._run(
                 admitted, waits=waits, job=job, event=event, live=live, acknowledge=acknowledge, confirm=confirm
             )
@@ -278,7 +278,7 @@ class AdmittedRuns:
         """Do the same as `run`, and yield the updates of the target as they arrive."""
         span = self._spans.begin("run", admitted.request.channel, admitted.trace)
         try:
-            return await self._open_stream(admitted.traced(span.carry()), span, waits, job, live)
+            return await self._open_stream(admitted.with_trace(span.carry()), span, waits, job, live)
         except BaseException as error:
             span.end(classify_outcome(error))
             raise
@@ -300,7 +300,7 @@ class AdmittedRuns:
             try:
                 failed = await self._finisher.fail(run, error)
                 span.end(failed.run.status)
-                return ended_stream(failed)
+                return build_ended_stream(failed)
             except RequestError as failure:
                 attach_run(failure, run.record)
                 raise

@@ -51,7 +51,7 @@ class Secret:
         raise TypeError("a Secret can't be pickled")
 
 
-def revealed(value: str | Secret) -> str:
+def reveal(value: str | Secret) -> str:
     """Return the text of a `Secret`, or a plain text unchanged."""
     return value.reveal() if isinstance(value, Secret) else value
 
@@ -89,7 +89,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 # A name and a password whose end lies behind the place where a text was cut.
 _OPEN = re.compile(r"://[^\s/@\"'<>]*+\Z")
-_AHEAD = 1024
+_LOOKAHEAD_LENGTH = 1024
 """The number of characters to read behind a cut: more than any pattern needs to match."""
 # Most texts hold none of these, and searching for them is cheaper than the patterns.
 _SIGNS = (
@@ -110,7 +110,7 @@ def redact(text: str) -> str:
     return text
 
 
-def listed_secrets(given: object, where: str) -> list[Any]:
+def list_secrets(given: object, where: str) -> list[Any]:
     """Return one or several secrets as a list. Mappings are rejected because their keys would count as secrets."""
     if isinstance(given, (str, Secret)):
         return [given]
@@ -134,7 +134,7 @@ def shorten(text: str, most: int) -> str:
 
 def _before_secrets(text: str, most: int) -> int:
     values = _values()
-    window = text[: most + max([_AHEAD, *map(len, values)])]
+    window = text[: most + max([_LOOKAHEAD_LENGTH, *map(len, values)])]
     spans = [match.span() for shape, _ in _SHAPES for match in shape.finditer(window)]
     spans += [match.span() for match in _OPEN.finditer(window)]
     for value in values:

@@ -91,9 +91,9 @@ class Model:
 
     def link(self, name: str, survivor: str) -> None:
         """Draws a line, unless a way leads there already."""
-        if survivor in self.connected(name):
+        if survivor in self.list_connected(name):
             return
-        for one in self.connected(name):
+        for one in self.list_connected(name):
             self.key[one] = self.key[survivor]
         self.lines.add(frozenset((name, survivor)))
 
@@ -101,7 +101,7 @@ class Model:
         """Takes away somebody's lines; whom no line leads to the owner of their key has their own again."""
         self.lines = {line for line in self.lines if name not in line}
         for one in NAMES:
-            if self.key[one] not in self.connected(one):
+            if self.key[one] not in self.list_connected(one):
                 self.alone(one)
         if self.key[name] != name:
             self.alone(name)
@@ -111,7 +111,7 @@ class Model:
         self.lines = {line for line in self.lines if name not in line}
         self.key[name] = name
 
-    def connected(self, name: str) -> set[str]:
+    def list_connected(self, name: str) -> set[str]:
         """Everybody to whom a way leads."""
         found, new = {name}, {name}
         while new:

@@ -69,7 +69,7 @@ class Proved:
         return Principal(id="alice", claims=self._claims)
 
 
-def serving(claims: Mapping[str, Any]) -> tuple[Watched, AgentFrameworkHost]:
+def build_watched_host(claims: Mapping[str, Any]) -> tuple[Watched, AgentFrameworkHost]:
     watched, auth = Watched(), Proved(claims)
     channels = [InvocationsChannel(auth=auth), ResponsesChannel(auth=auth), ConversationsChannel(auth=auth)]
     return watched, AgentFrameworkHost(echo, channels=channels, default_allowlist=watched)
@@ -90,7 +90,7 @@ SENT = st.sampled_from([WANTED, {"claims": WANTED}, "ours", '{"tid": "ours"}', [
 async def test_nothing_that_is_sent_sets_a_claim(
     path: str, proved: dict[str, Any], body: dict[str, Any], query: dict[str, str], headers: dict[str, str]
 ) -> None:
-    watched, host = serving(proved)
+    watched, host = build_watched_host(proved)
     transport = httpx.ASGITransport(host.app, client=("127.0.0.1", 1))
     async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         response = await client.post(path, json={**body, **BODIES[path]}, params=query, headers=headers)
@@ -103,7 +103,7 @@ async def test_nothing_that_is_sent_sets_a_claim(
 
 @pytest.mark.parametrize("path", BODIES)
 async def test_what_was_verified_lets_in(path: str) -> None:
-    watched, host = serving(WANTED)
+    watched, host = build_watched_host(WANTED)
     transport = httpx.ASGITransport(host.app, client=("127.0.0.1", 1))
     async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.post(path, json=BODIES[path])).status_code == 200

@@ -243,10 +243,10 @@ TREES: Any = st.recursive(
 ORDER = [DENY, ABSTAIN, ALLOW]
 
 
-def planted(tree: Any) -> Any:
+def build_allowlist(tree: Any) -> Any:
     if tree[0] in ("any", "all"):
         kind = AnyOfAllowlists if tree[0] == "any" else AllOfAllowlists
-        return kind(*map(planted, tree[1]))
+        return kind(*map(build_allowlist, tree[1]))
     return Says(*tree)
 
 
@@ -287,7 +287,7 @@ async def test_the_gate_does_what_is_foretold(
 ) -> None:
     known = [link(ALICE, "key_9", **({"tid": "x"} if linker == "claims" else {}))] if linked else []
     asked = None if linker == "none" else FixedLinker(*known, gives_claims=linker == "claims")
-    rule = AccessRule(allowlist=planted(tree), require_link=require_link)
+    rule = AccessRule(allowlist=build_allowlist(tree), require_link=require_link)
     decision = await Door(rule, linker=asked).decide(Caller(identity=ALICE, claims={"x": 1} if claims else {}))
     kind = {Allowed: "allowed", Denied: "denied", LinkRequired: "link"}[type(decision)]
     expected = foretold(tree, require_link=require_link, linker=linker, linked=linked, claims=claims)

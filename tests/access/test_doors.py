@@ -27,7 +27,7 @@ from frontdesk.models.delivery import InboxItem
 from frontdesk.models.identity import Caller
 from tests.access.door import FixedLinker, link
 from tests.host.link_door import Call
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
@@ -95,7 +95,7 @@ class ScriptedChat(Channel):
         await self.context.events.accept(item)
 
 
-async def handled(desk: InvocationsHost, count: int) -> None:
+async def wait_for_events(desk: InvocationsHost, count: int) -> None:
     """Waits until that many events are done."""
     await until(lambda: sum(name == "finish" for name, _ in desk.ledger.writes) == count)
 
@@ -201,7 +201,7 @@ async def test_an_approval_of_someone_who_is_denied_by_then_runs_nothing() -> No
         return "paid"
 
     guests = Guests("alice")
-    agent = scripted([[call("pay", amount=5)], ["done"]], tools=[tool(pay, approval_mode="always_require")])
+    agent = build_scripted([[call("pay", amount=5)], ["done"]], tools=[tool(pay, approval_mode="always_require")])
     async with open_client(agent, InvocationsChannel(auth=KEYS, allowlist=guests)) as desk:
         run = (await desk.ask("pay", session_id="s", headers=ALICE)).json()
         answer = {"approval": {"id": run["approvals"][0]["id"], "approved": True}}
@@ -220,7 +220,7 @@ async def test_in_a_group_each_message_is_asked_about_by_its_sender() -> None:
         said = [("alice", "one"), ("bob", "two"), ("alice", "three"), ("mallory", "four")]
         for number, (who, text) in enumerate(said):
             await chat.hears(who, text, f"e{number}", group=True)
-        await handled(desk, 4)
+        await wait_for_events(desk, 4)
         assert ears.heard == ["one", "three"]
         assert [one.identity.native_id for one in guests.asked] == [who for who, _ in said]
 
@@ -232,7 +232,7 @@ async def test_a_permission_for_the_direct_chat_is_one_for_the_person_and_not_fo
         await chat.hears("alice", "direct", "e1")
         await chat.hears("bob", "in the room that alice opened", "e2", group=True)
         await chat.hears("room", "as the room itself", "e3", group=True)
-        await handled(desk, 3)
+        await wait_for_events(desk, 3)
         assert ears.heard == ["direct"]
 
 

@@ -13,7 +13,7 @@ links = st.tuples(st.just("link"), names, names)
 ends = st.tuples(st.just("unlink"), names, st.just(""))
 
 
-async def played(steps: list[Step]) -> None:
+async def play_steps(steps: list[Step]) -> None:
     store, model = InMemoryStateStore(), Model()
     linker = desk(store)
     await introduce(store)
@@ -29,7 +29,7 @@ async def assert_sound(store: InMemoryStateStore, model: Model, name: str) -> No
     """Somebody's records agree with each other, and nothing of anybody else can be read."""
     record, link = await store.identities.find(who(name)), await store.identities.link(who(name))
     assert record is not None
-    family = model.connected(name)
+    family = model.list_connected(name)
     assert record.isolation_key in {home(one) for one in family}
     # What can still be read is one's own, or of those with whom one is linked.
     assert set(record.archived) <= {home(one) for one in family} - {record.isolation_key}
@@ -43,18 +43,18 @@ async def assert_sound(store: InMemoryStateStore, model: Model, name: str) -> No
 
 @given(st.lists(links | ends, max_size=12))
 def test_any_sequence_of_links_and_their_ends_gives_what_the_model_says(steps: list[Step]) -> None:
-    asyncio.run(played(steps))
+    asyncio.run(play_steps(steps))
 
 
 def test_a_chain_comes_apart_in_the_middle() -> None:
     steps: list[Step] = [("link", "b", "a"), ("link", "c", "b"), ("link", "d", "c"), ("unlink", "c", "")]
-    asyncio.run(played(steps))
+    asyncio.run(play_steps(steps))
 
 
 def test_a_family_that_was_hung_on_another_by_a_leaf_comes_apart() -> None:
     steps: list[Step] = [("link", "b", "a"), ("link", "b", "c"), ("link", "d", "a"), ("unlink", "a", "")]
-    asyncio.run(played(steps))
+    asyncio.run(play_steps(steps))
 
 
 def test_linking_somebody_with_themselves_leaves_them_alone() -> None:
-    asyncio.run(played([("link", "a", "a"), ("link", "b", "a"), ("unlink", "b", "")]))
+    asyncio.run(play_steps([("link", "a", "a"), ("link", "b", "a"), ("unlink", "b", "")]))

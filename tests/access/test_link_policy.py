@@ -23,7 +23,7 @@ TIERS = {"teams": "internal", "mail": "internal", "telegram": "public", "web": N
 OPERATIONS: list[LinkOperation] = ["link", "deliver"]
 
 
-def asking(policy: Any, tiers: dict[str, str | None] | None = None) -> TierPolicy:
+def build_policy(policy: Any, tiers: dict[str, str | None] | None = None) -> TierPolicy:
     found = TIERS if tiers is None else tiers
     return TierPolicy(policy, {name: InvocationsChannel(name=name, confidentiality_tier=found[name]) for name in found})
 
@@ -31,20 +31,20 @@ def asking(policy: Any, tiers: dict[str, str | None] | None = None) -> TierPolic
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("policy", [None, AllowAllLinks()])
 async def test_all_may_share_by_default(policy: Any, operation: LinkOperation) -> None:
-    ties = asking(policy)
+    ties = build_policy(policy)
     assert all([await ties.allows(operation, *pair) for pair in product(TIERS, TIERS)])
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_only_channels_of_the_same_tier(operation: LinkOperation) -> None:
-    ties = asking(SameConfidentialityTierOnly())
+    ties = build_policy(SameConfidentialityTierOnly())
     for source, destination in product(TIERS, TIERS):
         assert await ties.allows(operation, source, destination) is (TIERS[source] == TIERS[destination])
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_only_the_pairs_that_are_listed(operation: LinkOperation) -> None:
-    ties = asking(ExplicitAllowList([("teams", "mail"), ("web", "page")]))
+    ties = build_policy(ExplicitAllowList([("teams", "mail"), ("web", "page")]))
     listed = [{"teams", "mail"}, {"web", "page"}]
     for source, destination in product(TIERS, TIERS):
         expected = source == destination or {source, destination} in listed
@@ -52,7 +52,9 @@ async def test_only_the_pairs_that_are_listed(operation: LinkOperation) -> None:
 
 
 async def test_pairs_of_tiers_were_refused_and_pairs_of_channels_held_both_ways() -> None:
-    ties = asking(ExplicitAllowList(allowed_pairs={("public", "internal"), ("page", "internal"), ("web", "page")}))
+    ties = build_policy(
+        ExplicitAllowList(allowed_pairs={("public", "internal"), ("page", "internal"), ("web", "page")})
+    )
     allowed = {
         ("telegram", "teams"),
         ("telegram", "mail"),
@@ -68,14 +70,14 @@ async def test_pairs_of_tiers_were_refused_and_pairs_of_channels_held_both_ways(
 
 
 async def test_two_directions_of_tiers_let_people_link() -> None:
-    ties = asking(ExplicitAllowList(allowed_pairs={("public", "internal"), ("internal", "public")}))
+    ties = build_policy(ExplicitAllowList(allowed_pairs={("public", "internal"), ("internal", "public")}))
     assert await ties.allows("link", "telegram", "teams")
     # What is not listed is not allowed, within one tier too.
     assert not await ties.allows("link", "teams", "mail")
 
 
 async def test_nobody_shares() -> None:
-    ties = asking(DenyAllLinks())
+    ties = build_policy(DenyAllLinks())
     for source, destination in product(TIERS, TIERS):
         assert not await ties.allows("link", source, destination)
         # What stays on its channel is not shared.
@@ -87,7 +89,7 @@ async def test_nobody_shares() -> None:
 async def test_what_is_listed_holds_in_both_directions(pairs: set[tuple[str, str]], turned: bool) -> None:
     names: dict[str, str | None] = dict.fromkeys("abcd")
     given_pairs = [pair[::-1] if turned else pair for pair in pairs]
-    ties = asking(ExplicitAllowList([(first, second) for first, second in given_pairs]), names)
+    ties = build_policy(ExplicitAllowList([(first, second) for first, second in given_pairs]), names)
     for one, other in product(names, names):
         there, back = await ties.allows("deliver", one, other), await ties.allows("deliver", other, one)
         assert there is back is ((one, other) in pairs or (other, one) in pairs or one == other)
@@ -100,7 +102,7 @@ async def test_a_link_is_asked_about_in_both_directions() -> None:
         asked.append(context)
         return (context.source_tier, context.destination_tier) != ("internal", "public")
 
-    ties = asking(downhill)
+    ties = build_policy(downhill)
     assert await ties.allows("deliver", "telegram", "teams")
     assert not await ties.allows("deliver", "teams", "telegram")
     asked.clear()
@@ -113,7 +115,7 @@ async def test_a_link_is_asked_about_in_both_directions() -> None:
 
 @pytest.mark.parametrize("said", [1, "yes", None, object(), False, 0])
 async def test_only_a_clear_yes_counts(said: Any) -> None:
-    ties = asking(lambda _: said)
+    ties = build_policy(lambda _: said)
     assert not await ties.allows("link", "teams", "mail")
     with pytest.raises(LinkRefusedError) as caught:
         await ties.need("link", "teams", "mail")
@@ -124,7 +126,7 @@ async def test_only_a_clear_yes_counts(said: Any) -> None:
     "policy", [SameConfidentialityTierOnly(), ExplicitAllowList([("teams", "web")]), lambda _: True]
 )
 async def test_a_channel_that_the_host_does_not_have_shares_nothing(policy: Any) -> None:
-    ties = asking(policy)
+    ties = build_policy(policy)
     for pair in (("gone", "web"), ("web", "gone"), ("gone", "gone")):
         assert not await ties.allows("link", *pair)
 
@@ -134,7 +136,7 @@ async def test_a_policy_that_fails_refuses_and_says_that_it_may_be_better_later(
         raise OSError("no database")
 
     with pytest.raises(UnavailableError) as caught:
-        await asking(broken).allows("link", "teams", "mail")
+        await build_policy(broken).allows("link", "teams", "mail")
     assert "database" not in caught.value.message
 
 

@@ -53,7 +53,7 @@ async def store(stores: list[HostStateStore]) -> HostStateStore:
     return stores[0]
 
 
-async def archived(store: HostStateStore, name: str) -> tuple[str, ...]:
+async def list_archived(store: HostStateStore, name: str) -> tuple[str, ...]:
     record = await store.identities.find(who(name))
     assert record is not None
     return record.archived
@@ -67,7 +67,7 @@ async def test_the_survivors_key_goes_to_both(store: HostStateStore) -> None:
     first = await links.find_link(who("a"))
     assert first is not None
     assert (first.isolation_key, first.previous_key, made.via) == (home("a"), None, first.link_id)
-    assert (await archived(store, "a"), await archived(store, "b")) == ((), (home("b"),))
+    assert (await list_archived(store, "a"), await list_archived(store, "b")) == ((), (home("b"),))
 
 
 async def test_the_questions_of_the_other_are_cancelled_and_its_runs_stay(store: HostStateStore) -> None:
@@ -116,7 +116,7 @@ async def test_unlinking_gives_the_old_key_back(store: HostStateStore) -> None:
     await links.part(who("b"))
     assert await keys(store) == {name: name for name in NAMES}
     assert [await links.find_link(who(name)) for name in NAMES] == [None] * 4
-    assert await archived(store, "b") == ()
+    assert await list_archived(store, "b") == ()
 
 
 async def test_when_the_owner_of_the_key_goes_everybody_has_their_own_again(store: HostStateStore) -> None:
@@ -486,12 +486,12 @@ async def test_the_first_browser_of_a_person_stands_for_the_others_until_they_pa
     assert [await links.get_home(browser) for browser in (first, second, third)] == [first] * 3
     # On a channel of their own, everybody stands for themselves.
     assert (await links.get_home(who("a"))).key == who("a").key
-    assert {await links.verified_name(browser) for browser in (first, second, third)} == {"Ann"}
+    assert {await links.find_verified_name(browser) for browser in (first, second, third)} == {"Ann"}
     owner = (await links.find_link(first) or pytest.fail("not linked")).isolation_key
     issued = IdentityKeys(store, RandomIds(), FakeClock())
     assert {one.key for one in await issued.list_addresses(owner, {"web"})} == {first.key, who("a").key}
     assert len(await issued.list_addresses(owner, ())) == 4
     await links.part(third)
     assert await links.get_home(third) == third
-    assert await links.verified_name(first) == "ann@example.com"
-    assert await links.verified_name(third) is None
+    assert await links.find_verified_name(first) == "ann@example.com"
+    assert await links.find_verified_name(third) is None

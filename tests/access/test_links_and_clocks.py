@@ -10,7 +10,7 @@ from frontdesk.models.link import Grant
 from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import NOW
 from tests.access.linking import desk, who
-from tests.scenarios.stores import opened
+from tests.scenarios.stores import open_store
 
 DAY = 86_400.0
 
@@ -22,7 +22,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncGenerator[HostStateStore]:
-    async with opened(request.param, tmp_path, clock=clock) as store:
+    async with open_store(request.param, tmp_path, clock=clock) as store:
         yield store
 
 

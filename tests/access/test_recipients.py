@@ -20,7 +20,7 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, serving
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.cli.processes import frontdesk
 from tests.scenarios.telegram.bot import open_bot
 
@@ -30,7 +30,7 @@ NOBODY = ChannelIdentity("web", "vis_nobody")
 async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
     state = tmp_path / "state"
     host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], state_dir=state)
-    async with serving(host) as client, visiting(client.base_url) as visitor:
+    async with serving(host) as client, open_visitor(client.base_url) as visitor:
         words = ("--to", "web", "vis_nobody", "--state", str(state))
         for command in ("deliver", "run"):
             done = await asyncio.to_thread(frontdesk, command, "hello", *words)
@@ -48,11 +48,11 @@ async def test_deliver_to_nobody_made_a_person(tmp_path: Path) -> None:
         assert await asyncio.to_thread(people) == []
         # Somebody who has written is known.
         await visitor.say("hello")
-        await visitor.heard(2)
+        await visitor.wait_for_messages(2)
         (known,) = await asyncio.to_thread(people)
         sent = await asyncio.to_thread(frontdesk, "deliver", "hi", "--to", "web", known, "--state", str(state))
         assert (sent.returncode, sent.stderr) == (0, "")
-        assert (await visitor.heard(3))[2]["text"] == "hi"
+        assert (await visitor.wait_for_messages(3))[2]["text"] == "hi"
 
 
 @pytest.mark.parametrize("nobody", ["1", "@ada", "-1001"])
@@ -120,9 +120,9 @@ async def test_run_that_waits_for_an_approval_looked_as_if_it_was_done(tmp_path:
     agent = Agent(ScriptedChatClient(lambda _: next(turns)), name="Desk", tools=[refund])
     state = tmp_path / "state"
     host = AgentFrameworkHost(agent, channels=[WebChatChannel()], state_dir=state)
-    async with serving(host) as client, visiting(client.base_url) as visitor:
+    async with serving(host) as client, open_visitor(client.base_url) as visitor:
         await visitor.say("hello")
-        await visitor.heard(2)
+        await visitor.wait_for_messages(2)
 
         def known() -> str:
             with OperatorClient(state) as operator:

@@ -84,9 +84,9 @@ CALLERS: dict[str, Caller] = {
         lambda keys, *_: _bearer(keys.issuers.token("north", without=("aud",))), OUT, "invalid_token"
     ),
     "no subject": Caller(lambda keys, *_: _bearer(keys.issuers.token("north", without=("sub",))), OUT, "invalid_token"),
-    "alg=none": Caller(lambda keys, *_: _bearer(keys.issuers.unsigned("north")), OUT, "invalid_token"),
+    "alg=none": Caller(lambda keys, *_: _bearer(keys.issuers.make_unsigned("north")), OUT, "invalid_token"),
     "signed with the public key": Caller(
-        lambda keys, *_: _bearer(keys.issuers.signed_with_the_public_key("north")), OUT, "invalid_token"
+        lambda keys, *_: _bearer(keys.issuers.sign_with_the_public_key("north")), OUT, "invalid_token"
     ),
     "signed by a stranger": Caller(
         lambda keys, *_: _bearer(keys.issuers.token("north", key=STRANGER)), OUT, "invalid_token"

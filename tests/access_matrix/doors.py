@@ -81,10 +81,10 @@ class EveryDoorHost:
     async def _methods(self, route: Route) -> Sequence[str]:
         if route.methods is not None:
             return sorted(route.methods - {"HEAD"})
-        answer = await self.http.request("TRACE", self.filled(route.path))
+        answer = await self.http.request("TRACE", self.fill_path(route.path))
         return answer.headers["allow"].split(", ") if answer.status_code == 405 else ["GET"]
 
-    def filled(self, path: str) -> str:
+    def fill_path(self, path: str) -> str:
         """The path with the owner's ids in it."""
         run = {"/invocations": "invocation", "/agui": "agui"}.get(f"/{path.split('/')[1]}", "response")
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
@@ -110,11 +110,11 @@ class EveryDoorHost:
         body = {"threadId": "thread-of-the-owner", "runId": "run-of-the-owner", "messages": [saying]}
         (await self.http.post("/agui", json=body, headers=owner(self.keys))).raise_for_status()
         self.ids["agui"] = "run-of-the-owner"
-        (item,) = (await self.seen("conversation"))["data"]
+        (item,) = (await self.read_back("conversation"))["data"]
         self.ids["item"] = item["id"]
         self._owned, self._owned_at = await self._belongings(), self._version()
 
-    async def seen(self, name: str) -> Any:
+    async def read_back(self, name: str) -> Any:
         """What the owner sees of a thing."""
         paths = {
             "response": "/responses/{}",
@@ -139,7 +139,7 @@ class EveryDoorHost:
 
     async def _belongings(self) -> list[Any]:
         return [
-            await self.seen(name)
+            await self.read_back(name)
             for name in ("response", "conversation", "invocation", "task", "agui")
             if name in self.ids
         ]

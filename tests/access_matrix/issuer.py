@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from tests.scenarios.desk import serving
+from tests.scenarios.desk import serve_host
 
 AUDIENCE = "api://concierge"
 KEYS = {name: RSAKey.generate_key(2048, {"kid": name, "use": "sig", "alg": "RS256"}) for name in ("north", "south")}
@@ -37,20 +37,20 @@ class Issuers:
         header = {"alg": "RS256", "kid": tenant, "typ": "JWT"}
         return jwt.encode(header, {name: said[name] for name in said if name not in without}, key or KEYS[tenant])
 
-    def unsigned(self, tenant: str, **claims: Any) -> str:
+    def make_unsigned(self, tenant: str, **claims: Any) -> str:
         """A token that says of itself that nobody has signed it."""
         parts = ({"alg": "none", "typ": "JWT"}, self._claims(tenant, claims))
-        return ".".join([*(_packed(json.dumps(one).encode()) for one in parts), ""])
+        return ".".join([*(_pack(json.dumps(one).encode()) for one in parts), ""])
 
-    def signed_with_the_public_key(self, tenant: str, **claims: Any) -> str:
+    def sign_with_the_public_key(self, tenant: str, **claims: Any) -> str:
         """A token whose key is what everybody knows."""
         import hashlib
         import hmac
 
         public = KEYS[tenant].as_pem(private=False)
         parts = ({"alg": "HS256", "typ": "JWT", "kid": tenant}, self._claims(tenant, claims))
-        text = ".".join(_packed(json.dumps(one).encode()) for one in parts)
-        return f"{text}.{_packed(hmac.new(public, text.encode(), hashlib.sha256).digest())}"
+        text = ".".join(_pack(json.dumps(one).encode()) for one in parts)
+        return f"{text}.{_pack(hmac.new(public, text.encode(), hashlib.sha256).digest())}"
 
     def _claims(self, tenant: str, claims: dict[str, Any]) -> dict[str, Any]:
         now = int(time.time())
@@ -58,12 +58,12 @@ class Issuers:
         return {**usual, **claims}
 
 
-def _packed(data: bytes) -> str:
+def _pack(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 @asynccontextmanager
-async def issuing() -> AsyncIterator[Issuers]:
+async def serve_issuers() -> AsyncIterator[Issuers]:
     """Serves both."""
 
     async def about(request: Request) -> JSONResponse:
@@ -80,5 +80,5 @@ async def issuing() -> AsyncIterator[Issuers]:
 
     served: Any = Served()
     server: uvicorn.Server
-    async with serving(served) as server:
+    async with serve_host(served) as server:
         yield Issuers(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")

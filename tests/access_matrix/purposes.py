@@ -164,10 +164,10 @@ PURPOSES: dict[str, Purpose] = {
 
 def purpose(door: Door) -> Purpose:
     """What a door is for; every one of the OpenAI doors is there three times."""
-    return PURPOSES[named(door)]
+    return PURPOSES[name_door(door)]
 
 
-def named(door: Door) -> str:
+def name_door(door: Door) -> str:
     """A door as it is called in the table."""
     path = door.path.removeprefix("/openai")
     return f"{door.method} {path.removeprefix('/v1')}"

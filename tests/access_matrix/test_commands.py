@@ -14,7 +14,7 @@ from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.reply import Reply, as_reply
 from frontdesk.models.request import ChannelRequest
 from tests.access_matrix.doors import EveryDoorHost, open_house
-from tests.access_matrix.issuer import issuing
+from tests.access_matrix.issuer import serve_issuers
 
 # What each command is for. One that is not here fails the test: whoever adds a command says who may give it.
 COMMANDS: dict[str, str] = {
@@ -64,7 +64,7 @@ class Call:
 
 @asynccontextmanager
 async def _house(rules: str, place: Path, **settings: Any) -> AsyncIterator[EveryDoorHost]:
-    async with issuing() as issuers, open_house(rules, issuers, place, **settings) as house:
+    async with serve_issuers() as issuers, open_house(rules, issuers, place, **settings) as house:
         yield house
 
 

@@ -18,8 +18,8 @@ from frontdesk import Channel, ChannelContext, ChannelContribution
 from frontdesk.identifiers import digest
 from tests.access_matrix.callers import CALLERS, Caller
 from tests.access_matrix.doors import EveryDoorHost, open_house
-from tests.access_matrix.issuer import issuing
-from tests.access_matrix.purposes import PURPOSES, SOCKET, Door, Purpose, named, purpose, shape
+from tests.access_matrix.issuer import serve_issuers
+from tests.access_matrix.purposes import PURPOSES, SOCKET, Door, Purpose, name_door, purpose, shape
 
 # What the issue names; more is better.
 NAMED = {
@@ -32,7 +32,7 @@ NAMED = {
 @pytest.mark.parametrize("name", CALLERS)
 async def test_every_door_says_what_it_must(name: str, tmp_path: Path) -> None:
     caller = CALLERS[name]
-    async with issuing() as issuers, open_house(caller.house, issuers, tmp_path) as house:
+    async with serve_issuers() as issuers, open_house(caller.house, issuers, tmp_path) as house:
         if caller.house == "open":
             await house.furnish()
         wrong: list[str] = []
@@ -47,12 +47,12 @@ async def _http(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     # What is sent twice may go on in the background, and be taken for what the second time did.
     refused = getattr(caller.said, kind) in (401, 403) and not caller.again
     bodies = (body, *(more if refused else ()))
-    wrong = [line for sent in bodies for line in await _asked(house, door, caller, sent)]
+    wrong = [line for sent in bodies for line in await _ask(house, door, caller, sent)]
     return [*wrong, "what the owner has was changed"] if await house.has_changed() else wrong
 
 
-async def _asked(house: EveryDoorHost, door: Door, caller: Caller, body: Any) -> list[str]:
-    target, data = house.filled(door.path), b"" if body is None else json.dumps(body).encode()
+async def _ask(house: EveryDoorHost, door: Door, caller: Caller, body: Any) -> list[str]:
+    target, data = house.fill_path(door.path), b"" if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json", **caller.credentials(house.keys, door.method, target, data)}
     if caller.again:
         await house.http.request(door.method, target, content=data, headers=headers)
@@ -86,10 +86,10 @@ async def _socket(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]
     """A handshake is refused like a request; who may not come in is refused at the first message."""
     headers = caller.credentials(house.keys, "GET", door.path, b"")
     if caller.again:
-        await _said_on_socket(house, door, headers, go_on=None)
+        await _say_on_socket(house, door, headers, go_on=None)
     for go_on in (None, house.ids.get("response", "resp_1")):
         before = len(house.agent.seen), house.rows()
-        status, code = await _said_on_socket(house, door, headers, go_on)
+        status, code = await _say_on_socket(house, door, headers, go_on)
         # What is not there is a 400 on this way in, as in the API.
         wanted = {404: 400}.get(caller.said.thing, caller.said.thing) if go_on else caller.said.make
         if status != wanted:
@@ -101,7 +101,7 @@ async def _socket(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]
     return []
 
 
-async def _said_on_socket(
+async def _say_on_socket(
     house: EveryDoorHost, door: Door, headers: dict[str, str], go_on: str | None
 ) -> tuple[int, Any]:
     url = house.url.replace("http://", "ws://") + door.path
@@ -136,7 +136,7 @@ async def _session(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
 async def _page(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     """A browser without a link of ours gets a plain page, whoever sits in front of it."""
     before = house.rows()
-    target = house.filled(door.path) + ("?state=made-up&code=%3Cscript%3E" if door.path.endswith("callback") else "")
+    target = house.fill_path(door.path) + ("?state=made-up&code=%3Cscript%3E" if door.path.endswith("callback") else "")
     headers = caller.credentials(house.keys, door.method, target, b"")
     answer = await house.http.request(door.method, target, headers=headers)
     wrong = [] if answer.status_code in (400, 403) else [f"{answer.status_code}: {answer.text}"]
@@ -164,12 +164,12 @@ async def _webhook(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
 async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     """Whoever has no cookie of the page is nobody there, whatever else they may do; its files are for everybody."""
     before = len(house.agent.seen), house.rows()
-    target, data = house.filled(door.path), json.dumps(purpose(door).body or {}).encode()
+    target, data = house.fill_path(door.path), json.dumps(purpose(door).body or {}).encode()
     headers = {"origin": house.url, **caller.credentials(house.keys, door.method, target, data)}
     if door.method == SOCKET:
         status = await _handshake(f"{house.url.replace('http', 'ws', 1)}{target}", headers)
     else:
-        sent = {"content-type": "application/json", **headers, **_forged(house.url)}
+        sent = {"content-type": "application/json", **headers, **_forge(house.url)}
         status = (await house.http.request(door.method, target, content=data, headers=sent)).status_code
     wanted = 404 if "/api/" not in door.path else 401 if headers["origin"] == house.url else 403
     wrong = [] if status == wanted else [f"{status} and not {wanted}"]
@@ -178,13 +178,13 @@ async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
 
 async def _handshake(url: str, headers: dict[str, str]) -> int:
     try:
-        async with connect(url, additional_headers={**headers, **_forged(url)}, proxy=None):
+        async with connect(url, additional_headers={**headers, **_forge(url)}, proxy=None):
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
 
 
-def _forged(url: str) -> dict[str, str]:
+def _forge(url: str) -> dict[str, str]:
     """A cookie of the name that the page at an address gives."""
     page = digest(f"{urlsplit(url).netloc}/chat")[:8]
     return {"cookie": f"frontdesk_visitor_{page}=vis_1.{'A' * 43}"}
@@ -194,7 +194,7 @@ async def _task(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
     """Another agent whose caller has to link first gets a task that waits for the link, and nothing runs."""
     if caller.house != "linked":
         return await _http(house, door, caller)
-    target, data = house.filled(door.path), json.dumps(purpose(door).body).encode()
+    target, data = house.fill_path(door.path), json.dumps(purpose(door).body).encode()
     headers = {"content-type": "application/json", **caller.credentials(house.keys, door.method, target, data)}
     answer = await house.http.request(door.method, target, content=data, headers=headers)
     waits = answer.status_code == 200 and "TASK_STATE_AUTH_REQUIRED" in answer.text
@@ -213,7 +213,7 @@ KNOCKS = {
 
 
 async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tmp_path: Path) -> None:
-    async with issuing() as issuers, open_house("open", issuers, tmp_path, backwards=True) as house:
+    async with serve_issuers() as issuers, open_house("open", issuers, tmp_path, backwards=True) as house:
         await house.furnish()
         doors = [door for door in await house.doors() if door.path in ("/invocations", "/v1/responses/{run_id}")]
         wrong = [
@@ -228,8 +228,8 @@ async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tm
 
 
 async def test_every_door_has_a_purpose_and_every_purpose_a_door(tmp_path: Path) -> None:
-    async with issuing() as issuers, open_house("open", issuers, tmp_path) as house:
-        doors = {named(door) for door in await house.doors()}
+    async with serve_issuers() as issuers, open_house("open", issuers, tmp_path) as house:
+        doors = {name_door(door) for door in await house.doors()}
     assert not doors - set(PURPOSES), "say in PURPOSES who may use these"
     assert set(PURPOSES) == doors
 
@@ -248,11 +248,11 @@ class Careless(Channel):
 
 
 async def test_a_door_that_asks_nobody_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with issuing() as issuers, open_house("open", issuers, tmp_path, more=[Careless()]) as house:
-        (door,) = [door for door in await house.doors() if named(door) not in PURPOSES]
+    async with serve_issuers() as issuers, open_house("open", issuers, tmp_path, more=[Careless()]) as house:
+        (door,) = [door for door in await house.doors() if name_door(door) not in PURPOSES]
         assert str(door) == "GET /careless/dump"
         # Whatever it is said to be for, it does not keep to it.
-        monkeypatch.setitem(PURPOSES, named(door), Purpose("info"))
+        monkeypatch.setitem(PURPOSES, name_door(door), Purpose("info"))
         assert await _http(house, door, CALLERS["anonymous"])
 
 

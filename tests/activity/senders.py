@@ -15,7 +15,7 @@ from frontdesk.activity.verify import ActivityVerifier, ProvedActivity
 from frontdesk.auth.oidc import ProviderHttp
 from frontdesk.clock import SystemClock
 from frontdesk_testing.activity import APP_ID, FakeActivity, fake_activity
-from frontdesk_testing.activity.tokens import signed_token
+from frontdesk_testing.activity.tokens import sign_token
 
 SERVICE_URL = "https://smba.trafficmanager.net/emea/"
 ISSUER = CLOUDS["public"].issuer
@@ -36,12 +36,12 @@ class Senders:
         return {name: value for name, value in {**own, **other}.items() if value is not None}
 
     def token(self, **other: Any) -> str:
-        return signed_token(self.claims(**other))
+        return sign_token(self.claims(**other))
 
     def entra_token(self, number: int = 1, **other: Any) -> str:
         """Return a token of Entra, as the emulator and skills have."""
         claims = self.claims(iss=ENTRA[number].issuer, serviceurl=None, ver="2.0", azp=APP_ID)
-        return signed_token({**claims, **other})
+        return sign_token({**claims, **other})
 
     def activity(self, **other: Any) -> dict[str, Any]:
         given = {

@@ -9,7 +9,7 @@ from joserfc.jwk import RSAKey
 from frontdesk.activity.clouds import CLOUDS
 from frontdesk.errors import ForbiddenError, InvalidRequestError, RequestError, UnauthenticatedError, UnavailableError
 from frontdesk_testing.activity import APP_ID
-from frontdesk_testing.activity.tokens import BARE, ENDORSED, signed_token, signing_key
+from frontdesk_testing.activity.tokens import BARE, ENDORSED, make_signing_key, sign_token
 from tests.activity.senders import (
     ENTRA,
     SERVICE_URL,
@@ -35,15 +35,15 @@ FORGED = [
     _forged(lambda s: "a.b.c", "not a signed token with an issuer"),
     _forged(lambda s: unsigned(s.claims()), "signature algorithm is not accepted"),
     _forged(lambda s: unsigned(s.claims(), "NONE"), "signature algorithm is not accepted "),
-    _forged(lambda s: symmetric(s.claims(), signing_key(ENDORSED).as_pem(False)), "algorithm is not accepted"),
-    _forged(lambda s: signed_token(s.claims(), key=_STRANGER), "signature is invalid"),
+    _forged(lambda s: symmetric(s.claims(), make_signing_key(ENDORSED).as_pem(False)), "algorithm is not accepted"),
+    _forged(lambda s: sign_token(s.claims(), key=_STRANGER), "signature is invalid"),
     _forged(lambda s: altered(s.token(), serviceurl="https://smba.trafficmanager.net/x/"), "its signature is invalid"),
     _forged(lambda s: s.token()[:-6] + "AAAAAA", "signature is invalid "),
-    _forged(lambda s: signed_token(s.claims(), kid="another"), "signing key is unknown"),
-    _forged(lambda s: signed_token(s.claims(), kid=""), "names no signing key"),
-    _forged(lambda s: signed_token(s.claims(), crit=["b64"], b64=True), "critical header extension"),
-    _forged(lambda s: signed_token(s.claims(), typ="at+jwt"), "type is not accepted"),
-    _forged(lambda s: signed_token(s.claims(), kid=BARE, key=signing_key(BARE)), "not endorsed"),
+    _forged(lambda s: sign_token(s.claims(), kid="another"), "signing key is unknown"),
+    _forged(lambda s: sign_token(s.claims(), kid=""), "names no signing key"),
+    _forged(lambda s: sign_token(s.claims(), crit=["b64"], b64=True), "critical header extension"),
+    _forged(lambda s: sign_token(s.claims(), typ="at+jwt"), "type is not accepted"),
+    _forged(lambda s: sign_token(s.claims(), kid=BARE, key=make_signing_key(BARE)), "not endorsed"),
     _forged(lambda s: s.token(iss="https://evil.example"), "issuer is not accepted"),
     _forged(lambda s: s.token(iss="https://api.botframework.com/"), "its issuer is not accepted"),
     _forged(lambda s: s.token(iss=CLOUDS["usgov"].issuer), "issuer is not accepted "),
@@ -147,11 +147,11 @@ async def test_unknown_keys_are_looked_for_once_in_a_while_only() -> None:
         await s.prove(s.token())
         for number in range(5):
             with pytest.raises(UnauthenticatedError, match="signing key is unknown"):
-                await s.prove(signed_token(s.claims(), kid=f"made-up-{number}"))
+                await s.prove(sign_token(s.claims(), kid=f"made-up-{number}"))
         await s.prove(s.token(jti="again"))
         s.fake.fail_next("KEYS", 500, "InternalError", times=9)
         with pytest.raises(UnauthenticatedError, match="signing key is unknown"):
-            await s.prove(signed_token(s.claims(), kid="made-up"))
+            await s.prove(sign_token(s.claims(), kid="made-up"))
 
 
 async def test_without_keys_an_activity_is_to_be_sent_again() -> None:

@@ -31,7 +31,7 @@ class Desk:
         row = await self.queries.show(kind, name)
         return await self.actions.act(kind, action, name, seen=seen or row["seen"])
 
-    async def audited(self) -> list[tuple[str, str, str]]:
+    async def list_audited(self) -> list[tuple[str, str, str]]:
         return [(line.action, line.subject, line.by) for line in await self.store.audit.lines()]
 
 
@@ -52,7 +52,7 @@ async def test_a_delivery_is_tried_again_and_dropped(operator: Desk) -> None:
     assert (after["status"], after["attempts"]) == ("pending", 0)
     after = await operator.act("deliveries", "drop", id="dlv_1")
     assert after["status"] == "cancelled"
-    assert await operator.audited() == [
+    assert await operator.list_audited() == [
         ("delivery_retried", "dlv_1", "operator:ann"),
         ("delivery_dropped", "dlv_1", "operator:ann"),
     ]
@@ -72,7 +72,7 @@ async def test_a_run_that_waits_is_marked(operator: Desk) -> None:
     marked = await operator.store.background.get(OWNER, "run_1")
     assert marked is not None
     assert marked.cancelled
-    assert await operator.audited() == [("run_cancelled", "run_1", "operator:ann")]
+    assert await operator.list_audited() == [("run_cancelled", "run_1", "operator:ann")]
     with pytest.raises(ConflictError, match="Only a pending or running background run"):
         await operator.act("runs", "cancel", id="run_2")
 
@@ -93,7 +93,7 @@ async def test_an_event_that_waits_is_finished_and_one_that_is_worked_on_is_mark
     (kept,) = await store.inbox.renew([held])
     assert kept.is_cancelled
     assert await store.inbox.next("telegram", "a") is None
-    assert [action for action, _, _ in await operator.audited()] == ["event_cancelled"] * 2
+    assert [action for action, _, _ in await operator.list_audited()] == ["event_cancelled"] * 2
     with pytest.raises(ConflictError, match="Only a pending or running turn"):
         await operator.act("inbox", "cancel", id=str(rows["evt_3"]["number"]))
 
@@ -106,7 +106,7 @@ async def test_a_question_is_answered_by_an_operator_which_is_audited(operator: 
         await operator.act("approvals", "approve", id="apr_1")
     after = await operator.act("approvals", "reject", id="apr_1")
     assert after["status"] == "rejected"
-    assert await operator.audited() == [("rejected", "apr_1", "operator:ann")]
+    assert await operator.list_audited() == [("rejected", "apr_1", "operator:ann")]
     (vote,) = await operator.store.approvals.votes(asked.owner, "apr_1")
     assert (vote.voter, vote.seat, vote.approved) == ("operator:ann", "operator", False)
     with pytest.raises(ConflictError, match="can't be answered: its status is rejected"):
@@ -117,7 +117,7 @@ async def test_a_question_is_cancelled_once(operator: Desk) -> None:
     await write(operator.store, add_approval=question())
     after = await operator.act("approvals", "cancel", id="apr_1")
     assert after["status"] == "cancelled"
-    assert await operator.audited() == [("cancelled", "apr_1", "operator:ann")]
+    assert await operator.list_audited() == [("cancelled", "apr_1", "operator:ann")]
     with pytest.raises(ConflictError, match="can't be cancelled: its status is cancelled"):
         await operator.act("approvals", "cancel", id="apr_1")
     with pytest.raises(InvalidRequestError, match="Unknown action"):
@@ -132,7 +132,7 @@ async def test_a_link_is_revoked_with_those_that_came_through_it(operator: Desk)
     after = await operator.act("links", "revoke", channel="chat-b", id="b")
     assert after["gone"] is True
     assert (await operator.queries.page("links")).items == []
-    lines = [(action, by) for action, _, by in await operator.audited()]
+    lines = [(action, by) for action, _, by in await operator.list_audited()]
     assert lines == [*[("linked", "key of a")] * 2, *[("unlinked", "operator:ann")] * 2]
 
 
@@ -162,7 +162,7 @@ async def test_what_has_changed_since_it_was_seen_is_left_alone(operator: Desk, 
             await operator.act(kind, action, seen=before["seen"], **names[kind])
         assert refused.value.code == "changed"
     assert await operator.queries.show(kind, names[kind]) == changed
-    assert await operator.audited() == []
+    assert await operator.list_audited() == []
 
 
 async def _change(store: HostStateStore, kind: str) -> None:
@@ -198,7 +198,7 @@ async def test_what_changes_between_the_look_and_the_write_is_left_alone(
     with pytest.raises(ConflictError) as refused:
         await operator.actions.act("inbox", "cancel", {"id": number}, seen=seen)
     assert refused.value.code == "changed"
-    assert await operator.audited() == []
+    assert await operator.list_audited() == []
 
 
 async def test_who_acts_has_a_name(operator: Desk) -> None:

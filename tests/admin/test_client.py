@@ -41,9 +41,9 @@ async def test_a_script_delivers_once_while_the_host_runs(tmp_path: Path) -> Non
 
         first = await beside(tmp_path / "state", deliver)
         assert await beside(tmp_path / "state" / "frontdesk.sock", deliver) == first
-        assert await chat.heard(ada.chat_id, 1) == ["Your taxi is here."]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["Your taxi is here."]
         again = await beside(tmp_path / "state", lambda host: host.deliver(first["person"], "It waits."))
-        assert await chat.heard(ada.chat_id, 2) == ["Your taxi is here.", "It waits."]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["Your taxi is here.", "It waits."]
         assert await beside(tmp_path / "state", actions) == [
             ("delivered", again["deliveries"][0], "operator:cron"),
             ("delivered", first["deliveries"][0], "operator:cron"),
@@ -62,11 +62,11 @@ async def test_a_script_runs_the_target_for_a_person_and_the_answer_reaches_them
         begun, ended = await beside(tmp_path / "state", run)
         assert (ended["status"], begun["existed"]) == ("completed", False)
         assert "the news of the day" in json.dumps(ended["result"])
-        assert await chat.heard(ada.chat_id, 1) == ["the news of the day"]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["the news of the day"]
         again, _ = await beside(tmp_path / "state", run)
         assert (again["run_id"], again["existed"]) == (begun["run_id"], True)
         assert set(await beside(tmp_path / "state", actions)) == {("run_requested", begun["run_id"], "operator:cron")}
-        assert await chat.heard(ada.chat_id, 1) == ["the news of the day"]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["the news of the day"]
 
 
 async def test_the_commands_do_the_same(tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ async def test_the_commands_do_the_same(tmp_path: Path) -> None:
         to = ("--to", chat.channel.name, ada.user_id)
         sent = await asyncio.to_thread(frontdesk, "deliver", "-", *to, "--state", state, stdin="It rains.")
         assert (sent.returncode, sent.stderr) == (0, "")
-        assert await chat.heard(ada.chat_id, 1) == ["It rains."]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["It rains."]
         asked = await asyncio.to_thread(frontdesk, "run", "the news", *to, "--state", state, "--wait", "60")
         assert (asked.returncode, asked.stdout) == (0, "the news\n")
         begun = await asyncio.to_thread(frontdesk, "run", "more", *to, "--socket", f"{state}/frontdesk.sock")
         assert begun.stdout.endswith(" is begun.\n")
-        assert await chat.heard(ada.chat_id, 3) == ["It rains.", "the news", "more"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["It rains.", "the news", "more"]
 
 
 @pytest.mark.parametrize(

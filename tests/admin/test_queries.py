@@ -21,16 +21,16 @@ from frontdesk_testing.store_samples import (
     OTHER,
     OWNER,
     audit_line,
+    build_identity,
+    build_last_seen,
+    build_messages,
     delivery,
     identity,
     inbox_item,
-    issued,
     keep_session,
     link,
     question,
     run,
-    said,
-    seen,
     session,
 )
 
@@ -67,7 +67,7 @@ async def test_filters_are_combined(store: HostStateStore) -> None:
 
     async def found(kind: str, **filters: str) -> list[str]:
         rows = await pages(asked, kind, filters, 2)
-        return [str(row[queries.IDS[queries.known_kind(kind)]]) for row in rows]
+        return [str(row[queries.IDS[queries.check_kind(kind)]]) for row in rows]
 
     assert await found("deliveries", status="dead", channel="slack") == ["dlv_1"]
     assert await found("deliveries", status="dead", channel="telegram") == []
@@ -87,7 +87,7 @@ async def test_what_few_rows_match_is_looked_for_a_bounded_number_at_a_time(
     store: HostStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_SCANNED", 4)
-    monkeypatch.setattr(queries, "_CHUNK", 3)
+    monkeypatch.setattr(queries, "_CHUNK_ROWS", 3)
     await fill(store, 9)
     asked = AdminQueries(store)
     first = await asked.page("runs", {"status": "completed", "person": OTHER}, limit=9)
@@ -131,15 +131,15 @@ async def confide(store: HostStateStore) -> None:
     token = SealedToken(event_id="evt_1", key_id="k", data=SAID.encode(), expires_at=NOW)
     asked = ChannelRequest(channel="telegram", input=SAID, reference={"secret": SAID}, metadata={"m": SAID})
     caller = Caller(identity=who, claims={"email": SAID})
-    await store.identities.remember(issued(who))
-    await keep_session(store, session(state={"memory": SAID}), said(SAID))
+    await store.identities.remember(build_identity(who))
+    await keep_session(store, session(state={"memory": SAID}), build_messages(SAID))
     async with store.transaction() as transaction:
         transaction.title_session(OWNER, "ses_1", SAID)
-        transaction.see(seen(who))
+        transaction.see(build_last_seen(who))
         transaction.save_run(
             run(
                 status="failed",
-                input=said(SAID),
+                input=build_messages(SAID),
                 finished_at=NOW,
                 metadata={"m": SAID},
                 failure=RunFailure(code="target_failed", message=SAID),

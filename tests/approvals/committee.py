@@ -75,13 +75,13 @@ class Committee:
         caller = Caller(identity=who, claims=claims, claim_source=source)
         return await self.host._get_context(who.channel).approvals.decide(caller, "apr_1", approved)
 
-    async def asked(self) -> PendingApproval:
+    async def get_approval(self) -> PendingApproval:
         asked = await self.store.approvals.find("apr_1")
         assert asked is not None
         return asked
 
     async def votes(self) -> list[ApprovalVote]:
-        asked = await self.asked()
+        asked = await self.get_approval()
         return list(await self.store.approvals.votes(asked.owner, "apr_1"))
 
     async def actions(self) -> list[str]:
@@ -90,7 +90,7 @@ class Committee:
 
     async def store_old_vote(self, vote: ApprovalVote) -> None:
         """Store a vote as the version before did: without the keys of the person, and without claims."""
-        asked = await self.asked()
+        asked = await self.get_approval()
         async with self.store.transaction() as transaction:
             transaction.count_vote(asked.owner, "apr_1", seen=asked.voted)
             transaction.add_vote(vote.replace(person_keys=(), claims={}))

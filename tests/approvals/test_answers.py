@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponseUpdate, Content
 
-from frontdesk.approvals.answers import ApprovalAnswers, resumed
+from frontdesk.approvals.answers import ApprovalAnswers, build_resume_messages
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.extraction import digest
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
@@ -69,9 +69,9 @@ class TwoQuestions:
 
     async def take(self, *answers: ApprovalAnswer, owner: str = OWNER, place: SessionRecord | None = None) -> Any:
         """Answer, and begin with it."""
-        questions = await self.answers.asked(owner, place or session(owner=owner), answers)
+        questions = await self.answers.find_questions(owner, place or session(owner=owner), answers)
         await self.begin(await self.answers.take(owner, answers), *answers)
-        return resumed(questions, answers)
+        return build_resume_messages(questions, answers)
 
     async def begin(self, attempt: str, *answers: ApprovalAnswer) -> None:
         async with self.store.transaction() as transaction:
@@ -109,17 +109,17 @@ async def test_the_same_answer_is_taken_again_until_something_was_done_with_it(
     early = await desk.answers.take(OWNER, [first])
     assert await desk.pending() == ["apr_1", "apr_2"]
     with pytest.raises(ConflictError):
-        await desk.answers.asked(OWNER, session(), [other])
+        await desk.answers.find_questions(OWNER, session(), [other])
     with pytest.raises(ConflictError):
         await desk.answers.take(OWNER, [other])
-    await desk.answers.asked(OWNER, session(), [first])
+    await desk.answers.find_questions(OWNER, session(), [first])
     late = await desk.answers.take(OWNER, [first])
     with pytest.raises(LostAnswerError):
         await desk.begin(early, first)
     await desk.begin(late, first)
     for again in (yes(), no()):
         with pytest.raises(ConflictError):
-            await desk.answers.asked(OWNER, session(), [again])
+            await desk.answers.find_questions(OWNER, session(), [again])
         with pytest.raises(ConflictError):
             await desk.answers.take(OWNER, [again])
 
@@ -185,7 +185,7 @@ async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: TwoQu
 
 async def test_without_a_session_nothing_is_answered(desk: TwoQuestions) -> None:
     with pytest.raises(InvalidRequestError):
-        await desk.answers.asked(OWNER, None, [yes()])
+        await desk.answers.find_questions(OWNER, None, [yes()])
     assert await desk.pending() == ["apr_1", "apr_2"]
 
 

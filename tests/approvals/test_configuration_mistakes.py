@@ -181,7 +181,7 @@ def without_layers(*tools: Any, **options: Any) -> Any:
     return Agent(NoLayers(), "Pay.", tools=list(tools), **options)
 
 
-def scripted(*tools: Any, **options: Any) -> Any:
+def build_agent(*tools: Any, **options: Any) -> Any:
     return Agent(ScriptedChatClient([]), "Pay.", tools=list(tools), **options)
 
 
@@ -193,30 +193,34 @@ REFUND = {"tools": {"refund": ApproverRule()}}
 DYNAMIC = {**REFUND, "dynamic_tools": ["refund"]}
 HOSTED = {"type": "mcp", "server_label": "bank", "require_approval": "never"}
 TOOL_MISTAKES: list[tuple[Callable[[], Any], dict[str, Any], str]] = [
-    (scripted, REFUND, "the target has no tool called 'refund'"),
-    (lambda: scripted(one()), {"tools": {"refunds": ApproverRule()}}, "did you mean 'refund'?"),
-    (lambda: scripted(context_providers=[Gives("gives")]), REFUND, "list it in dynamic_tools too"),
+    (build_agent, REFUND, "the target has no tool called 'refund'"),
+    (lambda: build_agent(one()), {"tools": {"refunds": ApproverRule()}}, "did you mean 'refund'?"),
+    (lambda: build_agent(context_providers=[Gives("gives")]), REFUND, "list it in dynamic_tools too"),
     (lambda: without_layers(one()), REFUND, "the framework does not run it; remove its rule"),
-    (lambda: scripted({"name": "refund"}), REFUND, "the framework does not run it; remove its rule"),
+    (lambda: build_agent({"name": "refund"}), REFUND, "the framework does not run it; remove its rule"),
     (
-        lambda: scripted(scripted(one(), name="helper").as_tool()),
+        lambda: build_agent(build_agent(one(), name="helper").as_tool()),
         REFUND,
         "its agent is a tool itself; give the rule to that tool",
     ),
     (lambda: without_layers(), DYNAMIC, "the target has no agent of which the framework runs tools"),
-    (lambda: scripted(HOSTED), DYNAMIC, "a hosted MCP server may run 'refund' without asking"),
+    (lambda: build_agent(HOSTED), DYNAMIC, "a hosted MCP server may run 'refund' without asking"),
     (
-        lambda: in_turn(scripted(name="able"), without_layers(name="unable", context_providers=[Gives("gives")])),
+        lambda: in_turn(build_agent(name="able"), without_layers(name="unable", context_providers=[Gives("gives")])),
         DYNAMIC,
         "can't be made to ask in agent 'unable', which takes no middleware",
     ),
-    (scripted, {"dynamic_tools": ["refund"]}, "dynamic_tools: 'refund' has no rule in tools"),
-    (lambda: scripted(one()), DYNAMIC, "dynamic_tools: 'refund' is known before a run; remove it from dynamic_tools"),
-    (lambda: scripted(with_mode(one(), "always")), {}, "tool 'refund' has approval_mode='always'"),
-    (lambda: scripted(with_mode(bank(), "always")), {}, "MCP server 'bank' has approval_mode='always'"),
-    (lambda: scripted(with_mode(bank(), {"ask": ["a"]})), {}, "MCP server 'bank' has 'ask' in approval_mode; use"),
+    (build_agent, {"dynamic_tools": ["refund"]}, "dynamic_tools: 'refund' has no rule in tools"),
     (
-        lambda: scripted(with_mode(bank(), {"never_require_approval": "a"})),
+        lambda: build_agent(one()),
+        DYNAMIC,
+        "dynamic_tools: 'refund' is known before a run; remove it from dynamic_tools",
+    ),
+    (lambda: build_agent(with_mode(one(), "always")), {}, "tool 'refund' has approval_mode='always'"),
+    (lambda: build_agent(with_mode(bank(), "always")), {}, "MCP server 'bank' has approval_mode='always'"),
+    (lambda: build_agent(with_mode(bank(), {"ask": ["a"]})), {}, "MCP server 'bank' has 'ask' in approval_mode; use"),
+    (
+        lambda: build_agent(with_mode(bank(), {"never_require_approval": "a"})),
         {},
         "has no list of tools in never_require_approval of approval_mode",
     ),

@@ -37,7 +37,7 @@ class Settling:
         self.looked_again.append((question.approval_id, question.status, question.reason))
 
 
-async def asked(store: InMemoryStateStore) -> None:
+async def add_approvals(store: InMemoryStateStore) -> None:
     async with store.transaction() as transaction:
         for approval_id in ("apr_1", "apr_2", "apr_3"):
             transaction.add_approval(question(approval_id))
@@ -54,7 +54,7 @@ async def statuses(store: InMemoryStateStore) -> list[str]:
 
 async def test_all_that_waits_is_cancelled_and_settled_at_once() -> None:
     store, settling = InMemoryStateStore(), Settling()
-    await asked(store)
+    await add_approvals(store)
     cancel, finish = await Decisions(store, FakeClock(NOW), None, settling).note_cancelled(OWNER, NOW + 1, "unlinked")
     async with store.transaction() as transaction:
         cancel(transaction)
@@ -68,7 +68,7 @@ async def test_all_that_waits_is_cancelled_and_settled_at_once() -> None:
 
 async def test_if_nothing_is_written_nothing_is_settled() -> None:
     store, settling = InMemoryStateStore(), Settling()
-    await asked(store)
+    await add_approvals(store)
     cancel, _ = await Decisions(store, FakeClock(NOW), None, settling).note_cancelled(OWNER, NOW + 1, "unlinked")
 
     async def fail() -> None:
@@ -83,7 +83,7 @@ async def test_if_nothing_is_written_nothing_is_settled() -> None:
 
 async def test_what_only_a_newer_version_can_read_is_cancelled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     store, settling = InMemoryStateStore(), Settling()
-    await asked(store)
+    await add_approvals(store)
 
     async def unreadable(owner: str) -> Sequence[PendingApproval]:
         raise UnreadableRecordError

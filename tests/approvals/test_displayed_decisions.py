@@ -13,21 +13,21 @@ from pydantic import Field, create_model
 from frontdesk.admin.rows import details, summary
 from frontdesk.approvals.extraction import digest
 from frontdesk.approvals.requester import build_view
-from frontdesk.channels.invocations.render import waiting_out
+from frontdesk.channels.invocations.render import render_waiting
 from frontdesk.channels.telegram.channel import TelegramChannel
 from frontdesk.channels.telegram.render import send_calls
-from frontdesk.channels.web.account import _shown as shown_account  # pyright: ignore[reportPrivateUsage]
-from frontdesk.channels.web.api import _shown_question as shown_question  # pyright: ignore[reportPrivateUsage]
-from frontdesk.channels.web.render import asking, content_of_reply, extract_contents, settled
+from frontdesk.channels.web.account import _render_identity as shown_account  # pyright: ignore[reportPrivateUsage]
+from frontdesk.channels.web.api import _render_approval as shown_question  # pyright: ignore[reportPrivateUsage]
+from frontdesk.channels.web.render import content_of_reply, extract_contents, render_question, render_settled
 from frontdesk.chat.i18n.texts import Texts
-from frontdesk.chat.i18n.wording import Wording, told_as
+from frontdesk.chat.i18n.wording import Wording, describe_person
 from frontdesk.chat.messages import Destination, OutboundMessage
 from frontdesk.chat.rendering import Renderer
 from frontdesk.cli.chat import Chat
 from frontdesk.cli.terminal import Terminal, print_table
-from frontdesk.display.person_names import unverified_name
+from frontdesk.display.person_names import build_unverified_name
 from frontdesk.framework.approval_ids import note_waiting, waits_for, waits_for_people
-from frontdesk.framework.workflow_requests import chosen, extract_choices, request_content
+from frontdesk.framework.workflow_requests import extract_choices, find_choice, request_content
 from frontdesk.linkers.oauth.ceremony import confirm_page, start_page
 from frontdesk.models.approval import PendingApproval, QuestionView, WaitingPage
 from frontdesk.models.identity import Caller, ChannelIdentity
@@ -60,7 +60,7 @@ def _request(text: str) -> Content:
     return Content.from_function_approval_request("apr_1", call)
 
 
-def _asked(text: str, **fields: Any) -> PendingApproval:
+def _build_question(text: str, **fields: Any) -> PendingApproval:
     person = Caller(identity=_person(text))
     return question(tool=f"pay{text}", request=_request(text), requester=person, reason=text, **fields)
 
@@ -70,7 +70,7 @@ def _person(text: str) -> ChannelIdentity:
 
 
 def _view(text: str) -> QuestionView:
-    return build_view(_asked(text, rule=terms(names=(text,))), _person(text))
+    return build_view(_build_question(text, rule=terms(names=(text,))), _person(text))
 
 
 def _workflow(text: str, wanted: Any) -> WorkflowRunResult:
@@ -109,7 +109,7 @@ def _workflows(text: str) -> Iterator[Any]:
 
 def _approvals(text: str) -> Iterator[Any]:
     yield AgentResponse(messages=[Message("assistant", [_request(text)])])
-    asked = _asked(text, rule=terms(names=(text,), asks_requester=True))
+    asked = _build_question(text, rule=terms(names=(text,), asks_requester=True))
     for waits in (asked, asked.replace(rule=terms(names=(text,)))):
         response = AgentResponse(messages=[Message("assistant", [_request(text)])])
         yield HostedRunResult(run=run(), result=response, questions=(waits,))
@@ -119,7 +119,7 @@ def _reply(text: str) -> Reply:
     return Reply(f"Delete {text}?", buttons=(ReplyButton(f"Yes {text}", "yes"),))
 
 
-def _sent(messages: list[OutboundMessage]) -> Iterator[Any]:
+def _list_calls(messages: list[OutboundMessage]) -> Iterator[Any]:
     for message in messages:
         for call in send_calls(message, PLACE):
             yield call.params
@@ -128,27 +128,30 @@ def _sent(messages: list[OutboundMessage]) -> Iterator[Any]:
 def _telegram(text: str) -> Iterator[Any]:
     renderer = TELEGRAM.renderer
     for result in (*_approvals(text), *_workflows(text)):
-        yield from _sent(renderer.answer(result))
-    yield from _sent(renderer.reply(_reply(text)))
-    yield from (TELEGRAM.approver_question(_view(text)), TELEGRAM.settled_question(_asked(text), _person(text)))
+        yield from _list_calls(renderer.answer(result))
+    yield from _list_calls(renderer.reply(_reply(text)))
+    yield from (
+        TELEGRAM.approver_question(_view(text)),
+        TELEGRAM.settled_question(_build_question(text), _person(text)),
+    )
 
 
 def _words(text: str) -> Iterator[Any]:
     for result in (*_approvals(text), *_workflows(text)):
         yield PLAIN.answer(result)
     for status in ("approved", "rejected", "cancelled"):
-        decided = _asked(text, status=status, rule=terms(), decided_at=1.0)
-        yield from (WORDING.decided(decided, _person(text)), WORDING.settled(decided, _person(text)))
+        decided = _build_question(text, status=status, rule=terms(), decided_at=1.0)
+        yield from (WORDING.decided(decided, _person(text)), WORDING.describe_settled(decided, _person(text)))
 
 
 def _page(text: str) -> Iterator[Any]:
     for result in (*_approvals(text), *_workflows(text)):
         yield [_without_values(part) for part in msgspec.to_builtins(extract_contents(result, WORDING))]
-    asked = _asked(text, rule=terms(names=(text,)), decided_at=1.0)
+    asked = _build_question(text, rule=terms(names=(text,)), decided_at=1.0)
     yield from (
         shown_question(asked, 1.0),
-        settled(asked, _person(text)),
-        asking(_view(text)),
+        render_settled(asked, _person(text)),
+        render_question(_view(text)),
         content_of_reply(_reply(text)),
     )
     yield shown_account(_person(text))
@@ -162,22 +165,22 @@ def _without_values(part: Any) -> Any:
     return [_without_values(one) for one in part] if isinstance(part, list | tuple) else part
 
 
-def _linking(text: str) -> Iterator[Any]:
-    yield told_as(_person(text))
+def _render_linking(text: str) -> Iterator[Any]:
+    yield describe_person(_person(text))
     person = _person(text)
     yield from (start_page(person, text, "/a").body, confirm_page(person, text, text, link="/a", cancel="/b").body)
 
 
 def _http(text: str) -> Iterator[Any]:
-    (waiting,) = waiting_out(WaitingPage(questions=(_view(text),))).data
+    (waiting,) = render_waiting(WaitingPage(questions=(_view(text),))).data
     response = AgentResponse(messages=[Message("assistant", [_request(text)])])
-    note_waiting(response, {"apr_1": (unverified_name(_person(text)),)})
+    note_waiting(response, {"apr_1": (build_unverified_name(_person(text)),)})
     asked = response.messages[0].contents[0]
     yield from (waiting.asker, waiting.asked_for, waits_for(asked), waits_for_people(asked))
 
 
 @pytest.mark.parametrize("share", range(_SHARES))
-@pytest.mark.parametrize("shown", [_telegram, _words, _page, _linking, _http])
+@pytest.mark.parametrize("shown", [_telegram, _words, _page, _render_linking, _http])
 def test_a_character_that_nobody_sees_reached_the_person_who_decides(
     shown: Callable[[str], Iterator[Any]], share: int
 ) -> None:
@@ -230,7 +233,7 @@ def test_what_is_displayed_changes_neither_the_digest_nor_the_call() -> None:
     assert extract_contents(AgentResponse(messages=[Message("assistant", [request])]), WORDING)
     assert (digest(request), request.to_dict()) == before
     # A client of the JSON API gets the exact arguments, and escapes what it displays.
-    (waiting,) = waiting_out(WaitingPage(questions=(_view("\u202e"),))).data
+    (waiting,) = render_waiting(WaitingPage(questions=(_view("\u202e"),))).data
     assert (waiting.tool, waiting.arguments["\u202e"]) == ("pay\u202e", "\u202e")
 
 
@@ -238,7 +241,7 @@ def test_a_choice_is_known_by_its_label_and_by_what_is_displayed_of_it() -> None
     choices = extract_choices(Literal["yes\u200b", "no"])
     assert [choice.label for choice in choices] == ["yes\\u200b", "no"]
     for written in ("yes\u200b", "yes\\u200b"):
-        choice = chosen(choices, written)
+        choice = find_choice(choices, written)
         assert choice is not None
         assert choice.value == "yes\u200b"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frontdesk.approvals.extraction import answer, digest, questions
 from frontdesk.errors import ApprovalIdError
 from frontdesk.scripted import ScriptedChatClient
-from tests.sessions.admitted import admitted
+from tests.sessions.admitted import build_admitted
 
 paid: list[int] = []
 
@@ -32,7 +32,7 @@ def request(arguments: Any, name: str = "pay") -> Content:
     return Content.from_function_approval_request("apr_1", Content.from_function_call("call_1", name, arguments=text))
 
 
-async def asked(*calls: Content) -> AgentResponse[Any]:
+async def ask(*calls: Content) -> AgentResponse[Any]:
     """A result that needs a human's word."""
     agent = Agent(ScriptedChatClient([list(calls)]), name="clerk", tools=[pay])
     return await agent.run("pay", session=agent.create_session(session_id="ses_1"))
@@ -40,8 +40,8 @@ async def asked(*calls: Content) -> AgentResponse[Any]:
 
 async def test_every_call_that_waits_is_a_question() -> None:
     paid.clear()
-    response = await asked(call(5), call(7, "call_2"))
-    found = questions(response, admitted(run_id="run_1"), "ses_1")
+    response = await ask(call(5), call(7, "call_2"))
+    found = questions(response, build_admitted(run_id="run_1"), "ses_1")
     assert [(one.tool, one.run_id, one.session_id, one.owner, one.status) for one in found] == [
         ("pay", "run_1", "ses_1", "alice", "pending")
     ] * 2
@@ -58,42 +58,44 @@ async def test_every_call_that_waits_is_a_question() -> None:
     ids=["none", "text", "dict", "empty", "plain"],
 )
 def test_anything_else_asks_nothing(result: Any) -> None:
-    assert list(questions(result, admitted(), "ses_1")) == []
+    assert list(questions(result, build_admitted(), "ses_1")) == []
 
 
 def test_a_call_that_a_client_has_to_make_is_no_question() -> None:
     handed_out = call(5)
     handed_out.user_input_request = True
-    assert list(questions(AgentResponse(messages=[Message("assistant", [handed_out])]), admitted(), "ses_1")) == []
+    assert (
+        list(questions(AgentResponse(messages=[Message("assistant", [handed_out])]), build_admitted(), "ses_1")) == []
+    )
 
 
 class TestIds:
-    def asked(self, *ids: Any) -> list[str]:
+    def list_ids(self, *ids: Any) -> list[str]:
         contents = [Content.from_function_approval_request(one, call(5)) for one in ids]
         result = AgentResponse(messages=[Message("assistant", contents)])
-        return [one.approval_id for one in questions(result, admitted(), "ses_1")]
+        return [one.approval_id for one in questions(result, build_admitted(), "ses_1")]
 
     @pytest.mark.parametrize("missing", [None, "", " ", "\t\n", "\u3000"])
     def test_a_question_without_an_id_is_refused(self, missing: Any) -> None:
         with pytest.raises(ApprovalIdError, match="'pay' has no id") as caught:
-            self.asked("a", missing)
+            self.list_ids("a", missing)
         assert caught.value.code == "approval_id_missing"
 
     @pytest.mark.parametrize("wrong", [0, 7, b"q", ["q"], "x" * 257, "a\nb", "a\n", " a", "a\0", "\ud800", "\u202eq"])
     def test_an_id_that_is_no_plain_text_is_refused(self, wrong: Any) -> None:
         with pytest.raises(ApprovalIdError, match="must be a string of 1 to 256") as caught:
-            self.asked("a", wrong)
+            self.list_ids("a", wrong)
         assert caught.value.code == "approval_id_invalid"
 
     def test_one_id_for_two_questions_is_refused(self) -> None:
         with pytest.raises(ApprovalIdError) as caught:
-            self.asked("a", "b", "a")
+            self.list_ids("a", "b", "a")
         assert caught.value.code == "approval_id_taken"
 
     @given(st.lists(st.none() | st.text(max_size=4) | st.sampled_from(["a", "b", "x" * 256, "x" * 257]), max_size=4))
     def test_what_is_asked_has_an_id_of_its_own(self, ids: list[Any]) -> None:
         try:
-            found = self.asked(*ids)
+            found = self.list_ids(*ids)
         except ApprovalIdError:
             good = [one for one in ids if one and len(one) <= 256 and one.isprintable() and one == one.strip()]
             assert len(set(good)) < len(ids)
@@ -128,7 +130,7 @@ class TestDigest:
 
 class TestAnswer:
     async def question(self) -> Any:
-        return questions(await asked(call(5)), admitted(run_id="run_1"), "ses_1")[0]
+        return questions(await ask(call(5)), build_admitted(run_id="run_1"), "ses_1")[0]
 
     @pytest.mark.parametrize("approved", [True, False])
     async def test_it_is_made_from_what_was_stored(self, approved: bool) -> None:
@@ -153,7 +155,7 @@ class TestAnswer:
         agent = Agent(client, name="clerk", tools=[pay])
         session = agent.create_session(session_id="ses_1")
         response = await agent.run("pay", session=session)
-        (question,) = questions(response, admitted(), "ses_1")
+        (question,) = questions(response, build_admitted(), "ses_1")
         result = await agent.run(answer(question, approved, None), session=session)
         assert result.text == "done"
         assert paid == ([5] if approved else [])

@@ -16,7 +16,7 @@ async def test_one_person_votes_twice_by_unlinking_and_linking_a_second_account_
     await committee.unlink(BOB)
     await committee.link(BOB_AGAIN, "s|bob", "finance")
     assert await committee.vote(BOB_AGAIN) == "needs_more"
-    assert (await committee.asked()).status == "pending"
+    assert (await committee.get_approval()).status == "pending"
     await committee.link(KIM, "s|kim", "finance")
     assert await committee.vote(KIM) == "recorded"
 
@@ -155,7 +155,7 @@ async def test_a_vote_of_another_account_replaces_one_that_does_not_count_any_mo
 class TestVotesOfTheVersionBefore:
     """They have neither the keys of the person nor claims: the account is looked up at the decision."""
 
-    async def stored(self, committee: Committee) -> None:
+    async def store_votes(self, committee: Committee) -> None:
         (vote,) = await committee.votes()
         await committee.store_old_vote(vote)
 
@@ -164,7 +164,7 @@ class TestVotesOfTheVersionBefore:
         await committee.ask()
         await committee.link(BOB, "s|bob", "finance")
         await committee.vote(BOB)
-        await self.stored(committee)
+        await self.store_votes(committee)
         await committee.link(KIM, "s|kim", "finance")
         assert await committee.vote(KIM) == "recorded"
 
@@ -173,7 +173,7 @@ class TestVotesOfTheVersionBefore:
         await committee.ask()
         await committee.link(BOB, "s|bob", "finance")
         await committee.vote(BOB)
-        await self.stored(committee)
+        await self.store_votes(committee)
         await committee.unlink(BOB)
         await committee.link(KIM, "s|kim", "finance")
         assert await committee.vote(KIM) == "needs_more"
@@ -182,14 +182,14 @@ class TestVotesOfTheVersionBefore:
         committee = Committee()
         await committee.ask(approvers=(BOB, KIM), claims=())
         await committee.vote(BOB)
-        await self.stored(committee)
+        await self.store_votes(committee)
         assert await committee.vote(KIM) == "recorded"
 
     async def test_a_voter_with_a_token_who_was_never_linked_counts(self) -> None:
         committee = Committee()
         await committee.ask()
         await committee.vote(BOB, groups=["finance"])
-        await self.stored(committee)
+        await self.store_votes(committee)
         assert await committee.vote(KIM, groups=["finance"]) == "recorded"
 
     async def test_a_voter_who_votes_again_is_stored_with_all_keys_and_without_a_second_audit_line(self) -> None:
@@ -198,7 +198,7 @@ class TestVotesOfTheVersionBefore:
         await committee.link(BOB, "s|bob", "finance")
         await committee.vote(BOB)
         (before,) = await committee.votes()
-        await self.stored(committee)
+        await self.store_votes(committee)
         assert await committee.vote(BOB) == "needs_more"
         assert await committee.votes() == [before]
         assert await committee.actions() == ["voted"]

@@ -40,20 +40,20 @@ def auth_of(provider: OidcProvider, clock: FakeClock, **options: Any) -> BearerA
     return BearerAuth(**{"issuer": provider.issuer, "audience": AUDIENCE, "clock": clock, **options})
 
 
-def carrying(token: str | bytes) -> dict[bytes, bytes]:
+def build_headers(token: str | bytes) -> dict[bytes, bytes]:
     return {b"authorization": b"Bearer " + (token.encode() if isinstance(token, str) else token)}
 
 
 async def refusal(auth: BearerAuth, token: str | bytes) -> UnauthenticatedError:
     with pytest.raises(UnauthenticatedError) as caught:
-        await auth.authenticate(carrying(token))
+        await auth.authenticate(build_headers(token))
     assert caught.value.code == "invalid_token"
     text = token.decode("latin-1") if isinstance(token, bytes) else token
     assert not any(len(part) > 8 and part in str(caught.value) for part in text.split("."))
     return caught.value
 
 
-def packed(value: Any) -> str:
+def pack(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
@@ -61,7 +61,7 @@ class TestGoodTokens:
     async def test_a_good_token_stands_for_its_subject(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
         token = provider.sign(provider.claims(groups=["staff"], phone="not handed on"))
-        principal = await auth.authenticate(carrying(token))
+        principal = await auth.authenticate(build_headers(token))
         assert principal is not None
         assert principal.id == "u-1"
         assert principal.claims == {"iss": provider.issuer, "sub": "u-1", "groups": ["staff"]}
@@ -71,17 +71,17 @@ class TestGoodTokens:
         self, provider: OidcProvider, clock: FakeClock, kind: str | None
     ) -> None:
         token = provider.sign(provider.claims(), {"typ": kind})
-        assert await auth_of(provider, clock).authenticate(carrying(token)) is not None
+        assert await auth_of(provider, clock).authenticate(build_headers(token)) is not None
 
     async def test_one_of_several_audiences_is_enough(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock, audience=["other", AUDIENCE])
         for audience in (AUDIENCE, ["else", AUDIENCE], "other"):
-            assert await auth.authenticate(carrying(provider.sign(provider.claims(aud=audience)))) is not None
+            assert await auth.authenticate(build_headers(provider.sign(provider.claims(aud=audience)))) is not None
 
     async def test_an_elliptic_key_is_as_good(self, provider: OidcProvider, clock: FakeClock) -> None:
         key = ECKey.generate_key("P-256", {"kid": "ec"})
         provider.listed.append(key.as_dict(private=False))
-        assert await auth_of(provider, clock).authenticate(carrying(provider.sign(provider.claims(), key=key)))
+        assert await auth_of(provider, clock).authenticate(build_headers(provider.sign(provider.claims(), key=key)))
 
     @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
     @pytest.mark.parametrize("alg", ALGORITHMS)
@@ -93,18 +93,20 @@ class TestGoodTokens:
         key = provider.key if kind == "RSA" else make(kind, curves[0], {"kid": "other"})
         provider.listed = [key.as_dict(private=False)]
         token = provider.sign(provider.claims(), {"alg": alg}, key)
-        assert await auth_of(provider, clock, algorithms=[alg]).authenticate(carrying(token))
+        assert await auth_of(provider, clock, algorithms=[alg]).authenticate(build_headers(token))
         others = [one for one in ALGORITHMS if one != alg]
         await refusal(auth_of(provider, clock, algorithms=others), token)
 
     async def test_the_only_key_needs_no_name(self, provider: OidcProvider, clock: FakeClock) -> None:
         nameless = {name: value for name, value in provider.listed[0].items() if name != "kid"}
         provider.listed = [nameless]
-        assert await auth_of(provider, clock).authenticate(carrying(provider.sign(provider.claims(), {"kid": None})))
+        assert await auth_of(provider, clock).authenticate(
+            build_headers(provider.sign(provider.claims(), {"kid": None}))
+        )
 
     async def test_another_claim_can_be_the_subject(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock, subject_claim="oid", claims=["groups"])
-        principal = await auth.authenticate(carrying(provider.sign(provider.claims(oid="o-1"))))
+        principal = await auth.authenticate(build_headers(provider.sign(provider.claims(oid="o-1"))))
         assert principal is not None
         assert (principal.id, principal.claims) == ("o-1", {"iss": provider.issuer, "sub": "u-1"})
 
@@ -113,20 +115,20 @@ class TestGoodTokens:
     ) -> None:
         auth = auth_of(provider, clock, required_claims={"email": "boss@example.com"})
         assert await auth.authenticate(
-            carrying(provider.sign(provider.claims(email="boss@example.com", email_verified=True)))
+            build_headers(provider.sign(provider.claims(email="boss@example.com", email_verified=True)))
         )
         by_address = auth_of(provider, clock, subject_claim="email")
         for verified in (None, False, "true"):
             token = provider.sign(provider.claims(email="boss@example.com", email_verified=verified))
             with pytest.raises(ForbiddenError):
-                await auth.authenticate(carrying(token))
+                await auth.authenticate(build_headers(token))
             await refusal(by_address, token)
 
     async def test_principals_of_two_issuers_never_share_an_id(self, provider: OidcProvider, clock: FakeClock) -> None:
         async with oidc_provider() as other:
             other.rotate()
             auth = auth_of(provider, clock, issuer=[provider.issuer, other.issuer])
-            found = [await auth.authenticate(carrying(one.sign(one.claims()))) for one in (provider, other)]
+            found = [await auth.authenticate(build_headers(one.sign(one.claims()))) for one in (provider, other)]
             # The one can't sign for the other, though both are trusted.
             await refusal(auth, other.sign(provider.claims()))
         assert [one and one.id for one in found] == [f"{provider.issuer}|u-1", f"{other.issuer}|u-1"]
@@ -168,10 +170,10 @@ class TestGoodTokens:
         auth = auth_of(provider, clock, required_claims=required)
         token = provider.sign(provider.claims(**claims))
         if good:
-            assert await auth.authenticate(carrying(token)) is not None
+            assert await auth.authenticate(build_headers(token)) is not None
             return
         with pytest.raises(ForbiddenError) as caught:
-            await auth.authenticate(carrying(token))
+            await auth.authenticate(build_headers(token))
         assert (b"www-authenticate", b'Bearer error="insufficient_scope"') in error_headers(caught.value)
 
 
@@ -214,7 +216,7 @@ class TestBadTokens:
         auth = auth_of(provider, clock, leeway=60)
         token = provider.sign(provider.claims(exp=int(clock.now()) + 100))
         clock.advance(150)
-        assert await auth.authenticate(carrying(token)) is not None
+        assert await auth.authenticate(build_headers(token)) is not None
         clock.advance(20)
         error = await refusal(auth, token)
         assert "expired" in error.message
@@ -222,16 +224,16 @@ class TestBadTokens:
 
     async def test_no_signature_is_no_token(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
-        body = packed(provider.claims())
+        body = pack(provider.claims())
         for alg in ("none", "None", "NONE", "", "nOnE"):
             for end in ("", "AAAA"):
-                await refusal(auth, f"{packed({'alg': alg, 'kid': 'rsa-0'})}.{body}.{end}")
+                await refusal(auth, f"{pack({'alg': alg, 'kid': 'rsa-0'})}.{body}.{end}")
 
     async def test_the_public_key_is_not_a_shared_secret(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
         for secret in (provider.key.as_pem(private=False), json.dumps(provider.listed[0]).encode()):
             # By hand, since no library would do such a thing any more.
-            signed = f"{packed({'alg': 'HS256', 'kid': 'rsa-0'})}.{packed(provider.claims())}"
+            signed = f"{pack({'alg': 'HS256', 'kid': 'rsa-0'})}.{pack(provider.claims())}"
             mark = base64.urlsafe_b64encode(hmac.digest(secret, signed.encode(), "sha256")).rstrip(b"=").decode()
             await refusal(auth, f"{signed}.{mark}")
 
@@ -255,7 +257,7 @@ class TestBadTokens:
     async def test_an_extension_that_is_demanded(self, provider: OidcProvider, clock: FakeClock) -> None:
         head, body, end = provider.sign(provider.claims()).split(".")
         header = json.loads(base64.urlsafe_b64decode(head + "=="))
-        await refusal(auth_of(provider, clock), f"{packed({**header, 'crit': ['b64'], 'b64': False})}.{body}.{end}")
+        await refusal(auth_of(provider, clock), f"{pack({**header, 'crit': ['b64'], 'b64': False})}.{body}.{end}")
 
     @pytest.mark.filterwarnings("ignore:Key size")
     async def test_a_weak_key_is_not_used(self, provider: OidcProvider, clock: FakeClock) -> None:
@@ -273,7 +275,7 @@ class TestBadTokens:
     async def test_every_changed_bit_is_noticed(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
         head, body, end = provider.sign(provider.claims()).split(".")
-        other = packed({**provider.claims(), "sub": "u-2"})
+        other = pack({**provider.claims(), "sub": "u-2"})
         for forged in (
             f"{head}.{other}.{end}",
             f"{head}.{body}.{end[:-4]}",
@@ -288,13 +290,13 @@ class TestBadTokens:
             "..",
             "a.b.c",
             "x" * MAX_TOKEN_LENGTH + ".b.c",
-            f"{packed('x')}.{packed([])}.c",
-            f"{packed({'alg': []})}.{packed({})}.c",
-            f"{packed({'alg': 'RS256', 'kid': {}})}.{packed({})}.c",
+            f"{pack('x')}.{pack([])}.c",
+            f"{pack({'alg': []})}.{pack({})}.c",
+            f"{pack({'alg': 'RS256', 'kid': {}})}.{pack({})}.c",
             b"\xff.\xfe.\xfd",
             ("e" * 20 + ".") * 2 + "\u00e9",
             base64.urlsafe_b64encode(b"[" * 9000).decode() + ".e30.c",
-            packed({"alg": "RS256"}) + "." + base64.urlsafe_b64encode(b'{"a":' * 1500).decode() + ".c",
+            pack({"alg": "RS256"}) + "." + base64.urlsafe_b64encode(b'{"a":' * 1500).decode() + ".c",
         ],
         ids=lambda value: repr(value)[:30],
     )
@@ -321,14 +323,14 @@ def test_no_bytes_are_anything_but_read_or_refused(data: bytes, form: bytes) -> 
 class TestKeys:
     async def test_a_token_is_checked_once(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
-        token = carrying(provider.sign(provider.claims()))
+        token = build_headers(provider.sign(provider.claims()))
         first, second = [await auth.authenticate(token) for _ in range(2)]
         assert first is second
         assert provider.asked == {"/.well-known/openid-configuration": 1, "/jwks": 1}
 
     async def test_only_so_many_tokens_are_remembered(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock, remembered_tokens=3)
-        tokens = [carrying(provider.sign(provider.claims(sub=f"u-{number}"))) for number in range(5)]
+        tokens = [build_headers(provider.sign(provider.claims(sub=f"u-{number}"))) for number in range(5)]
         first = await auth.authenticate(tokens[0])
         for token in tokens[1:]:
             await auth.authenticate(token)
@@ -338,7 +340,7 @@ class TestKeys:
     async def test_callers_who_come_together_ask_once(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
         provider.held = asyncio.Event()
-        tokens = [carrying(provider.sign(provider.claims(sub=f"u-{number}"))) for number in range(20)]
+        tokens = [build_headers(provider.sign(provider.claims(sub=f"u-{number}"))) for number in range(20)]
         waiting = [asyncio.create_task(auth.authenticate(token)) for token in tokens]
         await asyncio.sleep(0)
         # One who leaves takes nothing from the others.
@@ -352,15 +354,15 @@ class TestKeys:
     async def test_a_new_key_is_found(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
         old = provider.sign(provider.claims())
-        assert await auth.authenticate(carrying(old))
+        assert await auth.authenticate(build_headers(old))
         clock.advance(31)
         provider.rotate()
-        assert await auth.authenticate(carrying(provider.sign(provider.claims())))
+        assert await auth.authenticate(build_headers(provider.sign(provider.claims())))
         assert provider.asked["/jwks"] == 2
 
     async def test_unknown_keys_don_t_make_us_ask_all_the_time(self, provider: OidcProvider, clock: FakeClock) -> None:
         auth = auth_of(provider, clock)
-        await auth.authenticate(carrying(provider.sign(provider.claims())))
+        await auth.authenticate(build_headers(provider.sign(provider.claims())))
         for number in range(20):
             await refusal(auth, provider.sign(provider.claims(), {"kid": f"made-up-{number}"}))
         assert provider.asked["/jwks"] == 1
@@ -374,10 +376,10 @@ class TestKeys:
     ) -> None:
         auth = auth_of(provider, clock, cache_seconds=300)
         token = provider.sign(provider.claims(exp=int(clock.now()) + 9000))
-        assert await auth.authenticate(carrying(token))
+        assert await auth.authenticate(build_headers(token))
         provider.rotate()
         clock.advance(299)
-        assert await auth.authenticate(carrying(token))
+        assert await auth.authenticate(build_headers(token))
         clock.advance(2)
         assert "key" in (await refusal(auth, token)).message
 
@@ -386,25 +388,25 @@ class TestKeys:
     ) -> None:
         auth = auth_of(provider, clock, cache_seconds=300, stale_seconds=1000)
         token = provider.sign(provider.claims(exp=int(clock.now()) + 9000))
-        assert await auth.authenticate(carrying(token))
+        assert await auth.authenticate(build_headers(token))
         provider.away = True
         for _ in range(9):
             clock.advance(100)
-            assert await auth.authenticate(carrying(token))
+            assert await auth.authenticate(build_headers(token))
         clock.advance(101)
         with pytest.raises(UnavailableError) as caught:
-            await auth.authenticate(carrying(token))
+            await auth.authenticate(build_headers(token))
         assert caught.value.code == "provider_unavailable"
         provider.away = False
         clock.advance(31)
-        assert await auth.authenticate(carrying(token))
+        assert await auth.authenticate(build_headers(token))
 
     async def test_an_issuer_that_is_away_at_first_is_not_asked_by_everyone(
         self, provider: OidcProvider, clock: FakeClock
     ) -> None:
         auth = auth_of(provider, clock)
         provider.away = True
-        token = carrying(provider.sign(provider.claims()))
+        token = build_headers(provider.sign(provider.claims()))
         for _ in range(5):
             with pytest.raises(UnavailableError) as caught:
                 await auth.authenticate(token)
@@ -422,7 +424,7 @@ class TestKeys:
     ) -> None:
         provider.document = document
         with pytest.raises(UnavailableError):
-            await auth_of(provider, clock).authenticate(carrying(provider.sign(provider.claims())))
+            await auth_of(provider, clock).authenticate(build_headers(provider.sign(provider.claims())))
 
 
 class TestConfiguration:
@@ -461,7 +463,7 @@ class TestConfiguration:
         caplog.set_level(logging.DEBUG)
         auth = auth_of(provider, clock)
         good, bad = provider.sign(provider.claims()), provider.sign(provider.claims(aud="x"))
-        await auth.authenticate(carrying(good))
+        await auth.authenticate(build_headers(good))
         await refusal(auth, bad)
         for part in [*good.split("."), *bad.split(".")]:
             assert part not in caplog.text + repr(auth)

@@ -50,7 +50,7 @@ async def refusal(auth: HmacAuth, headers: dict[bytes, bytes], **where: str) -> 
     return caught.value.code
 
 
-def signed(auth: HmacAuth, principal: str = "alice", **given: Any) -> dict[str, str]:
+def sign(auth: HmacAuth, principal: str = "alice", **given: Any) -> dict[str, str]:
     return auth.sign(principal, "POST", "/invocations?a=b%20c", b'{"message":"hi"}', **given)
 
 
@@ -76,19 +76,19 @@ class TestGoodSignatures:
     async def test_what_sign_makes_is_good_once_for_each_nonce(self) -> None:
         auth, _ = make()
         for _ in range(3):
-            assert await ask(auth, raw(signed(auth))) == Principal(id="alice")
+            assert await ask(auth, raw(sign(auth))) == Principal(id="alice")
 
     async def test_secrets_can_be_changed_without_a_break(self) -> None:
         theirs, _ = make({"alice": OLD})
         ours, _ = make({"alice": [Secret(SECRET), OLD]})
-        assert await ask(ours, raw(signed(theirs))) == Principal(id="alice")
-        assert await ask(ours, raw(signed(ours))) == Principal(id="alice")
+        assert await ask(ours, raw(sign(theirs))) == Principal(id="alice")
+        assert await ask(ours, raw(sign(ours))) == Principal(id="alice")
         later, _ = make({"alice": SECRET})
-        assert await refusal(later, raw(signed(theirs))) == "unauthenticated"
+        assert await refusal(later, raw(sign(theirs))) == "unauthenticated"
 
     async def test_the_headers_can_have_other_names(self) -> None:
         auth, _ = make(headers=HmacHeaders(principal="x-who", signature="x-mac"))
-        headers = signed(auth)
+        headers = sign(auth)
         assert {"x-who", "x-mac", "x-signature-timestamp"} <= headers.keys()
         assert await ask(auth, raw(headers)) == Principal(id="alice")
         assert auth.body_header == b"x-content-sha256"
@@ -153,7 +153,7 @@ class TestWrongSignatures:
     )
     async def test_a_part_that_is_missing_or_another_is_refused(self, changes: dict[str, str | None]) -> None:
         auth, _ = make()
-        assert await refusal(auth, raw(signed(auth), **changes)) == "unauthenticated"
+        assert await refusal(auth, raw(sign(auth), **changes)) == "unauthenticated"
 
     @pytest.mark.parametrize(
         "where",
@@ -168,19 +168,19 @@ class TestWrongSignatures:
     )
     async def test_it_is_good_for_nothing_else(self, where: dict[str, str]) -> None:
         auth, _ = make()
-        assert await refusal(auth, raw(signed(auth)), **where) == "unauthenticated"
+        assert await refusal(auth, raw(sign(auth)), **where) == "unauthenticated"
 
     @pytest.mark.parametrize("late", [-301, -6, 301, 100_000])
     async def test_it_is_good_for_a_while(self, late: float) -> None:
         auth, clock = make()
-        headers = raw(signed(auth))
+        headers = raw(sign(auth))
         clock.advance(late)
         assert await refusal(auth, headers) == "signature_expired"
 
     async def test_how_far_ahead_it_may_be_is_a_setting_of_its_own(self) -> None:
         for ahead, offset, good in ((5.0, 5, True), (5.0, 5.1, False), (0.0, 0, True), (0.0, 0.1, False)):
             auth, _ = make(max_ahead_seconds=ahead)
-            headers = raw(signed(auth, timestamp=NOW + offset))
+            headers = raw(sign(auth, timestamp=NOW + offset))
             if good:
                 assert await ask(auth, headers)
             else:
@@ -190,13 +190,13 @@ class TestWrongSignatures:
     async def test_a_header_of_two_lines_passes_for_no_two_headers(self, value: str) -> None:
         auth, _ = make()
         first, *_ = value.split("\n")
-        headers = signed(auth, headers={"x-agent-a": first, "x-agent-b": "c"})
+        headers = sign(auth, headers={"x-agent-a": first, "x-agent-b": "c"})
         assert await refusal(auth, raw(headers, x_agent_a=value)) == "unauthenticated"
 
     async def test_a_signed_header_that_comes_twice_is_refused(self) -> None:
         auth, _ = make()
         sent = {"x-agent-invocation-id": "mine"}
-        headers = raw({**sent, **signed(auth, headers=sent)})
+        headers = raw({**sent, **sign(auth, headers=sent)})
         twice = {**get_scope(), "headers": [(b"x-agent-invocation-id", b"other"), *headers.items()]}
         with pytest.raises(UnauthenticatedError, match="duplicate"):
             await auth.authenticate_request(twice, headers)
@@ -204,10 +204,10 @@ class TestWrongSignatures:
     async def test_headers_that_a_hook_reads_are_signed_by_name(self) -> None:
         auth, _ = make(signed_headers=["x-tenant"])
         sent = {"X-Tenant": " north ", "x-other": "1"}
-        headers = raw(signed(auth, headers=sent), x_tenant="north", x_other="2")
+        headers = raw(sign(auth, headers=sent), x_tenant="north", x_other="2")
         assert await ask(auth, headers) == Principal(id="alice")
         for tenant in ("south", None):
-            other = raw(signed(auth, headers=sent), x_tenant=tenant)
+            other = raw(sign(auth, headers=sent), x_tenant=tenant)
             assert await refusal(auth, other) == "unauthenticated"
 
 
@@ -228,7 +228,7 @@ class TestRestarts:
     @pytest.mark.parametrize("seconds", [0, 1, 5, 6, 290])
     async def test_whatever_was_good_before_the_start_is_not_good_after_it(self, offset: float, seconds: float) -> None:
         before, clock = make()
-        headers = raw(signed(before, timestamp=NOW + offset))
+        headers = raw(sign(before, timestamp=NOW + offset))
         assert await ask(before, headers)
         assert await self.ask_after(clock, headers, seconds) in ("unavailable", "signature_expired")
 
@@ -237,15 +237,15 @@ class TestRestarts:
         auth = HmacAuth({"alice": SECRET}, clock=clock)
         clock.advance(1)
         with pytest.raises(UnavailableError) as caught:
-            await ask(auth, raw(signed(auth)))
+            await ask(auth, raw(sign(auth)))
         assert caught.value.retry_after == 4
         clock.advance(4)
-        assert await ask(auth, raw(signed(auth)))
+        assert await ask(auth, raw(sign(auth)))
 
     async def test_without_a_tolerance_there_is_no_wait(self) -> None:
         auth = HmacAuth({"alice": SECRET}, clock=FakeClock(NOW), max_ahead_seconds=0)
-        assert await ask(auth, raw(signed(auth)))
-        assert await refusal(auth, raw(signed(auth, timestamp=NOW - 0.25))) == "signature_expired"
+        assert await ask(auth, raw(sign(auth)))
+        assert await refusal(auth, raw(sign(auth, timestamp=NOW - 0.25))) == "signature_expired"
 
     async def test_a_store_that_survives_needs_no_wait_and_remembers(self) -> None:
         kept, clock = ProcessNonces(), FakeClock(NOW)
@@ -254,23 +254,23 @@ class TestRestarts:
             auth = HmacAuth({"alice": SECRET}, clock=clock)
             auth.use_nonces(kept, durable=True)
             if not start:
-                headers = raw(signed(auth, timestamp=NOW + 4))
+                headers = raw(sign(auth, timestamp=NOW + 4))
                 assert await ask(auth, headers)
             assert await refusal(auth, headers) == "signature_replayed"
-            assert await ask(auth, raw(signed(auth)))
+            assert await ask(auth, raw(sign(auth)))
 
     async def test_a_restart_of_the_host_begins_anew_where_nothing_survives(self) -> None:
         auth, clock = make()
         clock.advance(1)
         auth.use_nonces(ProcessNonces(), durable=False)
         with pytest.raises(UnavailableError):
-            await ask(auth, raw(signed(auth)))
+            await ask(auth, raw(sign(auth)))
 
 
 class TestReplays:
     async def test_a_signature_counts_once(self) -> None:
         auth, clock = make()
-        headers = raw(signed(auth))
+        headers = raw(sign(auth))
         assert await ask(auth, headers)
         for _ in range(3):
             assert await refusal(auth, headers) == "signature_replayed"
@@ -280,7 +280,7 @@ class TestReplays:
 
     async def test_a_signature_of_the_future_is_remembered_until_its_time_is_over(self) -> None:
         auth, clock = make(max_ahead_seconds=300)
-        headers = raw(signed(auth, timestamp=NOW + 299))
+        headers = raw(sign(auth, timestamp=NOW + 299))
         assert await ask(auth, headers)
         for _ in range(5):
             clock.advance(119)
@@ -288,37 +288,37 @@ class TestReplays:
 
     async def test_when_there_is_no_room_it_is_refused_and_nobody_else_is(self) -> None:
         auth, clock = make(max_remembered=3)
-        first = [raw(signed(auth)) for _ in range(3)]
+        first = [raw(sign(auth)) for _ in range(3)]
         for headers in first:
             assert await ask(auth, headers)
         with pytest.raises(TooManyRequestsError) as caught:
-            await ask(auth, raw(signed(auth)))
+            await ask(auth, raw(sign(auth)))
         assert caught.value.retry_after == 605
-        assert await ask(auth, raw(signed(auth, "bob"))) == Principal(id="bob")
+        assert await ask(auth, raw(sign(auth, "bob"))) == Principal(id="bob")
         # What counted is not forgotten for the sake of what comes.
         with pytest.raises(TooManyRequestsError):
             await ask(auth, first[0])
         clock.advance(605)
-        assert await ask(auth, raw(signed(auth))) == Principal(id="alice")
+        assert await ask(auth, raw(sign(auth))) == Principal(id="alice")
 
     async def test_there_was_no_room_until_the_time_that_a_clock_was_set_back_from(self) -> None:
         auth, clock = make(max_remembered=1)
-        assert await ask(auth, raw(signed(auth)))
+        assert await ask(auth, raw(sign(auth)))
         clock.jump(86_400)
         # No room is given before its time either.
         with pytest.raises(TooManyRequestsError):
-            await ask(auth, raw(signed(auth)))
+            await ask(auth, raw(sign(auth)))
         clock.advance(605)
-        assert await ask(auth, raw(signed(auth)))
+        assert await ask(auth, raw(sign(auth)))
         clock.jump(-86_400)
         clock.advance(605)
-        assert await ask(auth, raw(signed(auth)))
+        assert await ask(auth, raw(sign(auth)))
 
     async def test_a_stranger_takes_up_no_room(self) -> None:
         auth, _ = make(max_remembered=1)
         for number in range(50):
-            await refusal(auth, raw(signed(auth), x_signature=f"v2={number:064x}"))
-        assert await ask(auth, raw(signed(auth)))
+            await refusal(auth, raw(sign(auth), x_signature=f"v2={number:064x}"))
+        assert await ask(auth, raw(sign(auth)))
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_no_secret_is_shown() -> None:
 @given(st.binary(max_size=80), st.sampled_from(list(HmacHeaders())))
 async def test_no_bytes_in_a_header_are_more_than_a_refusal(value: bytes, name: str) -> None:
     auth, _ = make()
-    headers = raw(signed(auth))
+    headers = raw(sign(auth))
     if headers[name.encode()] == value:
         return
     with pytest.raises(UnauthenticatedError):
@@ -401,7 +401,7 @@ async def test_no_signature_counts_twice_over_replicas_restarts_and_clocks(
         return auth
 
     replicas = [start(number) for number in range(REPLICAS)]
-    requests = [raw(signed(replicas[0], timestamp=NOW + offset)) for offset in offsets]
+    requests = [raw(sign(replicas[0], timestamp=NOW + offset)) for offset in offsets]
     for action, value, number in actions:
         number = number if durable else 0
         if action == "wait":

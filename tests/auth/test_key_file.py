@@ -30,7 +30,7 @@ EMPTY = ApiKeyAuth.hash("")
 NOW = parse_seconds("2026-06-01T12:00:00Z")
 
 
-def stored(key: str, key_id: str = "key_1", principal: str = "alice", **times: str) -> StoredKey:
+def build_stored(key: str, key_id: str = "key_1", principal: str = "alice", **times: str) -> StoredKey:
     return StoredKey(id=key_id, principal=principal, hash=ApiKeyAuth.hash(key), **times)
 
 
@@ -57,7 +57,7 @@ async def who(auth: ApiKeyAuth, key: str) -> Principal | None:
     return await auth.authenticate({b"x-api-key": key.encode()})
 
 
-async def refused(auth: ApiKeyAuth, key: str) -> str:
+async def read_refusal(auth: ApiKeyAuth, key: str) -> str:
     with pytest.raises(UnauthenticatedError) as caught:
         await who(auth, key)
     assert key not in caught.value.message
@@ -66,27 +66,27 @@ async def refused(auth: ApiKeyAuth, key: str) -> str:
 
 class TestRotation:
     async def test_a_new_key_is_taken_and_the_old_one_goes_on(self, path: Path, clock: FakeClock) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         assert await who(auth, ONE) == Principal(id="alice")
-        append(path, stored(TWO, "key_2"))
+        append(path, build_stored(TWO, "key_2"))
         clock.advance(LOOK_SECONDS)
         assert await who(auth, TWO) == await who(auth, ONE) == Principal(id="alice")
 
     async def test_a_revoked_key_is_refused_by_the_first_request_after_a_second(
         self, path: Path, clock: FakeClock
     ) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         append(path, StoredKey(id="key_1", revoked=extract_time(clock.now())))
         # Within the second it may go on; after it, not one request more, however long nobody came.
         clock.advance(LOOK_SECONDS)
-        assert await asyncio.gather(*(refused(auth, ONE) for _ in range(5))) == ["key_expired"] * 5
+        assert await asyncio.gather(*(read_refusal(auth, ONE) for _ in range(5))) == ["key_expired"] * 5
 
     async def test_the_file_is_looked_at_once_a_second(
         self, path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         looks: list[Any] = []
         real = os.stat
@@ -101,24 +101,24 @@ class TestRotation:
         assert len(looks) == 1
 
     async def test_an_expired_key_is_refused_without_a_change_of_the_file(self, path: Path, clock: FakeClock) -> None:
-        append(path, stored(ONE, expires=extract_time(NOW + 60)))
+        append(path, build_stored(ONE, expires=extract_time(NOW + 60)))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         assert await who(auth, ONE) == Principal(id="alice")
         clock.advance(60)
-        assert await refused(auth, ONE) == "key_expired"
+        assert await read_refusal(auth, ONE) == "key_expired"
 
     async def test_a_clock_that_goes_back_does_not_stop_the_looking(self, path: Path, clock: FakeClock) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
-        append(path, stored(TWO, "key_2"))
+        append(path, build_stored(TWO, "key_2"))
         clock.jump(-3600)
         assert await who(auth, TWO) == Principal(id="alice")
 
     async def test_a_key_that_is_listed_twice_ends_with_the_first_end(self, path: Path, clock: FakeClock) -> None:
-        append(path, stored(ONE))
-        append(path, stored(ONE, "key_2"))
+        append(path, build_stored(ONE))
+        append(path, build_stored(ONE, "key_2"))
         append(path, StoredKey(id="key_2", revoked=extract_time(NOW)))
-        assert await refused(ApiKeyAuth.from_file(path, clock=clock), ONE) == "key_expired"
+        assert await read_refusal(ApiKeyAuth.from_file(path, clock=clock), ONE) == "key_expired"
 
 
 class TestBrokenFiles:
@@ -151,8 +151,8 @@ class TestBrokenFiles:
             ApiKeyAuth.from_file(tmp_path)
 
     def test_two_principals_with_one_key_are_told(self, path: Path) -> None:
-        append(path, stored(ONE))
-        append(path, stored(ONE, "key_2", "bob"))
+        append(path, build_stored(ONE))
+        append(path, build_stored(ONE, "key_2", "bob"))
         with pytest.raises(ValueError, match="the same key"):
             ApiKeyAuth.from_file(path)
 
@@ -160,7 +160,7 @@ class TestBrokenFiles:
     async def test_while_the_host_runs_the_last_good_keys_stay(
         self, path: Path, clock: FakeClock, how: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         spoil(path, how)
         for _ in range(3):
@@ -169,24 +169,24 @@ class TestBrokenFiles:
         # Told once, not each second.
         assert len([one for one in caplog.records if one.levelno == logging.ERROR]) == 1
         spoil(path, "gone")
-        append(path, stored(TWO, "key_2"))
+        append(path, build_stored(TWO, "key_2"))
         clock.advance(LOOK_SECONDS)
         assert await who(auth, TWO) == Principal(id="alice")
-        assert await refused(auth, ONE) == "unauthenticated"
+        assert await read_refusal(auth, ONE) == "unauthenticated"
 
     def test_a_file_with_no_key_lets_nobody_in_and_is_no_error(self, path: Path) -> None:
         path.touch()
         assert repr(ApiKeyAuth.from_file(path)) == "ApiKeyAuth(0 keys)"
 
     def test_a_line_without_its_end_is_not_run_into_the_next(self, path: Path) -> None:
-        append(path, stored(ONE))
+        append(path, build_stored(ONE))
         path.write_bytes(path.read_bytes().rstrip(b"\n"))
-        append(path, stored(TWO, "key_2"))
+        append(path, build_stored(TWO, "key_2"))
         assert [key.id for key in read_keys(path)] == ["key_1", "key_2"]
 
 
 def test_the_file_is_for_its_user_alone(path: Path) -> None:
-    append(path, stored(ONE))
+    append(path, build_stored(ONE))
     assert oct(path.stat().st_mode)[-3:] == "600"
     assert ONE not in path.read_text()
 

@@ -15,18 +15,18 @@ from frontdesk.auth.oidc import (
     Issuer,
     Known,
     ProviderHttp,
+    parse_signing_key,
     provider_url,
-    signing_key,
 )
 from frontdesk.errors import UnavailableError
 from frontdesk_testing import FakeClock
 from tests.oidc import OidcProvider, oidc_provider
-from tests.outbound.origin import SECRET, Origin, moved, ok, serving
+from tests.outbound.origin import SECRET, Origin, build_redirect, ok, serve_origin
 
 
 @pytest.fixture
 async def origin() -> AsyncIterator[Origin]:
-    async with serving() as one:
+    async with serve_origin() as one:
         yield one
 
 
@@ -54,7 +54,7 @@ async def test_an_issuer_is_asked_in_no_caller_s_context() -> None:
     issuer = Issuer("https://issuer.example", http=Http(), clock=FakeClock(1000.0))
     mark.set("alice")
     with pytest.raises(UnavailableError):
-        await issuer.known()
+        await issuer.load()
     assert seen == [""]
 
 
@@ -80,7 +80,7 @@ class TestCalls:
             answer(b'{"a": "' + b"x" * MAX_ANSWER_BYTES + b'"}'),
             b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}",
             b"nonsense\r\n\r\n",
-            moved("https://evil.example/"),
+            build_redirect("https://evil.example/"),
         ],
         ids=lambda value: repr(value[:60]),
     )
@@ -166,25 +166,25 @@ class TestIssuers:
         issuer = Issuer(provider.issuer, http=ProviderHttp(), clock=clock)
         provider.away = True
         with pytest.raises(UnavailableError):
-            await issuer.known()
+            await issuer.load()
         provider.away = False
         clock.jump(-100_000)
         clock.advance(RETRY_SECONDS)
-        assert (await issuer.known()).keys
+        assert (await issuer.load()).keys
 
     async def test_keys_lasted_until_the_time_that_a_clock_was_set_back_from(self, provider: OidcProvider) -> None:
         clock = FakeClock()
         issuer = Issuer(provider.issuer, http=ProviderHttp(), clock=clock)
         clock.jump(100_000)
-        await issuer.known()
+        await issuer.load()
         clock.jump(-100_000)
         clock.advance(CACHE_SECONDS)
         asked = provider.asked.total()
-        await issuer.known()
+        await issuer.load()
         assert provider.asked.total() > asked
 
     def test_two_keys_of_one_name_are_none(self, provider: OidcProvider) -> None:
-        key = signing_key(provider.listed[0])
+        key = parse_signing_key(provider.listed[0])
         assert key is not None
         assert Known({}, [key]).key(key.kid, "RS256") is key
         assert Known({}, [key, key]).key(key.kid, "RS256") is None
@@ -205,4 +205,4 @@ class TestIssuers:
         ids=repr,
     )
     def test_a_key_of_another_kind_is_passed_over(self, jwk: dict[str, object]) -> None:
-        assert signing_key(jwk) is None
+        assert parse_signing_key(jwk) is None

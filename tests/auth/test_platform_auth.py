@@ -26,27 +26,27 @@ async def ask(auth: PlatformAuth, headers: dict[bytes, bytes], peer: Any = ("10.
     return await auth.authenticate_request({"type": "http", "client": peer}, headers)
 
 
-def believing() -> PlatformAuth:
+def build_trusting() -> PlatformAuth:
     return PlatformAuth(trusted="anyone_who_can_connect")
 
 
 class TestHeaders:
     async def test_the_first_generation(self) -> None:
-        assert await ask(believing(), FIRST) == Principal(id="user-1", isolation=KEYS)
+        assert await ask(build_trusting(), FIRST) == Principal(id="user-1", isolation=KEYS)
 
     async def test_the_second_generation(self) -> None:
         keys = IsolationKeys(user_key="user-2", call_id="call-2")
-        assert await ask(believing(), SECOND) == Principal(id="user-2", isolation=keys)
+        assert await ask(build_trusting(), SECOND) == Principal(id="user-2", isolation=keys)
 
     async def test_both_may_name_the_same_user(self) -> None:
         keys = IsolationKeys(user_key="user-2", chat_key="chat-1", call_id="call-2")
         both = {**FIRST, **SECOND, ISOLATION_HEADER_USER.encode(): b"user-2"}
-        assert await ask(believing(), both) == Principal(id="user-2", isolation=keys)
+        assert await ask(build_trusting(), both) == Principal(id="user-2", isolation=keys)
 
     @pytest.mark.parametrize("other", [b"user-1", b"USER-2", b"anonymous"])
     async def test_the_user_id_was_believed_where_the_isolation_key_named_another(self, other: bytes) -> None:
         with pytest.raises(UnauthenticatedError, match="different users") as caught:
-            await ask(believing(), {**SECOND, ISOLATION_HEADER_USER.encode(): other})
+            await ask(build_trusting(), {**SECOND, ISOLATION_HEADER_USER.encode(): other})
         assert "user-2" not in caught.value.message
 
     @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ class TestHeaders:
 
     @pytest.mark.parametrize("user", [b"", b"anonymous"])
     async def test_who_is_nobody_to_the_platform_is_nobody_here(self, user: bytes) -> None:
-        assert await ask(believing(), {ISOLATION_HEADER_USER.encode(): user}) is None
-        assert await ask(believing(), {ISOLATION_HEADER_CHAT.encode(): b"chat-1"}) is None
+        assert await ask(build_trusting(), {ISOLATION_HEADER_USER.encode(): user}) is None
+        assert await ask(build_trusting(), {ISOLATION_HEADER_CHAT.encode(): b"chat-1"}) is None
 
     @pytest.mark.parametrize("value", [b"a b", b"a\nb", b"\xff", b"x" * 513, b"\x00"], ids=lambda one: repr(one)[:12])
     @pytest.mark.parametrize("name", [*FIRST, *SECOND])
     async def test_what_no_platform_sends_is_refused(self, name: bytes, value: bytes) -> None:
         headers = {**SECOND, name: value} if name in SECOND else {**FIRST, name: value}
         with pytest.raises(UnauthenticatedError):
-            await ask(believing(), headers)
+            await ask(build_trusting(), headers)
 
     @pytest.mark.parametrize("name", [*FIRST, *SECOND])
     async def test_a_header_that_comes_twice_is_refused(self, name: bytes) -> None:
@@ -79,9 +79,9 @@ class TestHeaders:
         headers = {**FIRST, **SECOND, b"x-agent-user-id": b"user-1"}
         scope = {"type": "http", "headers": [*headers.items(), (name, b"somebody-else")]}
         with pytest.raises(UnauthenticatedError, match="duplicate"):
-            await believing().authenticate_request(scope, headers)
+            await build_trusting().authenticate_request(scope, headers)
         single = {"type": "http", "headers": [*headers.items(), (b"accept", b"a"), (b"accept", b"b")]}
-        assert await believing().authenticate_request(single, headers)
+        assert await build_trusting().authenticate_request(single, headers)
 
 
 class TestTrust:

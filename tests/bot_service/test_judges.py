@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from frontdesk.activity.render import final_activity, message_activity, stream_activity, typing_activity
+from frontdesk.activity.render import build_typing_activity, final_activity, message_activity, stream_activity
 from frontdesk.activity.schema import Reference
 from frontdesk.chat.messages import Button, OutboundFile, OutboundMessage
 from frontdesk.errors import RequestError
@@ -124,7 +124,7 @@ def _sent() -> list[dict[str, Any]]:
         ]
         sent += [message_activity(message, reference) for message in messages]
         sent += [final_activity(message, reference, "s") for message in messages]
-        sent += [typing_activity(reference), stream_activity("hello", reference, sequence=1)]
+        sent += [build_typing_activity(reference), stream_activity("hello", reference, sequence=1)]
         sent += [stream_activity("hello you", reference, sequence=2, stream_id="s")]
     return sent
 

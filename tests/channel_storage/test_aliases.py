@@ -38,13 +38,13 @@ class Watching(ParcelChat, AnswersEvents):
 
 
 @asynccontextmanager
-async def chatting(chat: ParcelChat, agent: EchoAgent, store: Any = None) -> AsyncIterator[AgentFrameworkHost]:
+async def run_chat(chat: ParcelChat, agent: EchoAgent, store: Any = None) -> AsyncIterator[AgentFrameworkHost]:
     host = AgentFrameworkHost(agent, channels=[chat], store=store or new_store())
     async with host.app.router.lifespan_context(host.app):
         yield host
 
 
-def heard(agent: EchoAgent) -> list[str]:
+def list_heard(agent: EchoAgent) -> list[str]:
     """All that the agent was told at its last turn."""
     return [one.text for one in agent.seen[-1]]
 
@@ -53,27 +53,27 @@ def heard(agent: EchoAgent) -> list[str]:
 async def test_a_group_that_moved_keeps_its_conversation(scope: Any) -> None:
     chat, agent = Watching(scope=scope), EchoAgent()
     ann = chat.who("ann")
-    async with chatting(chat, agent):
+    async with run_chat(chat, agent):
         await chat.hear(ann, "one", group="old")
         await chat.context.events.alias_conversation("old", "new")
         part = await chat.hear(ann, "two", group="new")
         assert (part.conversation_id, chat.prepared[-1]) == ("new", ("new", "new"))
-        assert "one" in heard(agent)
+        assert "one" in list_heard(agent)
         # One that was on its way under the old name.
         assert (await chat.hear(ann, "three", group="old")).conversation_id == "new"
-        assert {"one", "two"} <= set(heard(agent))
+        assert {"one", "two"} <= set(list_heard(agent))
         await chat.context.events.alias_conversation("new", "newest")
         await chat.context.events.alias_conversation("old", "new")
         assert (await chat.hear(ann, "four", group="newest")).conversation_id == "newest"
-        assert {"one", "two", "three"} <= set(heard(agent))
+        assert {"one", "two", "three"} <= set(list_heard(agent))
         assert (await chat.hear(ann, "elsewhere", group="another")).conversation_id == "another"
-        assert "one" not in heard(agent)
+        assert "one" not in list_heard(agent)
 
 
 async def test_what_nobody_has_asked_for_goes_to_where_the_group_is() -> None:
     chat, agent = ParcelChat(scope="per_conversation"), EchoAgent()
     ann = chat.who("ann")
-    async with chatting(chat, agent) as host:
+    async with run_chat(chat, agent) as host:
         await chat.hear(ann, "one", group="old")
         await chat.context.events.alias_conversation("old", "new")
         await host.deliver(ann, "Your taxi is here.")
@@ -84,13 +84,13 @@ async def test_what_nobody_has_asked_for_goes_to_where_the_group_is() -> None:
 async def test_sessions_are_named_by_either_name() -> None:
     chat, agent = ParcelChat(scope="per_conversation"), EchoAgent()
     ann = chat.who("ann")
-    async with chatting(chat, agent):
+    async with run_chat(chat, agent):
         await chat.hear(ann, "one", group="old")
         await chat.context.events.alias_conversation("old", "new")
         caller = Caller(identity=ann)
         await chat.context.sessions.reset(caller, conversation_id="new")
         await chat.hear(ann, "two", group="old")
-        assert "one" not in heard(agent)
+        assert "one" not in list_heard(agent)
         lists = [await chat.context.sessions.list(caller, conversation_id=name) for name in ("old", "new")]
         assert lists[0] == lists[1]
         assert len(lists[0]) == 2
@@ -114,7 +114,7 @@ async def test_a_channel_without_aliases_looks_nothing_up(monkeypatch: pytest.Mo
         raise AssertionError("it was looked up")
 
     monkeypatch.setattr(store.conversation_aliases, "find", find)
-    async with chatting(chat, agent, store):
+    async with run_chat(chat, agent, store):
         assert (await chat.hear(chat.who("ann"), "one", group="old")).conversation_id == "old"
 
 
@@ -142,8 +142,8 @@ async def test_another_host_hears_of_a_move(postgres: str, monkeypatch: pytest.M
     chats, agents = [ParcelChat(scope="per_conversation") for _ in range(2)], [EchoAgent(), EchoAgent()]
     stores = [patient_store(postgres) for _ in chats]
     async with (
-        chatting(chats[0], agents[0], stores[0]),
-        chatting(chats[1], agents[1], stores[1]) as there,
+        run_chat(chats[0], agents[0], stores[0]),
+        run_chat(chats[1], agents[1], stores[1]) as there,
     ):
         # Of many that say so at once, one writes.
         await asyncio.gather(*(chats[0].context.events.alias_conversation("old", "new") for _ in range(5)))

@@ -13,7 +13,7 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.stores.memory.channels import MemoryLeaderships
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
-from tests.scenarios.stores import opened
+from tests.scenarios.stores import open_store
 
 
 class Shared(InMemoryStateStore):
@@ -40,7 +40,7 @@ async def lead_until_lost(store: Shared, *, recovers: bool = False, error: Excep
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HostStateStore]:
-    async with opened(request.param, tmp_path) as store:
+    async with open_store(request.param, tmp_path) as store:
         yield store
 
 
@@ -66,7 +66,7 @@ async def test_the_next_holder_begins_when_the_block_is_left(store: HostStateSto
 async def test_a_fence_grows_over_a_restart(tmp_path: Path) -> None:
     fences: list[int] = []
     for _ in range(3):
-        async with opened("sqlite", tmp_path) as store, Leaders(store).lead("chat", "poller") as led:
+        async with open_store("sqlite", tmp_path) as store, Leaders(store).lead("chat", "poller") as led:
             fences.append(led.fence)
     assert fences == [1, 2, 3]
 

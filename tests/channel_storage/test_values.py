@@ -48,7 +48,7 @@ def make(path: Path, *channels: Channel, seal_key: Any = None, clock: FakeClock 
 
 
 @asynccontextmanager
-async def living(path: Path, *channels: Channel, **settings: Any) -> AsyncIterator[None]:
+async def run_host(path: Path, *channels: Channel, **settings: Any) -> AsyncIterator[None]:
     app = make(path, *channels, **settings).app
     async with app.router.lifespan_context(app):
         yield
@@ -61,7 +61,7 @@ def rows(path: Path) -> list[tuple[str, bytes]]:
 
 async def test_a_value_is_read_by_its_own_channel_and_storage_alone(tmp_path: Path) -> None:
     chat, other = Keeper(), Keeper("other")
-    async with living(tmp_path, chat, other):
+    async with run_host(tmp_path, chat, other):
         storage = chat.context.storage.values("tokens")
         version = await storage.set("bot", {"token": HIDDEN, "scopes": [1, None]})
         found = await storage.get("bot")
@@ -76,7 +76,7 @@ async def test_a_value_is_read_by_its_own_channel_and_storage_alone(tmp_path: Pa
 
 async def test_a_value_that_came_back_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
     chat = Keeper()
-    async with living(tmp_path, chat):
+    async with run_host(tmp_path, chat):
         storage = chat.context.storage.values("tokens")
         first = await storage.compare_and_set("bot", None, 1)
         assert first is not None
@@ -108,7 +108,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [object(), {"a": object()}, HIDDEN * MAX_VALUE_LENGTH])
 async def test_what_cannot_be_kept_is_refused_without_being_told(tmp_path: Path, value: Any) -> None:
     chat = Keeper()
-    async with living(tmp_path, chat):
+    async with run_host(tmp_path, chat):
         with pytest.raises(ValueError, match=r"must be JSON|the maximum is") as refused:
             await chat.context.storage.values("tokens").set("bot", value)
         assert HIDDEN not in str(refused.value)
@@ -119,7 +119,7 @@ async def test_values_are_sealed_and_keys_can_be_replaced(tmp_path: Path, caplog
     steps: Sequence[tuple[Any, str]] = [(None, "plain"), (OLD, "old"), ([Secret(NEW), OLD], "new")]
     for number, (key, name) in enumerate(steps):
         chat = Keeper()
-        async with living(tmp_path, chat, seal_key=key):
+        async with run_host(tmp_path, chat, seal_key=key):
             storage = chat.context.storage.values("tokens")
             await storage.set(name, f"{HIDDEN} {name}")
             for _, earlier in steps[: number + 1]:
@@ -132,7 +132,7 @@ async def test_values_are_sealed_and_keys_can_be_replaced(tmp_path: Path, caplog
     assert HIDDEN not in caplog.text
     assert OLD not in caplog.text
     chat = Keeper()
-    async with living(tmp_path, chat, seal_key=NEW):
+    async with run_host(tmp_path, chat, seal_key=NEW):
         storage = chat.context.storage.values("tokens")
         with pytest.raises(SealError, match="Add that key"):
             await storage.get("old")
@@ -143,7 +143,7 @@ async def test_values_are_sealed_and_keys_can_be_replaced(tmp_path: Path, caplog
 
 async def test_a_sealed_value_can_be_neither_moved_nor_changed(tmp_path: Path) -> None:
     chat = Keeper()
-    async with living(tmp_path, chat, seal_key=OLD):
+    async with run_host(tmp_path, chat, seal_key=OLD):
         storage = chat.context.storage.values("tokens")
         await storage.set("mine", 1)
         await storage.set("yours", 2)

@@ -144,7 +144,7 @@ def shape(sentence: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", sentence)
 
 
-def spoken(tree: ast.Module) -> Iterator[str]:
+def list_spoken(tree: ast.Module) -> Iterator[str]:
     """Return the texts in a module that are neither docstrings nor parts of an error or a log line."""
     silent: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -188,7 +188,7 @@ def test_whatever_speaks_in_a_chat_takes_its_sentences_from_the_catalogue(place:
         f"{path.name}: {text}"
         for path in [*SOURCE.glob(place), *TESTING.glob(place)]
         if CATALOGUE.fullmatch(path.name) is None
-        for text in spoken(ast.parse(path.read_text("utf-8")))
+        for text in list_spoken(ast.parse(path.read_text("utf-8")))
         if SENTENCE.fullmatch(text) and text not in known | NOT_IN_CHATS
     }
     assert said == set()
@@ -196,7 +196,7 @@ def test_whatever_speaks_in_a_chat_takes_its_sentences_from_the_catalogue(place:
 
 def test_a_sentence_that_is_not_in_the_catalogue_is_noticed() -> None:
     planted = ast.parse('"""Doc one."""\nlog.info("A log line.")\nreply("Something new is said.")\n')
-    assert [text for text in spoken(planted) if SENTENCE.fullmatch(text)] == ["Something new is said."]
+    assert [text for text in list_spoken(planted) if SENTENCE.fullmatch(text)] == ["Something new is said."]
     raised = ast.parse('_NO = "Never do that."\nraise NotFoundError(_NO)\n')
     assert [ast.unparse(argument) for argument in error_calls(raised)] == ["_NO"]
     assert constants(raised) == {"_NO": "Never do that."}

@@ -52,7 +52,7 @@ def click(callback_id: str = "c1") -> InboxItem:
     )
 
 
-async def settled(desk: Desk, watch: ClickWatch) -> None:
+async def wait_for_clicks(desk: Desk, watch: ClickWatch) -> None:
     """Wait until the watched clicks were looked at."""
     await desk.asked.wait()
     await asyncio.gather(*watch._watched.values())
@@ -64,7 +64,7 @@ async def test_a_click_that_waits_is_acknowledged_once_in_the_language_of_the_pe
     watch = desk.watch()
     watch.watch(click())
     watch.watch(click())
-    await settled(desk, watch)
+    await wait_for_clicks(desk, watch)
     ((callback_id, text),) = desk.answered
     assert (callback_id, text[:14]) == ("c1", "Ich habe deine")
     assert watch.needs_answer("c1") == fails
@@ -76,7 +76,7 @@ async def test_one_that_is_finished_or_unknown_is_left_alone(finished: Any) -> N
     desk = Desk(finished=finished)
     watch = desk.watch()
     watch.watch(click())
-    await settled(desk, watch)
+    await wait_for_clicks(desk, watch)
     assert desk.answered == []
     assert watch.needs_answer("c1")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelCommand
-from frontdesk.chat.commands import get_scope, list_names, localized, menus, offered, out_of_scope, parse_locale
+from frontdesk.chat.commands import get_scope, list_names, list_offered, localize, menus, out_of_scope, parse_locale
 from frontdesk.interfaces.context import CommandLocale, CommandScope
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.request import ChannelRequest
@@ -64,7 +64,7 @@ def test_a_request_comes_from_a_scope(fields: dict[str, Any], scope: str) -> Non
     ],
 )
 def test_a_command_is_called_as_a_language_says(locale: str | None, shown: tuple[str, str]) -> None:
-    command = localized(_command("help", locales=GERMAN), locale)
+    command = localize(_command("help", locales=GERMAN), locale)
     assert (command.name, command.description) == shown
     assert list_names(_command("help", locales=GERMAN)) == {"help", "hilfe"}
 
@@ -85,7 +85,7 @@ def test_a_list_has_what_is_offered_in_a_scope() -> None:
     commands = [_command("all"), _command("mine", "direct"), _command("ours", "group"), _command("rule", "admins")]
 
     def names(scope: CommandScope | None) -> list[str]:
-        return [command.name for command in offered(commands, scope, None)]
+        return [command.name for command in list_offered(commands, scope, None)]
 
     assert names(None) == ["all", "mine", "ours", "rule"]
     assert (names("direct"), names("group")) == (["all", "mine"], ["all", "ours"])

@@ -23,7 +23,7 @@ from frontdesk.chat import (
     verify_hmac,
     verify_time,
 )
-from tests.outbound.origin import at, ok, serving
+from tests.outbound.origin import at, ok, serve_origin
 
 SECRET, BODY = Secret("a secret"), b"1760000000.{}"
 SIGNATURE = hmac.new(b"a secret", BODY, hashlib.sha256).hexdigest().encode()
@@ -83,7 +83,7 @@ def test_a_response_that_is_ok_is_returned() -> None:
 
 @pytest.mark.parametrize("size", [0, 9, 10, 11, 1_000])
 async def test_a_file_is_downloaded_up_to_its_limit(size: int) -> None:
-    async with serving() as origin:
+    async with serve_origin() as origin:
         origin.answers["/file"] = ok(b"x" * size)
         client = PlatformHttp(at(origin), allow_private=True)
         try:
@@ -97,7 +97,7 @@ async def test_a_file_is_downloaded_up_to_its_limit(size: int) -> None:
 
 
 async def test_a_file_that_is_missing_is_an_error_of_the_platform() -> None:
-    async with serving() as origin:
+    async with serve_origin() as origin:
         origin.answers["/file"] = ok(status="404 Not Found")
         client = PlatformHttp(at(origin), allow_private=True)
         try:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from frontdesk.chat.growing import FREE_CHARACTERS, GrowingTexts
+from frontdesk.chat.growing import MAX_FREE_LENGTH, GrowingTexts
 from frontdesk.chat.live_message import LiveMessage
 from frontdesk.chat.messages import Destination, OutboundMessage
 from frontdesk.chat.rendering import Renderer
@@ -35,24 +35,24 @@ class Counting(Renderer):
 
     rendered: ClassVar[list[int]] = []
 
-    def growing(self, text: str) -> Any:
+    def render_growing(self, text: str) -> Any:
         self.rendered.append(len(text))
-        return super().growing(text)
+        return super().render_growing(text)
 
 
 @examples(100)
 @given(ANY_TEXTS, st.sampled_from(RENDERERS))
 def test_a_growing_text_has_the_messages_of_an_unfinished_one(text: str, renderer: Renderer) -> None:
-    assert [message for message, _ in renderer.growing(text)] == renderer.markdown(text, partial=True)
+    assert [message for message, _ in renderer.render_growing(text)] == renderer.markdown(text, partial=True)
 
 
 @examples(100)
 @given(TEXTS, st.sampled_from(RENDERERS))
 def test_the_messages_behind_a_place_can_be_rendered_from_there(text: str, renderer: Renderer) -> None:
-    whole = renderer.growing(text)
+    whole = renderer.render_growing(text)
     for number, (_, place) in enumerate(whole):
         if place:
-            rest = renderer.growing(text[place:])
+            rest = renderer.render_growing(text[place:])
             # What is open at the end is guessed, and a guess can differ in its marks with what it has seen before.
             assert [words(message.text) for message, _ in rest] == [words(each.text) for each, _ in whole[number:]]
 
@@ -148,7 +148,7 @@ async def test_an_answer_of_one_block_was_rendered_all_the_time() -> None:
     assert not paused.value.permanent
     assert not paused.value.unknown
     # Another answer does not wait for that, and small ones never wait.
-    small = text[:FREE_CHARACTERS]
+    small = text[:MAX_FREE_LENGTH]
     growing.note_sent(PLACE, small, await growing.render(PLACE, small, 0), 1)
     await growing.render(PLACE, small, 1)
 

@@ -16,7 +16,7 @@ from frontdesk.errors import CodecError, InvalidRequestError, PushError, PushRef
 from frontdesk.models.delivery import InboxItem
 from frontdesk.stores.memory.store import MemoryTransaction
 from frontdesk_testing import EchoAgent, serving
-from tests.chat.postbox.gateway import ConnectedChannel, GatewayPostbox, connected_channel, gateway_postbox
+from tests.chat.postbox.gateway import ConnectedChannel, GatewayPostbox, connect_channel, gateway_postbox
 
 
 class Shared(InMemoryStateStore):
@@ -44,7 +44,7 @@ class _AwayAtFirst(MemoryTransaction):
 
 
 def host_on(platform: GatewayPostbox, store: InMemoryStateStore | None = None) -> AgentFrameworkHost:
-    return host_of(connected_channel(platform), store or InMemoryStateStore())
+    return host_of(connect_channel(platform), store or InMemoryStateStore())
 
 
 def host_of(channel: ConnectedChannel, store: InMemoryStateStore) -> AgentFrameworkHost:
@@ -116,7 +116,7 @@ async def test_one_of_two_hosts_listens_and_the_other_takes_over(monkeypatch: py
     store = Shared()
     async with gateway_postbox() as platform:
         ada = await platform.person("Ada")
-        first, second = connected_channel(platform), connected_channel(platform)
+        first, second = connect_channel(platform), connect_channel(platform)
         async with AsyncExitStack() as stack:
             async with serving(host_of(first, store)):
                 await until(platform, opened=1, acknowledged=0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.chat.i18n.wording import told_as
+from frontdesk.chat.i18n.wording import describe_person
 from frontdesk.models.identity import ChannelIdentity
 
 
@@ -29,12 +29,12 @@ def ann(name: Any = "Ann", native_id: str = "42") -> ChannelIdentity:
     ],
 )
 def test_a_name_stands_between_marks_and_the_id_beside_it(name: Any, told: str) -> None:
-    assert told_as(ann(name)) == told
+    assert describe_person(ann(name)) == told
 
 
 @given(st.text(), st.text())
 def test_whatever_people_call_themselves_is_one_short_line(name: str, native_id: str) -> None:
-    told = told_as(ann(name, native_id))
+    told = describe_person(ann(name, native_id))
     assert told.isprintable()
     assert len(told) < 120
     assert told.count("“") == told.count("”") <= 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import ENGLISH_WORDING, Wording
 from frontdesk.chat.questions import question_in_words
-from frontdesk.framework.workflow_requests import chosen, extract_choices
+from frontdesk.framework.workflow_requests import extract_choices, find_choice
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,6 @@ def test_each_line_of_the_list_answers_with_its_choice(labels: list[str]) -> Non
     for number, label in enumerate(labels, 1):
         assert f"\n{number}. {label}\n" in text
         for answer in (str(number), f"{number}."):
-            choice = chosen(choices, answer)
+            choice = find_choice(choices, answer)
             assert choice is not None
             assert choice.value == label

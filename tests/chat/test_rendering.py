@@ -23,7 +23,7 @@ def response(*contents: Content) -> AgentResponse[Any]:
     return AgentResponse(messages=[Message("assistant", list(contents))])
 
 
-def asked(approval_id: str) -> Content:
+def build_question(approval_id: str) -> Content:
     call = Content.from_function_call("call-1", "pay", arguments={"note": "*five* <&>"})
     return Content.from_function_approval_request(id=approval_id, function_call=call)
 
@@ -51,7 +51,7 @@ def test_markup_in_plain_text_is_escaped() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: type(dialect).__name__)
 def test_a_question_shows_its_arguments_and_two_buttons(dialect: Dialect | None) -> None:
-    (message,) = Renderer(dialect=dialect, limit=1_000).answer(response(asked("apr_1")))
+    (message,) = Renderer(dialect=dialect, limit=1_000).answer(response(build_question("apr_1")))
     assert "pay" in message.text
     assert "five" in message.text
     assert [read_button(button.data) for button in message.buttons] == [("apr_1", True), ("apr_1", False)]
@@ -59,7 +59,7 @@ def test_a_question_shows_its_arguments_and_two_buttons(dialect: Dialect | None)
 
 @given(st.from_regex(r"apr_[a-z0-9]{1,40}", fullmatch=True))
 def test_without_buttons_the_words_of_a_question_answer_it(approval_id: str) -> None:
-    messages = Renderer(dialect=None, limit=1_000, has_buttons=False).answer(response(asked(approval_id)))
+    messages = Renderer(dialect=None, limit=1_000, has_buttons=False).answer(response(build_question(approval_id)))
     assert not any(message.buttons for message in messages)
     assert f"yes {approval_id}" in messages[-1].text
     assert f"no {approval_id}" in messages[-1].text
@@ -90,7 +90,7 @@ def test_of_a_file_that_is_too_large_only_the_name_is_sent(size: int, sent: bool
     assert sent or message.text == "a.txt is too large to be sent here."
 
 
-def cited(*annotations: Any, text: str = "So it is.") -> AgentResponse[Any]:
+def build_cited(*annotations: Any, text: str = "So it is.") -> AgentResponse[Any]:
     made: Any = [{"type": "citation", **annotation} for annotation in annotations]
     return response(Content.from_text(text, annotations=made))
 
@@ -108,7 +108,7 @@ FILE = {"title": "rules.pdf", "file_id": "file_1"}
     ],
 )
 def test_sources_are_listed_under_an_answer(dialect: Dialect | None, expected: str) -> None:
-    (message,) = Renderer(dialect=dialect, limit=1_000).answer(cited(PAGE, FILE, PAGE))
+    (message,) = Renderer(dialect=dialect, limit=1_000).answer(build_cited(PAGE, FILE, PAGE))
     assert message.text == expected
     links = [entity.url for entity in message.entities if entity.type == "text_link"]
     assert links == ([PAGE["url"]] if isinstance(dialect, Entities) else [])
@@ -123,14 +123,14 @@ def test_sources_are_listed_under_an_answer(dialect: Dialect | None, expected: s
     ],
 )
 def test_an_answer_without_other_sources_has_no_list(annotations: list[Any], text: str) -> None:
-    (message,) = Renderer(dialect=None, limit=1_000).answer(cited(*annotations, text=text))
+    (message,) = Renderer(dialect=None, limit=1_000).answer(build_cited(*annotations, text=text))
     assert message.text == text
 
 
 def test_sources_are_bounded_and_in_the_language_of_the_person() -> None:
     many = [{"title": "x" * 500, "url": f"https://a.example/{number}"} for number in range(50)]
     german = Wording(Texts(), "de")
-    (message,) = Renderer(dialect=Entities(), limit=9_000, wording=german).answer(cited(*many))
+    (message,) = Renderer(dialect=Entities(), limit=9_000, wording=german).answer(build_cited(*many))
     assert "Quellen:" in message.text
     assert len(message.text.splitlines()) == 24
     assert max(map(len, message.text.splitlines())) < 130

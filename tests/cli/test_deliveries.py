@@ -11,7 +11,7 @@ import pytest
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
 from frontdesk.models.delivery import Attempt, Delivery
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
@@ -114,7 +114,7 @@ def test_one_that_waits_is_dropped(state: Path) -> None:
 
 
 def test_a_directory_that_a_host_uses_is_left_alone_and_it_says_why(state: Path) -> None:
-    with owned(state, SystemClock()):
+    with lock_directory(state, SystemClock()):
         done = frontdesk("deliveries", "list", "--state", str(state))
     assert done.returncode == 1
     assert "another host uses it" in done.stderr

@@ -42,7 +42,7 @@ def store_at(place: str) -> Any:
 
 
 @asynccontextmanager
-async def hosted(place: str) -> AsyncIterator[HostClient]:
+async def serve_host(place: str) -> AsyncIterator[HostClient]:
     auth = ApiKeyAuth(KEYS)
     channels = [ResponsesChannel(auth=auth), InvocationsChannel(auth=auth)]
     host = AgentFrameworkHost(EchoAgent(), channels=channels, store=store_at(place), linker=OneTimeCodeIdentityLinker())
@@ -57,7 +57,7 @@ async def ask(client: HostClient, path: str, who: str) -> str:
     return answer.json()["id"]
 
 
-async def found(client: HostClient, who: str, run_id: str) -> tuple[bool, bool]:
+async def find_run(client: HostClient, who: str, run_id: str) -> tuple[bool, bool]:
     """Whether somebody finds a run over Invocations, and over Responses."""
     paths = (f"/invocations/{run_id}", f"/v1/responses/{run_id}")
     answers = [await client.http.get(path, headers=HEADERS[who]) for path in paths]
@@ -81,8 +81,8 @@ async def used(client: HostClient) -> dict[str, str]:
     runs = {"alice": await ask(client, "/invocations", "alice"), "bob": await ask(client, "/invocations", "bob")}
     runs["alice_there"] = await ask(client, "/v1/responses", "alice")
     runs["carol"] = await ask(client, "/v1/responses", "carol")
-    assert await found(client, "alice", runs["alice"]) == (True, False)
-    assert await found(client, "alice", runs["alice_there"]) == (False, True)
+    assert await find_run(client, "alice", runs["alice"]) == (True, False)
+    assert await find_run(client, "alice", runs["alice_there"]) == (False, True)
     return runs
 
 
@@ -90,7 +90,7 @@ async def all_joined(client: HostClient, runs: dict[str, str]) -> None:
     for name, run_id in runs.items():
         who = name.partition("_")[0]
         for each in KEYS:
-            assert await found(client, each, run_id) == ((True, True) if each == who else (False, False))
+            assert await find_run(client, each, run_id) == ((True, True) if each == who else (False, False))
     # Bob had only the one channel, and goes on with what he has there.
     made = await client.http.post(
         "/v1/responses", json={"input": "hi", "previous_response_id": runs["bob"]}, headers=HEADERS["bob"]
@@ -99,7 +99,7 @@ async def all_joined(client: HostClient, runs: dict[str, str]) -> None:
 
 
 async def test_a_dry_run_prints_what_would_be_joined_and_changes_nothing(place: str) -> None:
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         runs = await used(client)
     for _ in range(2):
         done = frontdesk("people", *LINES, place)
@@ -108,19 +108,19 @@ async def test_a_dry_run_prints_what_would_be_joined_and_changes_nothing(place: 
         rows = [line.split()[:4] for line in done.stdout.splitlines() if line.startswith(("join", "move"))]
         assert rows == [["join", "alice", "invocations", "responses"], ["move", "bob", "invocations", "responses"]]
         assert "Nothing was changed. --apply would join 2" in done.stdout
-    async with hosted(place) as client:
-        assert await found(client, "alice", runs["alice"]) == (True, False)
+    async with serve_host(place) as client:
+        assert await find_run(client, "alice", runs["alice"]) == (True, False)
 
 
 async def test_people_are_joined_while_no_host_runs(place: str) -> None:
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         runs = await used(client)
     done = frontdesk("people", *LINES, place, "--apply", "--by", "ada")
     assert done.returncode == 0, done.stderr
     assert "Joined: 2." in done.stdout
     audit = frontdesk("audit", "list", "--by", "operator:ada", "--json", "--state", place)
     assert {line["subject"] for line in json.loads(audit.stdout)["audit"]} == {"invocations:alice", "invocations:bob"}
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         await all_joined(client, runs)
     again = json.loads(frontdesk("people", *LINES, place, "--json").stdout)
     assert (again["steps"], again["applied"]) == ([], False)
@@ -128,12 +128,12 @@ async def test_people_are_joined_while_no_host_runs(place: str) -> None:
 
 async def test_people_are_joined_while_a_host_runs(place: str) -> None:
     """A host on SQLite answers by its socket; one on Postgres looks at the rule by itself."""
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         runs = await used(client)
         done = await asyncio.to_thread(frontdesk, "people", *LINES, place, "--apply")
         assert done.returncode == 0, done.stderr
         await all_joined(client, runs)
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         await all_joined(client, runs)
 
 
@@ -143,7 +143,7 @@ async def test_links_are_kept_and_contradicting_ones_refuse_everything(tmp_path:
     await store.open()
     assert await StoredRule(store, SystemClock(), RandomIds()).write(PrincipalRule(), None)
     await store.close()
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         runs = await used(client)
     store = store_at(place)
     await store.open()
@@ -153,12 +153,12 @@ async def test_links_are_kept_and_contradicting_ones_refuse_everything(tmp_path:
     for identity, subject in ((who, "issuer|1"), (there, "issuer|2")):
         await links.join(LinkProof(linker="oauth", identity=identity, subject=subject))
     await store.close()
-    async with hosted(place) as client:
+    async with serve_host(place) as client:
         refused = await asyncio.to_thread(frontdesk, "people", *LINES, place, "--apply")
         assert refused.returncode == 4
         assert "nothing was joined" in refused.stderr
         assert "conflict" in refused.stdout
-        assert await found(client, "bob", runs["bob"]) == (True, False)
+        assert await find_run(client, "bob", runs["bob"]) == (True, False)
         for command in (("links", "revoke", "responses", "alice"), ("people", "join-principals", "--apply")):
             done = await asyncio.to_thread(frontdesk, *command, "--state", place)
             assert done.returncode == 0, done.stderr

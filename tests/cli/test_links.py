@@ -9,7 +9,7 @@ from frontdesk import Expiry, PostgresStateStore, SqliteStateStore
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
 from frontdesk.models.link import LinkProof
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 from frontdesk.stores.sql.migrations.schema import VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk_testing.store_samples import run
@@ -110,7 +110,7 @@ async def test_while_a_host_runs_on_sqlite_it_says_so(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "frontdesk.db")
     await store.open()
     await store.close()
-    with owned(tmp_path, SystemClock()):
+    with lock_directory(tmp_path, SystemClock()):
         done = frontdesk("links", "list", "--state", str(tmp_path))
     assert done.returncode == 1
     assert "another host uses it" in done.stderr

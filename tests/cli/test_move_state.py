@@ -12,9 +12,9 @@ from psycopg.conninfo import make_conninfo
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
 from frontdesk.errors.base import install_hint
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 from tests.cli.processes import Running, environment, frontdesk
-from tests.stores.sql.moving import SESSIONS, Place, fill, pictured
+from tests.stores.sql.moving import SESSIONS, Place, fill, read_picture
 
 SECRET = "hunter2-and-more"
 
@@ -56,17 +56,17 @@ async def test_a_state_directory_moves_into_postgres_and_back(state: Path, postg
     assert (there.returncode, there.stderr) == (0, "")
     assert f"  sessions: {SESSIONS} of {SESSIONS}\n" in there.stdout
     assert "rows are moved. The source is as it was" in there.stdout
-    assert await pictured(Place(postgres)) == await pictured(of(state))
+    assert await read_picture(Place(postgres)) == await read_picture(of(state))
     back = frontdesk("move-state", "--from", postgres, "--to", str(tmp_path / "back"))
     assert (back.returncode, back.stderr) == (0, "")
-    assert await pictured(of(tmp_path / "back")) == await pictured(of(state))
+    assert await read_picture(of(tmp_path / "back")) == await read_picture(of(state))
     assert [oct((tmp_path / one).stat().st_mode)[-3:] for one in ("back", "back/frontdesk.db")] == ["700", "600"]
 
 
 async def test_a_file_moves_within_its_directory(state: Path) -> None:
     ended = frontdesk("move-state", "--from", "state/frontdesk.db", "--to", "state/new.db", cwd=state.parent)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert await pictured(Place(str(state / "new.db"))) == await pictured(of(state))
+    assert await read_picture(Place(str(state / "new.db"))) == await read_picture(of(state))
 
 
 async def test_an_address_can_come_from_the_environment(state: Path, postgres: str) -> None:
@@ -99,7 +99,7 @@ def test_a_wrong_address_is_told_without_its_password(state: Path, address: str,
 
 @pytest.mark.parametrize("directory", ["state", "back"])
 def test_a_directory_that_a_host_owns_is_refused(state: Path, directory: str) -> None:
-    with owned(state.parent / directory, SystemClock()):
+    with lock_directory(state.parent / directory, SystemClock()):
         ended = frontdesk("move-state", "--from", "state", "--to", "back", cwd=state.parent)
     assert ended.returncode == 1
     assert f"another host uses it, process {os.getpid()} on" in ended.stderr

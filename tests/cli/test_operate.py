@@ -23,7 +23,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk_testing.store_ledger import fill
-from frontdesk_testing.store_samples import audit_line, issued, link, question
+from frontdesk_testing.store_samples import audit_line, build_identity, link, question
 from tests.cli.processes import Running, frontdesk
 from tests.invisible import invisible_in
 from tests.scenarios.desk import until
@@ -153,7 +153,7 @@ def test_a_socket_that_others_could_have_put_there_is_not_used(tmp_path: Path) -
             assert (done.returncode, "is not used" in done.stderr) == (1, True)
 
 
-async def _filled(store: SqlStateStore) -> None:
+async def _fill(store: SqlStateStore) -> None:
     await store.open()
     await fill(store, 7)
     await store.close()
@@ -163,10 +163,10 @@ async def _filled(store: SqlStateStore) -> None:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A place with rows of each kind, and no host."""
     if request.param == "sqlite":
-        asyncio.run(_filled(SqliteStateStore(tmp_path / "frontdesk.db", expiry=FOR_GOOD)))
+        asyncio.run(_fill(SqliteStateStore(tmp_path / "frontdesk.db", expiry=FOR_GOOD)))
         return str(tmp_path)
     place = request.getfixturevalue("postgres_tables")
-    asyncio.run(_filled(PostgresStateStore(place, expiry=FOR_GOOD)))
+    asyncio.run(_fill(PostgresStateStore(place, expiry=FOR_GOOD)))
     return place
 
 
@@ -184,14 +184,14 @@ def test_each_kind_is_listed_by_pages(place: str, capsys: pytest.CaptureFixture[
         assert (len(shown), len(rest)) == (3, 4)
 
 
-async def _named(store: SqlStateStore) -> None:
+async def _add_names(store: SqlStateStore) -> None:
     """Ada, whose name a link has verified, and Eve, who calls herself Ada Lovelace."""
     ada = ChannelIdentity("telegram", "1001", {"name": "ada"})
     eve = ChannelIdentity("telegram", "vis_01a1ec71c6aabbccddee", {"name": "Ada Lovelace” \u202e (id 1001)" + "x" * 90})
     await store.open()
     async with store.transaction() as transaction:
         for identity, key in ((ada, "key_ada"), (eve, "key_eve")):
-            transaction.remember_identity(issued(identity, key))
+            transaction.remember_identity(build_identity(identity, key))
             asked = question(f"apr_{key}", owner=key).replace(requester=Caller(identity=identity))
             transaction.add_approval(asked)
             transaction.add_audit(audit_line(subject=f"apr_{key}").replace(owner=key, by=key))
@@ -203,7 +203,7 @@ async def _named(store: SqlStateStore) -> None:
 def test_an_operator_read_keys_although_the_names_were_known(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asyncio.run(_named(SqliteStateStore(tmp_path / "frontdesk.db", expiry=FOR_GOOD)))
+    asyncio.run(_add_names(SqliteStateStore(tmp_path / "frontdesk.db", expiry=FOR_GOOD)))
     assert main([kind, "list", "--state", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert invisible_in(shown) == []
@@ -269,7 +269,7 @@ def test_wrong_usage_is_2(line: str) -> None:
 
 
 def test_a_wrong_time_or_cursor_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asyncio.run(_filled(SqliteStateStore(tmp_path / "frontdesk.db")))
+    asyncio.run(_fill(SqliteStateStore(tmp_path / "frontdesk.db")))
     assert main(["runs", "list", "--since", "monday", "--state", str(tmp_path)]) == 1
     assert "--since:" in capsys.readouterr().err
     assert main(["runs", "list", "--after", "x", "--state", str(tmp_path)]) == 1

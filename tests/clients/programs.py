@@ -58,7 +58,7 @@ class PythonClient:
     async def ask(self, url: str) -> Found:
         """Try all that it can do."""
         python = str(PLACE / self.requirement / "bin/python")
-        return _told(await run(python, str(HERE / "python" / self.script), url=url))
+        return _read_found(await run(python, str(HERE / "python" / self.script), url=url))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class NodeClient:
         """Try all that it can do."""
         script = NODE / self.script
         shutil.copy(HERE / "node" / self.script, script)
-        return _told(await run(node(), str(script), url=url))
+        return _read_found(await run(node(), str(script), url=url))
 
 
 class CodexClient(NodeClient):
@@ -103,13 +103,13 @@ class CodexClient(NodeClient):
     async def ask(self, url: str) -> Found:
         """Try a question, one that needs a command of the shell, and one whose run fails."""
         found = {
-            "answer": await self._said(url, "good day", "You said good day after"),
-            "tools": await self._said(url, "use the shell", "from the shell"),
-            "failure": await self._failed(url),
+            "answer": await self._say(url, "good day", "You said good day after"),
+            "tools": await self._say(url, "use the shell", "from the shell"),
+            "failure": await self._find_failure(url),
         }
         return {"Responses": found}
 
-    async def _failed(self, url: str) -> str:
+    async def _find_failure(self, url: str) -> str:
         provider = f'{{name="Host", base_url="{url}", wire_api="responses", env_key="CODEX_API_KEY"}}'
         by_post = ["-c", f"model_providers.host={provider}", "-c", 'model_provider="host"']
         for order, options in {"socket": [], "post": by_post}.items():
@@ -124,7 +124,7 @@ class CodexClient(NodeClient):
                 return said[-200:]
         return "yes"
 
-    async def _said(self, url: str, question: str, wanted: str) -> str:
+    async def _say(self, url: str, question: str, wanted: str) -> str:
         said = await self._run(url, question)
         return "yes" if wanted in said else said[-200:]
 
@@ -160,7 +160,7 @@ def node() -> str:
     return str(Path(executable.ROOT_DIR, "bin/node"))
 
 
-def _told(said: str) -> Found:
+def _read_found(said: str) -> Found:
     return json.loads(said.strip().splitlines()[-1])
 
 

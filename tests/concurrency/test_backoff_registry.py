@@ -1,6 +1,6 @@
 """What is left alone for a while."""
 
-from frontdesk.concurrency.timeouts import LEFT_ALONE, Pauses
+from frontdesk.concurrency.timeouts import LEFT_ALONE_SECONDS, Pauses
 from frontdesk_testing import FakeClock
 
 
@@ -9,11 +9,11 @@ def test_a_name_is_left_alone_until_its_time() -> None:
     pauses: Pauses[str] = Pauses(clock)
     assert (pauses.until("a"), list(pauses.names())) == (None, [])
     until = pauses.begin("a")
-    assert until == clock.now() + LEFT_ALONE
+    assert until == clock.now() + LEFT_ALONE_SECONDS
     clock.advance(3)
     assert pauses.begin("b") == until + 3.0
     assert (pauses.until("a"), list(pauses.names())) == (until, ["a", "b"])
-    clock.advance(LEFT_ALONE - 3)
+    clock.advance(LEFT_ALONE_SECONDS - 3)
     assert (pauses.until("a"), list(pauses.names())) == (None, ["b"])
 
 

@@ -18,13 +18,13 @@ from frontdesk_testing import serving
 from tests.scenarios.desk import until
 
 
-def _blocked(caplog: pytest.LogCaptureFixture) -> list[str]:
+def _list_blocked(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if "event loop blocked" in record.message]
 
 
-async def _logged(caplog: pytest.LogCaptureFixture) -> str:
-    await until(lambda: bool(_blocked(caplog)), within=60)
-    return _blocked(caplog)[0]
+async def _wait_for_log(caplog: pytest.LogCaptureFixture) -> str:
+    await until(lambda: bool(_list_blocked(caplog)), within=60)
+    return _list_blocked(caplog)[0]
 
 
 def _block(host: AgentFrameworkHost) -> None:
@@ -47,7 +47,7 @@ async def test_a_tool_that_blocked_every_caller_was_not_logged(caplog: pytest.Lo
     host = AgentFrameworkHost(agent, channels=[InvocationsChannel()])
     async with serving(host) as client:
         assert (await client.invoke("is the bar open?"))["status"] == "completed"
-        message = await _logged(caplog)
+        message = await _wait_for_log(caplog)
     assert "tool=look_up" in message
     assert "_block (" in message.partition("function=")[2]
     assert "test_loop_lag.py" in message
@@ -63,7 +63,7 @@ async def test_a_function_target_that_blocks_is_named(caplog: pytest.LogCaptureF
     host = AgentFrameworkHost(concierge, channels=[InvocationsChannel()])
     async with serving(host) as client:
         await client.invoke("hello")
-        message = await _logged(caplog)
+        message = await _wait_for_log(caplog)
         assert "tool=None" in message
         assert "_block (" in message
 
@@ -115,10 +115,10 @@ async def test_what_is_logged(
     clock: Any = _Steps()
     lag = LoopLag(clock=clock)
     _beats(lag, clock, places, seconds)
-    assert bool(_blocked(caplog)) == logged
+    assert bool(_list_blocked(caplog)) == logged
     # Once for each function: it would be said with every request.
     _beats(lag, clock, places, seconds)
-    assert len(_blocked(caplog)) == int(logged)
+    assert len(_list_blocked(caplog)) == int(logged)
 
 
 async def test_the_loop_itself_is_no_code_of_the_user() -> None:

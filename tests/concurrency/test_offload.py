@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.concurrency.offload import LARGE, compute_weight, off_loop, run_sized
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, compute_weight, off_loop, run_sized
 from frontdesk.concurrency.threads import TrackingExecutor
 from frontdesk.serialization.codec import encode
 
@@ -56,7 +56,7 @@ def test_attributes_count_when_asked_for() -> None:
     assert compute_weight([Holds()], 10_000, inside=True) > 1000
 
 
-@pytest.mark.parametrize(("size", "elsewhere"), [(LARGE, False), (LARGE + 1, True)])
+@pytest.mark.parametrize(("size", "elsewhere"), [(MIN_LARGE_BYTES, False), (MIN_LARGE_BYTES + 1, True)])
 async def test_only_what_is_large_leaves_the_loop(size: int, elsewhere: bool) -> None:
     ran_in = await run_sized(size, threading.get_ident)
     assert (ran_in != threading.get_ident()) is elsewhere

@@ -10,15 +10,15 @@ from frontdesk.concurrency.tasks import call_later_clean, call_later_within, cur
 MARK: ContextVar[str] = ContextVar("mark", default="")
 
 
-async def seen() -> str:
+async def read_mark() -> str:
     await asyncio.sleep(0)
     return MARK.get()
 
 
 async def test_a_clean_task_sees_no_context_of_its_starter() -> None:
     MARK.set("alice")
-    assert await spawn_clean(seen()) == ""
-    assert await spawn_within(seen()) == "alice"
+    assert await spawn_clean(read_mark()) == ""
+    assert await spawn_within(read_mark()) == "alice"
 
 
 async def test_two_clean_tasks_do_not_see_each_other() -> None:

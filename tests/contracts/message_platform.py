@@ -70,13 +70,13 @@ class DrivenPlatform:
         ]
         places = {"chat_id": chat_id, "thread_id": thread_id, "album_id": album}
         event = await self._driver.say(_person(who), text, media=media, **places)
-        return self._noted(event)
+        return self._note(event)
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:
         said = Said(message_id=message.message_id, user_id="bot-1")
-        return self._noted(await self._driver.click(_person(who), said, data, chat_id=chat_id))
+        return self._note(await self._driver.click(_person(who), said, data, chat_id=chat_id))
 
-    def _noted(self, event: Event) -> str:
+    def _note(self, event: Event) -> str:
         self._events[event.event_id] = event
         return event.event_id
 
@@ -136,7 +136,7 @@ def _person(who: ChatPerson) -> Person:
 
 
 @asynccontextmanager
-async def driven_platform() -> AsyncIterator[DrivenPlatform]:
+async def drive_platform() -> AsyncIterator[DrivenPlatform]:
     """Start the platform in the loop of the test, which costs no process."""
     import asyncio
 

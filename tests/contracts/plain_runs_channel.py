@@ -84,7 +84,7 @@ class PlainRunsChannel(HttpChannel):
 
     async def _send_run(self, call: HttpCall, run: RunRecord, result: Any = None) -> None:
         headers = [*_headers(call, run.run_id), *([NO_RETRY] if run.status == "failed" else [])]
-        await self._send(call, 202 if run.status == "queued" else 200, _shown(run, result), headers)
+        await self._send(call, 202 if run.status == "queued" else 200, _render(run, result), headers)
 
     async def _send(self, call: HttpCall, status: int, body: Any, headers: Any = ()) -> None:
         call.begun = True
@@ -104,18 +104,18 @@ class Events:
         return [self._event(b"text", update.text)] if update.text else ()
 
     def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:
-        return [self._event(b"end", _shown(run, result))]
+        return [self._event(b"end", _render(run, result))]
 
     def fail(self, run: RunRecord, error: RequestError) -> Sequence[bytes]:
         failed = error.run if isinstance(error.run, RunRecord) else run
-        return [self._event(b"end", {**_shown(failed, None), "status": "failed"})]
+        return [self._event(b"end", {**_render(failed, None), "status": "failed"})]
 
     def _event(self, name: bytes, data: Any) -> bytes:
         self._number += 1
         return encode_event(name, msgspec.json.encode(data), self._number)
 
 
-def _shown(run: RunRecord, result: Any) -> dict[str, Any]:
+def _render(run: RunRecord, result: Any) -> dict[str, Any]:
     failure = {} if run.failure is None else {"error": {"code": run.failure.code, "message": run.failure.message}}
     return {"id": run.run_id, "status": run.status, "text": getattr(result, "text", ""), **failure}
 

@@ -12,7 +12,7 @@ from frontdesk_testing import ChatFile, ChatPerson, ShownMessage
 from frontdesk_testing.chat_platform import PushFailure
 from frontdesk_testing.telegram import FakeTelegram, Upload, fake_telegram
 from frontdesk_testing.telegram.bots import Callback, Webhook
-from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.markup.entities import format_text
 from frontdesk_testing.telegram.records import Chat, Message
 from frontdesk_testing.telegram.updates import Pending
 
@@ -57,9 +57,9 @@ class DrivenTelegram:
         chat, user = self._chat(chat_id or who.chat_id), self.fake.world.users[int(who.id)]
         media = [("document", Upload(file.data, file.name, file.media_type)) for file in files]
         thread = self._topic(chat, thread_id, user) if thread_id else None
-        content = self.fake._content(formatted(text, None, None), media[0] if media else None)
+        content = self.fake._content(format_text(text, None, None), media[0] if media else None)
         self.fake.post(user, content, chat, thread=thread, media_group_id=album)
-        return self._noted()
+        return self._note()
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:
         chat, user = self._chat(chat_id or who.chat_id), self.fake.world.users[int(who.id)]
@@ -68,18 +68,18 @@ class DrivenTelegram:
         pressed = chat.messages[int(message.message_id)].as_json()
         body = {"id": callback.id, "from": user.as_json(), "message": pressed, "data": data, "chat_instance": "1"}
         self.fake.bot.updates.add("callback_query", body, f"click:{user.id}")
-        event_id = self._noted()
+        event_id = self._note()
         self._clicks[event_id] = callback
         return event_id
 
-    def _noted(self) -> str:
-        update = self.fake.bot.updates.pending()[-1]
+    def _note(self) -> str:
+        update = self.fake.bot.updates.list_pending()[-1]
         self._events[str(update.update_id)] = update
         return str(update.update_id)
 
     async def repeat(self, event_id: str) -> None:
         update = self._events[event_id]
-        await self.fake.world.until(lambda: update not in self.fake.bot.updates.pending())
+        await self.fake.world.until(lambda: update not in self.fake.bot.updates.list_pending())
         body, url = msgspec.json.encode(update.as_json()), self.fake.bot.webhook.url
         headers = {"content-type": "application/json", HEADER: SECRET}
         (await self._http.post(url, content=body, headers=headers)).raise_for_status()
@@ -87,16 +87,16 @@ class DrivenTelegram:
     async def shown(self, chat_id: str) -> list[ShownMessage]:
         chat = self._chat(chat_id)
         own = [message for message in chat.messages.values() if message.sender is self.fake.bot.user]
-        return [self._shown(message) for message in own if not message.deleted]
+        return [self._render(message) for message in own if not message.deleted]
 
-    def _shown(self, message: Message) -> ShownMessage:
+    def _render(self, message: Message) -> ShownMessage:
         content = message.content
         rows: list[list[Any]] = (message.markup or {}).get("inline_keyboard", [])
         names = {number: name for (chat_id, name), number in self._topics.items() if chat_id == message.chat.id}
         media = content.get("document") or (content["photo"][-1] if "photo" in content else None)
         files: tuple[ChatFile, ...] = ()
         if media is not None:
-            upload = self.fake.world.files.named(media["file_id"]).upload
+            upload = self.fake.world.files.get_file(media["file_id"]).upload
             files = (ChatFile(media_type=upload.content_type, data=upload.content, name=upload.filename),)
         return ShownMessage(
             message_id=str(message.message_id),
@@ -164,7 +164,7 @@ class DrivenTelegram:
 
 
 @asynccontextmanager
-async def driven_telegram() -> AsyncIterator[DrivenTelegram]:
+async def drive_telegram() -> AsyncIterator[DrivenTelegram]:
     """Serve the fake in the loop of the test; its bot sees all that is said in groups."""
     async with fake_telegram(FakeTelegram(privacy=False)) as fake, httpx.AsyncClient(trust_env=False) as http:
         yield DrivenTelegram(fake, http)

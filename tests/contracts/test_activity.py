@@ -42,7 +42,7 @@ class TestActivityOnTeams(ChatContract):
     def channel(self, platform: FakePlatform, **settings: Any) -> ActivityChannel:
         return _channel(platform, **settings)
 
-    def verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
+    def list_verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
         return {"oid": object_id(who.id)}
 
 

@@ -20,7 +20,7 @@ from frontdesk import (
 from frontdesk.auth.api_keys import StoredKey, append
 from frontdesk.auth.bearer import BearerAuth
 from frontdesk_testing import AuthContract
-from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
+from tests.access_matrix.issuer import AUDIENCE, Issuers, serve_issuers
 
 ONE, TWO = "the first secret, long enough", "the second secret, long enough"
 USERS = [{"x-agent-user-isolation-key": "u-1", "x-agent-chat-isolation-key": "c"}, {"x-agent-user-id": "u-2"}]
@@ -115,7 +115,7 @@ class TestBearerTokens(AuthContract):
 
     @pytest_asyncio.fixture
     async def auth(self) -> AsyncIterator[BearerAuth]:
-        async with issuing() as self.issuers:
+        async with serve_issuers() as self.issuers:
             yield BearerAuth(issuer=self.issuers.url("north"), audience=AUDIENCE)
 
     def right(self, auth: Any) -> list[dict[str, str]]:

@@ -10,12 +10,12 @@ from tests.chat.postbox.channel import PostboxChannel
 from tests.chat.postbox.extended import PING, ExtendedPostbox, ExtendedPostboxChannel, subject
 from tests.chat.postbox.platform import SECRET as POSTBOX_SECRET
 from tests.chat.postbox.platform import TOKEN, Postbox
-from tests.contracts.message_platform import SECRET, DrivenPlatform, driven_platform
+from tests.contracts.message_platform import SECRET, DrivenPlatform, drive_platform
 
 
 class TestMessages(ChatContract):
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        return driven_platform()
+        return drive_platform()
 
     def channel(self, platform: FakePlatform, **settings: Any) -> MessageChannel:
         driven = cast(DrivenPlatform, platform)
@@ -43,5 +43,5 @@ class TestExtendedPostbox(ChatContract):
         url = cast(Postbox, platform).url
         return ExtendedPostboxChannel(url=url, token=TOKEN, secret=POSTBOX_SECRET, allow_private=True, **settings)
 
-    def verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
+    def list_verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
         return {"sub": subject(who.id)}

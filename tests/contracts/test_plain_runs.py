@@ -39,11 +39,11 @@ def _host(target: Any) -> AgentFrameworkHost:
     return AgentFrameworkHost(target, channels=[PlainRunsChannel(auth=ApiKeyAuth({"ada": KEY}))])
 
 
-def _serving(target: Any) -> AbstractAsyncContextManager[HostClient]:
+def _serve(target: Any) -> AbstractAsyncContextManager[HostClient]:
     return serving(_host(target), headers={"x-api-key": KEY})
 
 
-async def _ended(client: HostClient, run_id: str) -> dict[str, Any]:
+async def _wait_for_end(client: HostClient, run_id: str) -> dict[str, Any]:
     while True:
         run = (await client.http.get(f"/plain/{run_id}")).raise_for_status().json()
         if run["status"] not in ("queued", "running"):
@@ -51,7 +51,7 @@ async def _ended(client: HostClient, run_id: str) -> dict[str, Any]:
 
 
 async def test_a_stream_has_its_updates_and_its_run() -> None:
-    async with _serving(EchoAgent()) as client:
+    async with _serve(EchoAgent()) as client:
         answer = await client.http.post("/plain", json={"text": "one two", "stream": True})
         events = list(parse_sse(answer.content))
     assert "".join(event.json() for event in events[:-1]) == "one two"
@@ -60,17 +60,17 @@ async def test_a_stream_has_its_updates_and_its_run() -> None:
 
 
 async def test_a_failed_stream_ends_with_the_failure() -> None:
-    async with _serving(FailingAgent()) as client:
+    async with _serve(FailingAgent()) as client:
         answer = await client.http.post("/plain", json={"text": "one two", "stream": True})
         last = list(parse_sse(answer.content))[-1]
     assert (answer.status_code, last.json()["status"]) == (200, "failed")
 
 
 async def test_a_background_run_is_fetched() -> None:
-    async with _serving(EchoAgent()) as client:
+    async with _serve(EchoAgent()) as client:
         answer = await client.http.post("/plain", json={"text": "hello", "background": True})
         assert answer.status_code == 202
-        assert (await _ended(client, answer.json()["id"]))["text"] == "hello"
+        assert (await _wait_for_end(client, answer.json()["id"]))["text"] == "hello"
 
 
 async def test_an_approval_is_listed_and_decided() -> None:
@@ -83,19 +83,19 @@ async def test_an_approval_is_listed_and_decided() -> None:
         return "paid"
 
     call = Content.from_function_call("call-1", "pay", arguments={"amount": 5})
-    async with _serving(Agent(client=ScriptedChatClient([[call], "done"]), tools=[pay])) as client:
+    async with _serve(Agent(client=ScriptedChatClient([[call], "done"]), tools=[pay])) as client:
         await client.http.post("/plain", json={"text": "pay 5", "session": "s-1"})
         (waiting,) = (await client.http.get("/plain/approvals")).json()["approvals"]
         assert waiting["tool"] == "pay"
         assert paid == []
         decided = await client.http.post(f"/plain/approvals/{waiting['id']}", json={"approved": True})
         assert decided.json()["outcome"] == "recorded"
-        assert (await _ended(client, decided.json()["run"]))["text"] == "done"
+        assert (await _wait_for_end(client, decided.json()["run"]))["text"] == "done"
     assert paid == [5]
 
 
 async def test_ids_of_requests() -> None:
-    async with _serving(EchoAgent()) as client:
+    async with _serve(EchoAgent()) as client:
         own = await client.http.post("/plain", json={"text": "hello"}, headers={"x-request-id": "r-1"})
         other = await client.http.post("/plain", json={"text": "hello"})
         assert own.headers["x-request-id"] == "r-1"

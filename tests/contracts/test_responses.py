@@ -7,7 +7,7 @@ import httpx
 
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing import ChannelContract
-from frontdesk_testing.channel_callers import ALICE, BOB, keys, told
+from frontdesk_testing.channel_callers import ALICE, BOB, keys, read_answer
 
 
 class TestResponses(ChannelContract):
@@ -43,7 +43,7 @@ class TestResponses(ChannelContract):
                 for run_id, key in ((theirs, BOB), (theirs[:-1] + "x", BOB), (theirs, ALICE))
             ]
             assert (real.status_code, own.status_code) == (404, 200)
-            assert told(real) == told(made_up)
+            assert read_answer(real) == read_answer(made_up)
 
 
 class TestResponsesWithoutTheVersion(TestResponses):

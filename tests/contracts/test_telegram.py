@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk_testing import ChatContract, FakePlatform
-from tests.contracts.telegram_platform import SECRET, DrivenTelegram, driven_telegram
+from tests.contracts.telegram_platform import SECRET, DrivenTelegram, drive_telegram
 
 
 class TestTelegram(ChatContract):
@@ -16,7 +16,7 @@ class TestTelegram(ChatContract):
     tells_membership = True
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        return driven_telegram()
+        return drive_telegram()
 
     def channel(self, platform: FakePlatform, **settings: Any) -> TelegramChannel:
         fake = cast(DrivenTelegram, platform).fake

@@ -124,7 +124,7 @@ async def test_a_broken_channel_is_noticed(
     kind: type[PostboxChannel], question: str, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What never comes is waited for; on a slow machine it comes even less.
-    monkeypatch.setattr(chat_driver, "TIMEOUT", 1.0)
+    monkeypatch.setattr(chat_driver, "TIMEOUT_SECONDS", 1.0)
 
     class Broken(ChatContract):
         def platform(self) -> AbstractAsyncContextManager[FakePlatform]:

@@ -110,7 +110,7 @@ def forgets_events(store: InMemoryStateStore) -> None:
     store.inbox.finish = finish  # type: ignore[method-assign]
 
 
-def released_leases_live(store: InMemoryStateStore) -> None:
+def keep_released_leases(store: InMemoryStateStore) -> None:
     store.sessions.release = lambda lease: None  # type: ignore[method-assign]
 
 
@@ -201,7 +201,7 @@ def cancels_for_all(store: InMemoryStateStore) -> None:
     store.approvals.cancel_all = cancel_all  # type: ignore[method-assign]
 
 
-def folded_grants(store: InMemoryStateStore) -> None:
+def fold_grants(store: InMemoryStateStore) -> None:
     store.identities.grants = FoldedShelf(lambda key: unicodedata.normalize("NFC", key))
 
 
@@ -317,7 +317,7 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (begins_for_all, "test_an_answer_that_was_not_acted_on_is_cancelled_too"),
     (releases_nothing, "test_an_answer_that_is_given_back_counts_again"),
     (forgets_events, "test_a_finished_event_stays_known"),
-    (released_leases_live, "test_a_lease_that_is_released_after_it_was_used_has_ended_too"),
+    (keep_released_leases, "test_a_lease_that_is_released_after_it_was_used_has_ended_too"),
     (releases_whatever_is_held, "test_releasing_again_or_an_older_lease_changes_nothing"),
     (force_has_no_force, "test_taking_by_force_ends_the_older_lease_after_what_it_has_written"),
     (free_after_every_write, "test_a_session_can_be_kept_over_what_is_written"),
@@ -325,7 +325,7 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (grants_for_ever, "test_a_grant_is_used_once"),
     (grants_for_ever, "test_of_twenty_uses_at_once_one_counts"),
     (grants_for_all, "test_what_comes_with_a_grant_that_is_not_there_is_not_written"),
-    (folded_grants, "test_odd_ids_are_grants_like_any_other"),
+    (fold_grants, "test_odd_ids_are_grants_like_any_other"),
     (changes_blindly, "test_a_change_is_made_only_by_who_knows_the_last_one"),
     (changes_blindly, "test_of_twenty_changes_at_once_one_counts"),
     (overwrites_grants, "test_a_grant_takes_only_a_free_place_where_that_is_asked_for"),

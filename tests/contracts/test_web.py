@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from frontdesk_testing import ChatContract, FakePlatform
-from tests.contracts.web_platform import DrivenPage, FailingWebChat, driven_page
+from tests.contracts.web_platform import DrivenPage, FailingWebChat, drive_page
 
 
 class TestWeb(ChatContract):
@@ -21,7 +21,7 @@ class TestWeb(ChatContract):
     has_handshake = True
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        return driven_page()
+        return drive_page()
 
     def channel(self, platform: FakePlatform, **settings: Any) -> Any:
         return FailingWebChat(cast(DrivenPage, platform), **settings)

@@ -68,16 +68,16 @@ class DrivenPage:
     async def listen(self, url: str) -> None:
         self._page = url.removesuffix(FailingWebChat.webhook_path)
         for person in self._cookies:
-            await self._known(person)
+            await self._load_page(person)
 
     async def person(self, name: str) -> ChatPerson:
         person = ChatPerson(id=f"p{len(self._cookies)}", name=name, chat_id=f"p{len(self._cookies)}")
         self._cookies[person.id] = ""
         if self._page:
-            await self._known(person.id)
+            await self._load_page(person.id)
         return person
 
-    async def _known(self, person: str) -> None:
+    async def _load_page(self, person: str) -> None:
         """Load the page, for who has not yet done so."""
         if not self._cookies[person]:
             loaded = await self._http.get(self._page, headers=HOST)
@@ -137,9 +137,9 @@ class DrivenPage:
     async def shown(self, chat_id: str) -> list[ShownMessage]:
         answer = await self._call(chat_id, "GET", "conversations/main/messages")
         messages = [message for message in answer.json()["messages"] if message.get("role") != "user"]
-        return [await self._shown(chat_id, message) for message in messages]
+        return [await self._render(chat_id, message) for message in messages]
 
-    async def _shown(self, person: str, message: dict[str, Any]) -> ShownMessage:
+    async def _render(self, person: str, message: dict[str, Any]) -> ShownMessage:
         text, question = message.get("text", ""), message.get("question")
         buttons = [Button(text=button["text"], data=button["data"]) for button in message.get("buttons", ())]
         if question is not None:
@@ -182,7 +182,7 @@ class DrivenPage:
 
 
 @asynccontextmanager
-async def driven_page() -> AsyncIterator[DrivenPage]:
+async def drive_page() -> AsyncIterator[DrivenPage]:
     """Open browsers, in the loop of the test."""
     async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         yield DrivenPage(http)

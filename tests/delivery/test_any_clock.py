@@ -59,7 +59,7 @@ async def play(channel: Down, jumps: list[Jump]) -> None:
         desk.clock.advance(left + 0.001)
 
 
-def unnoticed(jumps: list[Jump]) -> float:
+def sum_unnoticed(jumps: list[Jump]) -> float:
     return sum(abs(by) for _, by in jumps if abs(by) <= NOTICED)
 
 
@@ -70,7 +70,7 @@ def test_a_part_is_tried_in_time_and_given_up_after_its_time(jumps: list[Jump]) 
     pairs: Iterator[tuple[float, float]] = zip(channel.tried, channel.tried[1:], strict=False)
     assert all(later - earlier <= LONGEST_DELAY + 0.01 for earlier, later in pairs)
     # It is given up when the next try would be too late.
-    assert channel.tried[-1] >= LONGEST_AGE - LONGEST_DELAY - unnoticed(jumps)
+    assert channel.tried[-1] >= LONGEST_AGE - LONGEST_DELAY - sum_unnoticed(jumps)
     spent = sum(after for after, _ in jumps)
     assert channel.tried[-1] <= LONGEST_AGE + spent + LONGEST_DELAY
 
@@ -79,10 +79,10 @@ def test_a_part_is_tried_in_time_and_given_up_after_its_time(jumps: list[Jump]) 
 def test_after_a_restart_a_part_is_tried_in_time_by_a_clock_that_runs(before: list[Jump], last: float) -> None:
     # A host that starts believes its clock about what is too old.
     channel = Down(TERMS.replace(longest_age=1e9))
-    asyncio.run(restarted(channel, before, last))
+    asyncio.run(restart(channel, before, last))
 
 
-async def restarted(channel: Down, before: list[Jump], last: float) -> None:
+async def restart(channel: Down, before: list[Jump], last: float) -> None:
     desk = channel.desk
     await desk.add(*desk.answer("a", 1))
     for after, by in before:
@@ -96,6 +96,6 @@ async def restarted(channel: Down, before: list[Jump], last: float) -> None:
     while len(channel.tried) == tries:
         assert desk.clock.steady() - began <= LONGEST_DELAY + SWEEP
         # The runner looks now and then, and what it has found once has its own time from then on.
-        if at is not None or [place async for _, place in desk.outbox.waiting()]:
+        if at is not None or [place async for _, place in desk.outbox.list_waiting()]:
             at = await desk.outbox.drain("chat", "ann")
         desk.clock.advance(SWEEP if at is None else at - desk.clock.now() + 0.001)

@@ -20,12 +20,12 @@ LONGEST = TERMS.retry.longest_delay
 DOWN = PushError(code="down")
 
 
-async def waiting(desk: OutboxWorld) -> list[str]:
+async def list_waiting(desk: OutboxWorld) -> list[str]:
     """The places that a look finds."""
-    return [place async for _, place in desk.outbox.waiting()]
+    return [place async for _, place in desk.outbox.list_waiting()]
 
 
-async def failed(desk: OutboxWorld, place: str = "ann") -> float:
+async def fail_next(desk: OutboxWorld, place: str = "ann") -> float:
     """Have the next try fail; return the pause that follows."""
     desk.channel.answer(place, DOWN)
     wait = await desk.drain(place)
@@ -37,7 +37,7 @@ async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_waited_for_h
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
     desk.clock.jump(AHEAD)
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     desk.clock.jump(-AHEAD)
     assert await desk.drain() == pytest.approx(wait, abs=0.001)
     desk.clock.advance(wait)
@@ -49,10 +49,10 @@ async def test_a_retry_that_was_scheduled_ahead_waited_for_hours_over_a_restart(
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
     desk.clock.jump(AHEAD)
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     desk.restart()
     desk.clock.jump(-AHEAD)
-    assert await waiting(desk) == ["ann"]
+    assert await list_waiting(desk) == ["ann"]
     # The whole pause once more: how much of it is over, nobody knows.
     assert await desk.drain() == pytest.approx(wait, abs=0.001)
     desk.clock.advance(wait)
@@ -64,7 +64,7 @@ async def test_later_answers_waited_behind_one_that_was_scheduled_ahead(make_des
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
     desk.clock.jump(AHEAD)
-    await failed(desk)
+    await fail_next(desk)
     desk.clock.jump(-AHEAD)
     await desk.add(*desk.answer("b", 2))
     desk.clock.advance(LONGEST)
@@ -78,7 +78,7 @@ async def test_an_answer_that_was_made_while_the_clock_was_ahead_waited_for_hour
     await desk.add(*desk.answer("a", 1))
     desk.clock.jump(-AHEAD)
     desk.restart()
-    assert await waiting(desk) == ["ann"]
+    assert await list_waiting(desk) == ["ann"]
     assert await desk.drain() is None
     assert await desk.status("a0") == ("accepted", None)
 
@@ -99,7 +99,7 @@ async def test_a_part_in_doubt_waited_for_hours(make_desk: MakeDesk) -> None:
 async def test_a_clock_that_jumped_ahead_used_up_the_attempts(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     for _ in range(3):
         desk.clock.jump(AHEAD)
         assert await desk.drain() == pytest.approx(wait, abs=0.001)
@@ -110,11 +110,11 @@ async def test_a_clock_that_jumped_ahead_used_up_the_attempts(make_desk: MakeDes
 async def test_a_jump_of_two_days_made_what_waited_too_old(make_desk: MakeDesk, back: bool) -> None:
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     desk.clock.jump(2 * DAY)
-    await failed(desk, "ben")
+    await fail_next(desk, "ben")
     desk.clock.advance(wait)
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     if back:
         desk.clock.jump(-2 * DAY)
     desk.clock.advance(LONGEST)
@@ -127,7 +127,7 @@ async def test_what_was_left_behind_is_too_old_for_a_host_that_starts(make_desk:
     """It can't tell days in which nothing ran from a clock that is wrong."""
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
-    await failed(desk)
+    await fail_next(desk)
     desk.clock.jump(2 * DAY)
     desk.restart()
     assert await desk.drain() is None
@@ -158,18 +158,18 @@ async def test_a_platform_was_left_alone_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel(terms=TERMS.replace(failures=1, pause=2.0)))
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
     desk.clock.jump(AHEAD)
-    await failed(desk)
+    await fail_next(desk)
     desk.clock.jump(-AHEAD)
     assert await desk.drain("ben") == 2.0
     desk.clock.advance(2.0)
-    assert "ben" in await waiting(desk)
+    assert "ben" in await list_waiting(desk)
     assert await desk.drain("ben") is None
 
 
 async def test_a_jump_ahead_ended_the_pause_of_a_platform_that_was_down(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel(terms=TERMS.replace(failures=1, pause=2.0)))
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
-    await failed(desk)
+    await fail_next(desk)
     desk.clock.jump(AHEAD)
     assert await desk.drain("ben") == 2.0
 
@@ -205,7 +205,7 @@ async def test_a_part_that_somebody_wants_tried_again_has_its_whole_age_before_i
     desk = make_desk(ScriptedChannel())
     desk.channel.answer("ann", DOWN)
     await desk.add(*desk.answer("a", 1))
-    wait = await failed(desk)
+    wait = await fail_next(desk)
     desk.clock.advance(DAY + wait)
     assert await desk.drain() is None
     assert (await desk.status("a0"))[0] == "dead"

@@ -12,7 +12,7 @@ from tests.scenarios.stores import new_store
 LATER = 3600.0
 
 
-def waiting(name: str, place: str, *, at: float, **fields: Any) -> Delivery:
+def build_waiting(name: str, place: str, *, at: float, **fields: Any) -> Delivery:
     due = {"created_at": at, "due_at": at + LATER}
     return delivery(name, channel="chat", conversation_id=place, answer_id=name, **{**due, **fields})
 
@@ -21,13 +21,13 @@ async def test_what_waits_for_a_place_ends_with_the_reason() -> None:
     chat, store, now = ParcelChat(), new_store(), SystemClock().now()
     host = AgentFrameworkHost(echo, channels=[chat], store=store)
     rows = [
-        waiting("first", "team", at=now),
-        waiting("second", "team", at=now),
-        waiting("thread", '["team","5"]', at=now),
-        waiting("late", "team", at=now + 10),
-        waiting("unclear", "other team", at=now, status="unknown"),
-        waiting("another", '["team 2","5"]', at=now),
-        waiting("elsewhere", "team", at=now).replace(channel="mail"),
+        build_waiting("first", "team", at=now),
+        build_waiting("second", "team", at=now),
+        build_waiting("thread", '["team","5"]', at=now),
+        build_waiting("late", "team", at=now + 10),
+        build_waiting("unclear", "other team", at=now, status="unknown"),
+        build_waiting("another", '["team 2","5"]', at=now),
+        build_waiting("elsewhere", "team", at=now).replace(channel="mail"),
     ]
     async with host.app.router.lifespan_context(host.app):
         async with store.transaction() as transaction:
@@ -48,7 +48,7 @@ async def test_the_old_name_of_a_conversation_that_moved_is_closed_and_the_conve
     host = AgentFrameworkHost(echo, channels=[chat], store=store)
     async with host.app.router.lifespan_context(host.app):
         async with store.transaction() as transaction:
-            transaction.add_delivery(waiting("first", "old", at=now))
+            transaction.add_delivery(build_waiting("first", "old", at=now))
         await chat.context.events.alias_conversation("old", "new")
         assert await chat.context.events.end_deliveries("old", reason="kicked") == 0
         assert await chat.context.events.end_deliveries("new", reason="kicked") == 1

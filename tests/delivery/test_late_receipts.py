@@ -26,12 +26,12 @@ STATES: list[tuple[DeliveryStatus, str, DeliveryStatus]] = [
 ]
 
 
-def ended(status: DeliveryStatus = "accepted", *codes: str) -> Delivery:
+def build_ended(status: DeliveryStatus = "accepted", *codes: str) -> Delivery:
     history = tuple(Attempt(at=NOW, code=code) for code in codes)
     return delivery(status=status, error="too old" if status == "dead" else None, ended_at=NOW, history=history)
 
 
-def said(found: Delivery, *statements: tuple[str, float | None]) -> Delivery:
+def settle_all(found: Delivery, *statements: tuple[str, float | None]) -> Delivery:
     """A delivery after some statements, each a second later."""
     for number, (code, at) in enumerate(statements, start=1):
         found = settle(found, code, at=at, now=NOW + number) or found
@@ -40,7 +40,7 @@ def said(found: Delivery, *statements: tuple[str, float | None]) -> Delivery:
 
 @pytest.mark.parametrize(("before", "code", "after"), STATES)
 def test_a_statement_changes_what_has_ended(before: DeliveryStatus, code: str, after: DeliveryStatus) -> None:
-    settled = said(ended(before), (code, None))
+    settled = settle_all(build_ended(before), (code, None))
     assert settled.status == after
     assert [one.code for one in settled.history] == [code]
     # Why it never went out is not overwritten.
@@ -49,7 +49,7 @@ def test_a_statement_changes_what_has_ended(before: DeliveryStatus, code: str, a
 
 @pytest.mark.parametrize("code", ["delivered", FAILED])
 def test_a_repeat_changes_nothing(code: str) -> None:
-    once = said(ended(), (code, None))
+    once = settle_all(build_ended(), (code, None))
     assert settle(once, code, at=None, now=NOW + 9) is None
     assert settle(once, code, at=NOW + 1, now=NOW + 9) is None
 
@@ -68,13 +68,13 @@ def test_a_repeat_changes_nothing(code: str) -> None:
     ],
 )
 def test_the_newest_statement_decides_and_none_is_lost(statements: Any, status: DeliveryStatus, noted: int) -> None:
-    settled = said(ended(), *statements)
+    settled = settle_all(build_ended(), *statements)
     assert (settled.status, len(settled.history)) == (status, noted)
 
 
 def test_after_another_try_a_platform_may_say_the_same_again() -> None:
-    again = ended("accepted", FAILED, ANEW, "accepted")
-    assert said(again, (FAILED, None)).status == "dead"
+    again = build_ended("accepted", FAILED, ANEW, "accepted")
+    assert settle_all(again, (FAILED, None)).status == "dead"
 
 
 async def test_a_failure_after_acceptance_is_a_dead_letter_that_can_be_sent_again() -> None:

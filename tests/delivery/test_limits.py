@@ -10,20 +10,20 @@ from frontdesk.delivery.limits import Circuit, SendLimits
 from frontdesk.models.operations import RateLimit
 
 
-def gone(limits: SendLimits, places: str, now: float) -> list[str]:
+def list_allowed(limits: SendLimits, places: str, now: float) -> list[str]:
     """Which of the places may be pushed now."""
     return [place for place in places if limits.enter(place, now) <= now]
 
 
 def test_without_limits_everything_goes() -> None:
-    assert gone(SendLimits(None, None), "aabb", 0.0) == ["a", "a", "b", "b"]
+    assert list_allowed(SendLimits(None, None), "aabb", 0.0) == ["a", "a", "b", "b"]
 
 
 def test_a_destination_waits_and_no_other_does() -> None:
     limits = SendLimits(None, 2.0)
-    assert gone(limits, "aabac", 10.0) == ["a", "b", "c"]
+    assert list_allowed(limits, "aabac", 10.0) == ["a", "b", "c"]
     assert limits.enter("a", 10.0) == 10.5
-    assert gone(limits, "ab", 10.5) == ["a", "b"]
+    assert list_allowed(limits, "ab", 10.5) == ["a", "b"]
 
 
 def test_a_channel_waits_as_a_whole_and_everybody_has_a_turn() -> None:
@@ -31,15 +31,15 @@ def test_a_channel_waits_as_a_whole_and_everybody_has_a_turn() -> None:
     assert [limits.enter(place, 10.0) for place in "abcd"] == [10.0, 10.25, 10.5, 10.75]
     # Who asks again before it keeps the turn, and who comes later waits behind.
     assert [limits.enter(place, 10.1) for place in "dcbe"] == [10.75, 10.5, 10.25, 11.0]
-    assert gone(limits, "dcb", 10.5) == ["c", "b"]
-    assert gone(limits, "d", 10.75) == ["d"]
+    assert list_allowed(limits, "dcb", 10.5) == ["c", "b"]
+    assert list_allowed(limits, "d", 10.75) == ["d"]
 
 
 def test_a_destination_that_waits_for_itself_takes_nobodys_turn() -> None:
     limits = SendLimits(1.0, 0.1)
-    assert gone(limits, "a", 10.0) == ["a"]
+    assert list_allowed(limits, "a", 10.0) == ["a"]
     assert limits.enter("a", 11.0) == 20.0
-    assert gone(limits, "b", 11.0) == ["b"]
+    assert list_allowed(limits, "b", 11.0) == ["b"]
 
 
 def test_a_flood_wait_closes_the_channel_until_it_is_over() -> None:
@@ -47,7 +47,7 @@ def test_a_flood_wait_closes_the_channel_until_it_is_over() -> None:
     limits.close(15.0)
     limits.close(12.0)
     assert limits.enter("a", 10.0) == 15.0
-    assert gone(limits, "a", 15.0) == ["a"]
+    assert list_allowed(limits, "a", 15.0) == ["a"]
 
 
 def test_it_does_not_remember_everybody() -> None:
@@ -140,10 +140,10 @@ WINDOWS = (RateLimit(2, per_seconds=1.0), RateLimit(5, per_seconds=10.0))
 
 def test_several_windows_of_a_destination_all_count() -> None:
     limits = SendLimits(None, None, windows=WINDOWS)
-    assert gone(limits, "aaab", 0.0) == ["a", "a", "b"]
+    assert list_allowed(limits, "aaab", 0.0) == ["a", "a", "b"]
     assert 1.0 <= limits.enter("a", 0.0) < 1.1
-    assert gone(limits, "aaa", 1.1) == ["a", "a"]
-    assert gone(limits, "aaa", 3.0) == ["a"]
+    assert list_allowed(limits, "aaa", 1.1) == ["a", "a"]
+    assert list_allowed(limits, "aaa", 3.0) == ["a"]
     # The second window is full until its first slot has left it.
     assert 10.0 <= limits.enter("a", 5.0) < 11.0
 

@@ -22,7 +22,7 @@ def act(action: Any, handle: str, number: int, parts: int) -> tuple[Any, ...]:
     return (action, handle, number, parts, None)
 
 
-def seen(row: Delivery) -> tuple[Any, ...]:
+def summarize(row: Delivery) -> tuple[Any, ...]:
     payload = None if row.payload is None else row.delivery_id
     return (row.action, row.replaces, row.part, row.parts, payload)
 
@@ -54,7 +54,7 @@ def test_each_message_is_replaced_removed_or_settled(
 ) -> None:
     numbers = count()
     rows = end_live(HERE, BLANK, handles, status=status, lost=lost, new_id=lambda prefix: f"{prefix}_{next(numbers)}")
-    assert [seen(row) for row in rows] == expected
+    assert [summarize(row) for row in rows] == expected
     assert len({row.delivery_id for row in rows}) == len(rows)
     # None of them dies with a part of the answer.
     assert all(row.answer_id != "ans" for row in rows if row.payload is None)

@@ -251,7 +251,7 @@ async def test_a_payload_that_only_a_newer_version_can_read_was_given_up(make_de
         ("pending", None),
     ]
     assert await desk.drain("ben") is None
-    assert [place async for _, place in desk.outbox.waiting()] == []
+    assert [place async for _, place in desk.outbox.list_waiting()] == []
     # It does not wait for ever.
     desk.clock.advance(TERMS.longest_age + 1)
     assert await desk.drain() is None
@@ -370,10 +370,10 @@ async def test_when_the_platform_is_back_one_shows_it_and_all_follow(make_desk: 
     await desk.drain("ann")
     await desk.drain("ben")
     assert await desk.drain("cat") == 2.0
-    assert [place async for place in desk.outbox.waiting()] == []
+    assert [place async for place in desk.outbox.list_waiting()] == []
     desk.clock.advance(2.0)
     # The one that found it down lets the others go before it.
-    assert sorted([place async for _, place in desk.outbox.waiting()]) == ["ann", "cat"]
+    assert sorted([place async for _, place in desk.outbox.list_waiting()]) == ["ann", "cat"]
     for name in ("ann", "cat"):
         assert await desk.drain(name) is None
     desk.clock.advance(2.0)

@@ -21,20 +21,20 @@ PUSHING = ("telegram", "slack", "web")
 at = Address.of
 
 
-def seen(who: ChannelIdentity, at: float = 0.0) -> LastSeen:
+def build_seen(who: ChannelIdentity, at: float = 0.0) -> LastSeen:
     return LastSeen(isolation_key="alice", identity=who, conversation_id=None, at=at)
 
 
-def skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
+def build_skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
     return tuple(Skipped(address=address, reason=reason, code=CODES[reason]) for address, reason in pairs)
 
 
 def back(*reasons: tuple[Address, str], fallback: bool = True) -> Route:
-    return Route(originating=True, skipped=skipped(*reasons), fallback=fallback)
+    return Route(originating=True, skipped=build_skipped(*reasons), fallback=fallback)
 
 
 def only(*destinations: ChannelIdentity, skip: tuple[tuple[Address, str], ...] = ()) -> Route:
-    return Route(originating=False, destinations=tuple(map(at, destinations)), skipped=skipped(*skip))
+    return Route(originating=False, destinations=tuple(map(at, destinations)), skipped=build_skipped(*skip))
 
 
 def nowhere(channel: str) -> Address:
@@ -42,12 +42,12 @@ def nowhere(channel: str) -> Address:
 
 
 TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
-    "originating": (ResponseTarget.originating(), seen(TELEGRAM), back(fallback=False)),
-    "none": (ResponseTarget.none(), seen(TELEGRAM), Route(originating=False)),
-    "active: elsewhere": (ResponseTarget.active(), seen(TELEGRAM), only(TELEGRAM)),
-    "active: here": (ResponseTarget.active(), seen(HOME), back(fallback=False)),
+    "originating": (ResponseTarget.originating(), build_seen(TELEGRAM), back(fallback=False)),
+    "none": (ResponseTarget.none(), build_seen(TELEGRAM), Route(originating=False)),
+    "active: elsewhere": (ResponseTarget.active(), build_seen(TELEGRAM), only(TELEGRAM)),
+    "active: here": (ResponseTarget.active(), build_seen(HOME), back(fallback=False)),
     "active: never seen": (ResponseTarget.active(), None, back()),
-    "active: on a mute channel": (ResponseTarget.active(), seen(EMAIL), back((at(EMAIL), MUTE))),
+    "active: on a mute channel": (ResponseTarget.active(), build_seen(EMAIL), back((at(EMAIL), MUTE))),
     "channel": (ResponseTarget.channel("telegram"), None, only(TELEGRAM)),
     "channel: the same": (ResponseTarget.channel("web"), None, back(fallback=False)),
     "channel: mute": (ResponseTarget.channel("email"), None, back((at(EMAIL), MUTE))),
@@ -81,12 +81,12 @@ TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
     "identities": (
         ResponseTarget.identities([SLACK, EMAIL, HOME]),
         None,
-        Route(originating=True, destinations=(at(SLACK),), skipped=skipped((at(EMAIL), MUTE))),
+        Route(originating=True, destinations=(at(SLACK),), skipped=build_skipped((at(EMAIL), MUTE))),
     ),
     "all linked": (
         ResponseTarget.all_linked(),
         None,
-        Route(originating=True, destinations=(at(TELEGRAM), at(SLACK)), skipped=skipped((at(EMAIL), MUTE))),
+        Route(originating=True, destinations=(at(TELEGRAM), at(SLACK)), skipped=build_skipped((at(EMAIL), MUTE))),
     ),
 }
 
@@ -98,18 +98,18 @@ def test_the_table(target: ResponseTarget, last_seen: LastSeen | None, expected:
 
 # Where it was asked, where the person was last seen (from 100 on that counts), whether a caller waits, and the route.
 ACTIVE: dict[str, tuple[ChannelIdentity, LastSeen | None, bool, Route]] = {
-    "elsewhere": (HOME, seen(TELEGRAM, 100), False, only(TELEGRAM)),
-    "elsewhere, and somebody waits": (HOME, seen(TELEGRAM, 100), True, only(TELEGRAM)),
-    "here": (HOME, seen(HOME, 100), False, back(fallback=False)),
-    "here, long ago": (HOME, seen(HOME, 99), False, back()),
-    "elsewhere, long ago": (HOME, seen(TELEGRAM, 99), False, back((at(TELEGRAM), NOT_LATELY))),
+    "elsewhere": (HOME, build_seen(TELEGRAM, 100), False, only(TELEGRAM)),
+    "elsewhere, and somebody waits": (HOME, build_seen(TELEGRAM, 100), True, only(TELEGRAM)),
+    "here": (HOME, build_seen(HOME, 100), False, back(fallback=False)),
+    "here, long ago": (HOME, build_seen(HOME, 99), False, back()),
+    "elsewhere, long ago": (HOME, build_seen(TELEGRAM, 99), False, back((at(TELEGRAM), NOT_LATELY))),
     "never": (HOME, None, False, back()),
-    "on a mute channel": (HOME, seen(EMAIL, 100), False, back((at(EMAIL), MUTE))),
-    "on the wire that waits": (EMAIL, seen(EMAIL, 100), True, back(fallback=False)),
-    "on a wire that nobody waits at": (EMAIL, seen(EMAIL, 100), False, only(HOME, TELEGRAM, SLACK)),
-    "elsewhere, long ago, and nobody waits": (EMAIL, seen(SLACK, 99), False, only(SLACK, HOME, TELEGRAM)),
+    "on a mute channel": (HOME, build_seen(EMAIL, 100), False, back((at(EMAIL), MUTE))),
+    "on the wire that waits": (EMAIL, build_seen(EMAIL, 100), True, back(fallback=False)),
+    "on a wire that nobody waits at": (EMAIL, build_seen(EMAIL, 100), False, only(HOME, TELEGRAM, SLACK)),
+    "elsewhere, long ago, and nobody waits": (EMAIL, build_seen(SLACK, 99), False, only(SLACK, HOME, TELEGRAM)),
     "never, and nobody waits": (EMAIL, None, False, only(HOME, TELEGRAM, SLACK)),
-    "elsewhere, and asked on a wire": (EMAIL, seen(SLACK, 100), False, only(SLACK)),
+    "elsewhere, and asked on a wire": (EMAIL, build_seen(SLACK, 100), False, only(SLACK)),
 }
 
 
@@ -130,12 +130,12 @@ def test_where_an_active_person_is(
 
 
 def test_somebody_active_who_can_be_reached_nowhere_can_poll_where_they_asked() -> None:
-    found = route(ResponseTarget.active, origin=EMAIL, known=(EMAIL,), last_seen=seen(EMAIL), waiting=False)
+    found = route(ResponseTarget.active, origin=EMAIL, known=(EMAIL,), last_seen=build_seen(EMAIL), waiting=False)
     assert found == back()
 
 
 def test_a_person_is_not_followed_to_a_channel_that_is_kept_apart() -> None:
-    found = route(ResponseTarget.active, origin=HOME, last_seen=seen(SLACK), pushing=PUSHING, allow=apart)
+    found = route(ResponseTarget.active, origin=HOME, last_seen=build_seen(SLACK), pushing=PUSHING, allow=apart)
     assert found == back((at(SLACK), KEPT_APART))
 
 
@@ -146,7 +146,7 @@ def test_somebody_whom_nobody_knows_elsewhere_is_answered_where_they_are() -> No
 
 def test_the_word_originating_in_a_list_of_channels_was_an_unknown_channel() -> None:
     found = route(ResponseTarget.channels(["originating", "email"]), origin=HOME, known=(EMAIL,), pushing=PUSHING)
-    assert found == Route(originating=True, skipped=skipped((at(EMAIL), MUTE)))
+    assert found == Route(originating=True, skipped=build_skipped((at(EMAIL), MUTE)))
 
 
 def test_why_somebody_gets_nothing_was_told_in_words_alone() -> None:
@@ -174,7 +174,7 @@ def apart(source: str, destination: str) -> bool:
 def test_the_link_policy_is_asked_about_every_destination() -> None:
     found = route(ResponseTarget.all_linked(), origin=HOME, known=EVERYWHERE, pushing=PUSHING, allow=apart)
     assert found.destinations == (at(TELEGRAM),)
-    assert found.skipped == skipped((at(SLACK), KEPT_APART), (at(EMAIL), MUTE))
+    assert found.skipped == build_skipped((at(SLACK), KEPT_APART), (at(EMAIL), MUTE))
     # Whoever named it: what a hook names is granted, but not what the policy keeps apart.
     found = route(ResponseTarget.identity(SLACK), origin=HOME, known=EVERYWHERE, pushing=PUSHING, allow=apart)
     assert found == back((at(SLACK), KEPT_APART))
@@ -223,7 +223,7 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
         target,
         origin=origin,
         known=known,
-        last_seen=None if last is None else seen(last),
+        last_seen=None if last is None else build_seen(last),
         pushing=pushing,
         allow=lambda source, there: (source, there) not in kept_apart,
         active_since=0.0 if lately else 1.0,

@@ -42,7 +42,7 @@ def ask(url: str, place: Path) -> tuple[int, int]:
     return answers[0].status_code, answers[1].status_code
 
 
-def served(command: list[str]) -> list[str]:
+def parse_command(command: list[str]) -> list[str]:
     """Return the words behind `frontdesk`, for any free port."""
     assert command[0] == "frontdesk"
     build_parser().parse_args(command[1:])
@@ -68,7 +68,7 @@ def test_the_image_can_have_any_extras(extras: str, installed: str) -> None:
 def test_the_image_s_command_serves_and_its_health_check_agrees(place: Path) -> None:
     (command,) = instruction("CMD")
     (check,) = re.findall(r"CMD (\[.+\])$", instruction("HEALTHCHECK")[0])
-    with Running(*served(json.loads(command)), cwd=place) as server:
+    with Running(*parse_command(json.loads(command)), cwd=place) as server:
         url = server.url()
         assert ask(url, place) == (200, 401)
         program, *words = json.loads(check)
@@ -81,7 +81,7 @@ def test_the_image_s_command_serves_and_its_health_check_agrees(place: Path) -> 
 
 
 def test_the_hosts_of_compose_share_a_database(place: Path, postgres: str) -> None:
-    command = served(COMPOSE["services"]["host"]["command"])
+    command = parse_command(COMPOSE["services"]["host"]["command"])
     env = {"DATABASE_URL": postgres, "KEY_FILE": str(place / "keys.jsonl")}
     assert set(COMPOSE["services"]["host"]["environment"]) == set(env)
     with Running(*command, cwd=place, env=env) as server:
@@ -92,7 +92,7 @@ def test_the_hosts_of_compose_share_a_database(place: Path, postgres: str) -> No
 
 def test_compose_names_what_there_is() -> None:
     services = COMPOSE["services"]
-    served(services["worker"]["command"])
+    parse_command(services["worker"]["command"])
     for name in ("host", "worker"):
         build = services[name]["build"]
         context = (DEPLOY / build["context"]).resolve()

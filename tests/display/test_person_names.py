@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.rendering import Renderer
-from frontdesk.display.person_names import plain_name, short_id, unverified_name, waited_for
+from frontdesk.display.person_names import build_unverified_name, list_awaited, plain_name, short_id
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.person_name import PersonName
 from frontdesk_testing.store_samples import question, terms
@@ -47,7 +47,7 @@ def test_whatever_people_call_themselves_is_short_and_seen(name: str) -> None:
     assert len(shown) <= 80
     assert invisible_in(shown) == []
     assert not {"\n", "\t", "“", "”", "„", '"'} & set(shown)
-    person = unverified_name(ChannelIdentity("web", name, {"name": name}))
+    person = build_unverified_name(ChannelIdentity("web", name, {"name": name}))
     assert person.name == shown
     assert len(short_id(name)) <= 40 * 4
     assert invisible_in(short_id(name)) == []
@@ -59,7 +59,7 @@ def test_a_long_id_shows_both_of_its_ends() -> None:
 
 
 def test_a_question_of_an_earlier_version_has_names_alone() -> None:
-    (person,) = waited_for(terms(names=("Bob",)))
+    (person,) = list_awaited(terms(names=("Bob",)))
     assert Wording(Texts()).label(person) == "Bob"
 
 
@@ -69,7 +69,7 @@ def test_a_decided_card_is_one_message_with_the_end_of_its_arguments(limit: int)
     request: Any = Content.from_function_approval_request("apr_1", call)
     asked = question(tool="pay", request=request, status="approved", decided_at=0.0)
     renderer = Renderer(dialect=None, limit=limit, wording=Wording(Texts(), "de"))
-    message = renderer.settled_question(asked, ChannelIdentity("web", "7", {"name": "Ada"}))
+    message = renderer.render_settled(asked, ChannelIdentity("web", "7", {"name": "Ada"}))
     assert len(message.text) <= limit
     head = "pay: erlaubt von „Ada“ (nicht geprüft, Id 7) auf web (1970-01-01 00:00 UTC)\n"
     assert message.text.startswith(head)

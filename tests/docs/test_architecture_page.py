@@ -26,14 +26,14 @@ def has(path: Path, name: str) -> bool:
         return False
     body: list[ast.stmt] = ast.parse(path.read_text("utf-8")).body
     for part in name.split(".") if name else ():
-        node = next((one for one in body if part in defined(one)), None)
+        node = next((one for one in body if part in list_defined(one)), None)
         if node is None:
             return False
         body = getattr(node, "body", [])
     return True
 
 
-def defined(node: ast.stmt) -> set[str]:
+def list_defined(node: ast.stmt) -> set[str]:
     """The names that a statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         return {node.name}

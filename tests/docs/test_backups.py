@@ -11,7 +11,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk_testing import FakeClock
-from frontdesk_testing.store_samples import NOW, OWNER, keep_session, said, session, texts
+from frontdesk_testing.store_samples import NOW, OWNER, build_messages, keep_session, session, texts
 from tests.databases import PostgresServer
 from tests.docs.pages import DATABASE, ROOT, blocks
 
@@ -24,7 +24,7 @@ def commands(page: str, program: str) -> list[str]:
 
 async def keep(store: SqlStateStore) -> None:
     await store.open()
-    await keep_session(store, session("ses_1"), said("kept"))
+    await keep_session(store, session("ses_1"), build_messages("kept"))
 
 
 async def history(store: SqlStateStore) -> list[str]:
@@ -67,7 +67,7 @@ async def test_postgres_makes_a_whole_copy_of_an_open_store(
         copy = PostgresStateStore(new, clock=FakeClock(NOW))
         assert await history(copy) == ["kept"]
         await copy.open()
-        await keep_session(copy, session("ses_1"), said("and more"))
+        await keep_session(copy, session("ses_1"), build_messages("and more"))
         assert texts(await copy.sessions.history(OWNER, "ses_1")) == ["kept", "and more"]
         await copy.close()
 

@@ -17,7 +17,7 @@ def test_every_kind_is_documented_with_its_filters_and_actions() -> None:
     rows = {spans(name)[0]: row for name, *row in tables(PAGE)["Kinds"]}
     assert rows.keys() == KINDS.keys()
     for name, (_, named, filters, actions) in rows.items():
-        assert spans(named)[-1] == IDS[queries.known_kind(name)]
+        assert spans(named)[-1] == IDS[queries.check_kind(name)]
         assert [option.removeprefix("--") for option in spans(filters)] == list(KINDS[name].filters)
         assert spans(actions) == list(KINDS[name].actions)
     statuses = {spans(name)[0]: tuple(spans(row)) for name, row in tables(PAGE)["Statuses"]}

@@ -18,7 +18,7 @@ NODE_MODULES = ROOT / ".venv/node/node_modules"
 CLIENTS = [block for block in blocks("python", "js", calling=True) if block.page.parent.name != "tutorial"]
 
 
-def expected(block: Block) -> str:
+def read_expected(block: Block) -> str:
     """What the comments beside the prints say, without its line ends."""
     said = re.findall(r"(?:print|console\.log)\(.*\);? +(?:#|//) (.+)$", block.text, re.MULTILINE)
     assert len(said) == len(re.findall(r"\b(?:print|console\.log)\(", block.text))
@@ -31,14 +31,14 @@ def host_of(block: Block) -> Path:
     return ROOT / "docs/examples" / (named.group(1) if named else "responses_host.py")
 
 
-def printed_by_python(text: str) -> str:
+def run_python(text: str) -> str:
     """Run a Python client as a script, but in this process, where its library is imported once for all."""
     output = StringIO()
     exec(compile(text, "client.py", "exec"), {"__name__": "__main__", "print": partial(print, file=output)})  # noqa: S102
     return output.getvalue()
 
 
-async def printed_by_node(text: str, directory: Path) -> str:
+async def run_node(text: str, directory: Path) -> str:
     """Run a JavaScript client; Node comes with the wheel that pyright brings."""
     if not (NODE_MODULES / "openai").exists():
         pytest.skip("NOT TESTED: the Node client of the documents: npm has not installed it (make test does)")
@@ -70,10 +70,10 @@ async def test_a_client_prints_what_the_page_says(
     async with serving(example(host_of(block))) as client:
         text = block.text.replace(ADDRESS, client.base_url)
         if block.language == "python":
-            printed = await asyncio.to_thread(printed_by_python, text)
+            printed = await asyncio.to_thread(run_python, text)
         else:
-            printed = await printed_by_node(text, tmp_path)
-    assert printed.replace("\n", "") == expected(block)
+            printed = await run_node(text, tmp_path)
+    assert printed.replace("\n", "") == read_expected(block)
 
 
 def test_the_clients_are_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from frontdesk_testing import parse_sse, serving
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.docs.pages import DATABASE, EXAMPLES, ROOT
 from tests.docs.running import example, example_module
 from tests.scenarios.desk import until
@@ -69,7 +69,7 @@ def _database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(DATABASE, request.getfixturevalue("postgres"))
 
 
-def named(name: str) -> Path:
+def find_example(name: str) -> Path:
     return ROOT / f"docs/examples/{name}.py"
 
 
@@ -80,7 +80,7 @@ def test_every_example_is_called() -> None:
 @pytest.mark.parametrize("name", CALLS)
 async def test_an_example_answers(name: str) -> None:
     body, headers, answer = CALLS[name]
-    async with serving(example(named(name))) as client:
+    async with serving(example(find_example(name))) as client:
         whole = (await client.http.post("/invocations", json=body, headers=headers)).raise_for_status().json()
         assert whole["status"] == "completed"
         assert whole["text"].startswith(answer)
@@ -89,7 +89,7 @@ async def test_an_example_answers(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 async def test_an_example_streams(name: str) -> None:
     body, headers, answer = CALLS[name]
-    async with serving(example(named(name))) as client:
+    async with serving(example(find_example(name))) as client:
         response = await client.http.post("/invocations", json={**body, "stream": True}, headers=headers)
         events = list(parse_sse(response.raise_for_status().content))
     assert events[0].event == "started"
@@ -100,13 +100,13 @@ async def test_an_example_streams(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["agent_host", "workflow_host"])
 def test_a_host_takes_twelve_lines(name: str) -> None:
-    docstring, *lines = named(name).read_text("utf-8").splitlines()
+    docstring, *lines = find_example(name).read_text("utf-8").splitlines()
     assert docstring.endswith('"""')
     assert len([line for line in lines if line.strip()]) <= 12
 
 
 async def test_the_agent_remembers_its_session() -> None:
-    async with serving(example(named("agent_host"))) as client:
+    async with serving(example(find_example("agent_host"))) as client:
         first = await client.invoke("my name is Ada")
         again = await client.invoke("who am I?", session_id=first["session_id"])
         other = await client.invoke("who am I?")
@@ -116,24 +116,24 @@ async def test_the_agent_remembers_its_session() -> None:
 
 async def test_the_session_goes_on_after_a_restart() -> None:
     for text in ("This is message 1.", "This is message 3."):
-        async with serving(example(named("state_sqlite"))) as client:
+        async with serving(example(find_example("state_sqlite"))) as client:
             assert (await client.invoke("hello", session_id="visit"))["text"] == text
 
 
 async def test_two_hosts_on_postgres_serve_every_session() -> None:
-    hosts = [example(named("state_postgres")) for _ in range(2)]
+    hosts = [example(find_example("state_postgres")) for _ in range(2)]
     async with serving(hosts[0]) as first, serving(hosts[1]) as second:
         told = [(await client.invoke("hello", session_id="visit"))["text"] for client in (first, second, first)]
     assert told == ["This is message 1.", "This is message 3.", "This is message 5."]
 
 
 async def test_whoever_is_on_duty_approves_on_the_page() -> None:
-    async with serving(example(named("approvers"))) as client, visiting(client.base_url) as manager:
+    async with serving(example(find_example("approvers"))) as client, open_visitor(client.base_url) as manager:
         await manager.say("/duty")
-        assert "on duty" in (await manager.heard(2))[1]["text"]
+        assert "on duty" in (await manager.wait_for_messages(2))[1]["text"]
         run = await client.invoke("refund, please", session_id="visit")
         assert run["approvals"][0]["waits_for"] == ["the manager on duty"]
-        card = (await manager.heard(3))[2]["question"]
+        card = (await manager.wait_for_messages(3))[2]["question"]
         question = await manager.get(f"approvals/{card['approval_id']}")
         assert question["waits_for"] == ["the manager on duty"]
         answer = {"approved": True, "digest": question["digest"]}
@@ -148,31 +148,31 @@ async def test_whoever_is_on_duty_approves_on_the_page() -> None:
 
 
 async def test_an_agent_asks_another_and_a_person_approves_in_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = example_module(named("a2a_agents"))
+    module = example_module(find_example("a2a_agents"))
     async with (
         serving(module.cashier) as cashier,
         serving(module.host) as concierge,
-        visiting(cashier.base_url) as manager,
-        visiting(concierge.base_url) as guest,
+        open_visitor(cashier.base_url) as manager,
+        open_visitor(concierge.base_url) as guest,
     ):
         monkeypatch.setenv("CASHIER_URL", cashier.base_url)
         await manager.say("/duty")
-        await manager.heard(2)
+        await manager.wait_for_messages(2)
         await guest.say("I was charged twice")
-        card = (await manager.heard(3))[2]["question"]
+        card = (await manager.wait_for_messages(3))[2]["question"]
         question = await manager.get(f"approvals/{card['approval_id']}")
         answer = {"approved": True, "digest": question["digest"]}
         assert (await manager.post(f"approvals/{card['approval_id']}", **answer)).json()["outcome"] == "recorded"
-        assert (await guest.heard(2))[1]["text"] == "The cashier says: Refunded 120 euros."
+        assert (await guest.wait_for_messages(2))[1]["text"] == "The cashier says: Refunded 120 euros."
 
 
 async def test_the_workflow_has_two_outputs() -> None:
-    async with serving(example(named("workflow_host"))) as client:
+    async with serving(example(find_example("workflow_host"))) as client:
         assert (await client.invoke("one two"))["outputs"] == ["2 words", "two one"]
 
 
 async def test_the_workflow_waits_for_its_answer() -> None:
-    async with serving(example(named("workflow_pause"))) as client:
+    async with serving(example(find_example("workflow_pause"))) as client:
         run = await client.invoke("Ada")
         (asked,) = run["requests"]
         assert (asked["data"], asked["response_type"]) == ({"room": "the attic", "price": 90}, "Choice")
@@ -182,7 +182,7 @@ async def test_the_workflow_waits_for_its_answer() -> None:
 
 
 async def test_a_hook_refuses_in_its_own_words() -> None:
-    async with serving(example(named("hooks"))) as client:
+    async with serving(example(find_example("hooks"))) as client:
         refused = await client.http.post("/invocations", json={"input": {"nights": 31}})
         failed = await client.http.post("/invocations", json={"input": {}})
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "stay_too_long")
@@ -191,7 +191,7 @@ async def test_a_hook_refuses_in_its_own_words() -> None:
 
 
 async def test_what_alice_makes_does_not_exist_for_bob() -> None:
-    async with serving(example(named("api_keys"))) as client:
+    async with serving(example(find_example("api_keys"))) as client:
         made = await client.invoke("hello", headers=ALICE, session_id="desk")
         more = await client.invoke("hello", headers=ALICE_TOO, session_id="desk")
         other = await client.invoke("hello", headers=BOB, session_id="desk")
@@ -205,7 +205,7 @@ async def test_what_alice_makes_does_not_exist_for_bob() -> None:
 
 @pytest.mark.parametrize(("approved", "text"), [(True, "Paid 120 euros."), (False, "rejected")])
 async def test_a_human_is_asked_before_the_tool_runs(approved: bool, text: str) -> None:
-    async with serving(example(named("approvals"))) as client:
+    async with serving(example(find_example("approvals"))) as client:
         asked = await client.invoke("pay")
         question = asked["approvals"][0]
         assert (question["tool"], question["arguments"]) == ("pay", {"amount": 120})
@@ -218,7 +218,7 @@ async def test_a_human_is_asked_before_the_tool_runs(approved: bool, text: str) 
 
 
 async def test_one_agent_has_two_doors() -> None:
-    async with serving(example(named("responses_host"))) as client:
+    async with serving(example(find_example("responses_host"))) as client:
         invoked = await client.invoke("good day")
         async with AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", http_client=direct()) as api:
             answered = await api.responses.create(model="any", input="good day")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk_testing import serving
-from tests.channels.web.visiting import Visitor, visiting
+from tests.channels.web.visiting import Visitor, open_visitor
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 
@@ -64,14 +64,14 @@ class Guest:
     async def hear(self) -> str:
         """The next thing that is said."""
         self._shown += 1
-        return (await self._visitor.heard(self._shown))[self._shown - 1]["text"]
+        return (await self._visitor.wait_for_messages(self._shown))[self._shown - 1]["text"]
 
 
 async def test_the_five_steps_of_a_link() -> None:
     async with (
         serving(example(ROOT / "docs/examples/profile_link.py")) as client,
-        visiting(client.base_url, "/work") as at_work,
-        visiting(client.base_url, "/chat") as at_home,
+        open_visitor(client.base_url, "/work") as at_work,
+        open_visitor(client.base_url, "/chat") as at_home,
     ):
         work, chat = Guest(at_work), Guest(at_home)
         assert "link" in (await chat.say("hello")).lower()

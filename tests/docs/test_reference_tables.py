@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pages import ROOT, get_name, request_errors
 from tools import error_reference, reference_tables
 from tools.error_reference import GROUPS, TextsError, find_codes
-from tools.reference_tables import TableError, documented, render
+from tools.reference_tables import TableError, list_documented, render
 
 REFERENCE = ROOT / "docs/reference"
 DOCUMENTED = {
@@ -61,7 +61,7 @@ LIMITS = (REFERENCE / "responses-websocket.md").read_text("utf-8")
 def test_tables_of_parameters_are_those_of_the_code(page: Path) -> None:
     """After a changed parameter, run `python -m tools.reference_tables`."""
     text = page.read_text("utf-8")
-    assert documented(text) == DOCUMENTED.get(page.stem, [])
+    assert list_documented(text) == DOCUMENTED.get(page.stem, [])
     assert text.count("<!-- shared: ") == (page.stem in SHARED_LINES)
     assert render(text) == text
 

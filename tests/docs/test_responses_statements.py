@@ -10,7 +10,7 @@ from frontdesk_testing import EchoAgent, FailingAgent
 from tests.docs.pages import tables
 from tests.docs.test_reference import spans
 from tests.docs.test_responses_reference import PAGE
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import dial
@@ -37,10 +37,10 @@ async def test_every_tier_of_the_api_is_taken_and_shown_as_the_api_shows_it() ->
     row = _row("What goes in", "service_tier")
     assert set(spans(row.partition(".")[0])) == set(tiers)
     shown = {tier: tier for tier in tiers} | {"auto": "default", "fast": "priority"}
-    async with open_client(answering(lambda _: ["fine"]), forward=["service_tier"]) as desk:
+    async with open_client(build_answering(lambda _: ["fine"]), forward=["service_tier"]) as desk:
         answers = {tier: (await desk.post({"input": "hello", "service_tier": tier})).json() for tier in tiers}
         assert {tier: answer["service_tier"] for tier, answer in answers.items()} == shown
-    async with open_client(answering(lambda _: ["fine"])) as desk:
+    async with open_client(build_answering(lambda _: ["fine"])) as desk:
         assert (await desk.post({"input": "hello", "service_tier": "flex"})).json()["service_tier"] == "default"
 
 
@@ -70,7 +70,7 @@ async def test_a_call_of_the_hosts_in_a_history_is_not_told() -> None:
         "server_label": "desk",
         "output": "x",
     }
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     async with open_client(target) as desk:
         said = [{"role": "user", "content": "look"}, shown, {"role": "user", "content": "and now?"}]
         assert (await desk.post({"input": said})).json()["status"] == "completed"

@@ -10,7 +10,7 @@ from pathlib import Path
 from frontdesk import AgentFrameworkHost, OperatorClient
 from frontdesk.channels.web import WebChatChannel
 from frontdesk_testing import EchoAgent, serving
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.cli.processes import environment
 from tests.docs.pages import ROOT, blocks
 from tests.docs.running import module_of
@@ -48,14 +48,14 @@ async def test_what_the_page_types_reaches_the_person(tmp_path: Path) -> None:
     async with open_chat(EchoAgent(), name="telegram", state_dir=tmp_path / "state") as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        await chat.heard(ada.chat_id, 1)
+        await chat.wait_for_answers(ada.chat_id, 1)
         deliver, by_person, run = [line.removeprefix("$ ") for line in lines("console")]
         by_person = by_person.replace("usr_0192f0c1a2b3", await person(tmp_path / "state"))
         morning, evening = [re.sub(r"^(\S+\s+){5}", "", line) for line in lines("text") if line[:1].isdigit()]
         for command in (deliver, by_person, run, morning, morning, evening):
             typed = command.replace("telegram 42", f"telegram {ada.user_id}").replace("cd /srv/hotel &&", "")
             await asyncio.to_thread(in_a_shell, typed.replace("\\%", "%"), tmp_path)
-        heard = await chat.heard(ada.chat_id, 6)
+        heard = await chat.wait_for_answers(ada.chat_id, 6)
         assert heard[1:5] == [
             "Breakfast is served.",
             "Breakfast is served.",
@@ -68,14 +68,18 @@ async def test_what_the_page_types_reaches_the_person(tmp_path: Path) -> None:
 async def test_what_is_tried_on_this_machine_reaches_the_page(tmp_path: Path) -> None:
     (deliver,) = [line[2:] for line in lines("text") if line.startswith("$ frontdesk deliver")]
     host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], state_dir=tmp_path / "state")
-    async with serving(host) as client, visiting(client.base_url) as visitor:
+    async with serving(host) as client, open_visitor(client.base_url) as visitor:
         await visitor.say("hello")
-        await visitor.heard(2)
+        await visitor.wait_for_messages(2)
         listed = await asyncio.to_thread(in_a_shell, "frontdesk people list --channel web --state state", tmp_path)
         (known,) = re.findall(r"\bvis_\w+", listed)
         told = await asyncio.to_thread(in_a_shell, re.sub(r"vis_\w+", known, deliver), tmp_path)
         assert told.startswith("It is on its way to key_")
-        assert [message["text"] for message in await visitor.heard(3)] == ["hello", "hello", "Breakfast is served."]
+        assert [message["text"] for message in await visitor.wait_for_messages(3)] == [
+            "hello",
+            "hello",
+            "Breakfast is served.",
+        ]
 
 
 async def test_the_script_of_the_page_works(tmp_path: Path) -> None:
@@ -85,4 +89,4 @@ async def test_the_script_of_the_page_works(tmp_path: Path) -> None:
         text = block.text.replace('"42"', repr(ada.user_id))
         space = module_of(str(block), compile(text, str(block), "exec"))
         assert await asyncio.to_thread(space["remind"], str(tmp_path / "state")) == "completed"
-        assert await chat.heard(ada.chat_id, 2) == ["Your taxi is here.", "What is on today?"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["Your taxi is here.", "What is on today?"]

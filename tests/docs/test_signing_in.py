@@ -15,11 +15,11 @@ from frontdesk.auth.oidc import MAX_ANSWER_BYTES
 from frontdesk.linkers.oauth.provider import MAX_CLAIMS_BYTES
 from frontdesk_testing import serving, serving_app
 from frontdesk_testing.issuer import PORT, Issuer
-from tests.channels.web.visiting import Visitor, visiting
+from tests.channels.web.visiting import Visitor, open_visitor
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_reference import spans
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, agreed, oidc_provider
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, build_agreement, oidc_provider
 
 REFERENCE = ROOT / "docs/reference/signing-in.md"
 TOKENS = ROOT / "docs/guides/bearer-tokens.md"
@@ -78,7 +78,7 @@ class Steps:
 
 async def at_a_provider(http: httpx.AsyncClient, url: str, person: str) -> httpx.Response:
     form = {"content-type": "application/x-www-form-urlencoded"}
-    return await http.post(url, content=agreed(person), headers=form)
+    return await http.post(url, content=build_agreement(person), headers=form)
 
 
 async def at_the_stand_in(http: httpx.AsyncClient, url: str, person: str) -> httpx.Response:
@@ -91,12 +91,12 @@ async def at_the_stand_in(http: httpx.AsyncClient, url: str, person: str) -> htt
 async def link_and_ask(person: str, sign_in: SignIn) -> str:
     """Return what the example answers on its page to somebody who has signed in."""
     host = example(ROOT / "docs/examples/oauth_link.py")
-    async with serving(host) as client, visiting(client.base_url) as ada:
+    async with serving(host) as client, open_visitor(client.base_url) as ada:
         steps = Steps(client.http, client.base_url, sign_in)
         await ada.say("hello")
-        assert "/link" in (await ada.heard(2))[1]["text"]
+        assert "/link" in (await ada.wait_for_messages(2))[1]["text"]
         await ada.say("/link")
-        found = re.search(r"http[^\s)>]+", (await ada.heard(4))[3]["text"])
+        found = re.search(r"http[^\s)>]+", (await ada.wait_for_messages(4))[3]["text"])
         assert found is not None
         assert "are linked" in await steps.follow(found.group(), person)
         asked = await ada.post("conversations/main/messages", client_id="again", text="hello")

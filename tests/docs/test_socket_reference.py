@@ -11,7 +11,7 @@ from frontdesk.http import sockets as message_queues
 from frontdesk_testing import serving
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
-from tests.docs.test_examples import direct, named
+from tests.docs.test_examples import direct, find_example
 from tests.docs.test_reference import spans
 from tests.docs.test_responses_reference import PAGE, ROOM
 
@@ -34,7 +34,7 @@ def test_every_message_and_every_close_code_is_documented() -> None:
     assert {spans(cell)[0] for cell in cells if cell.startswith("`response.")} == taken
     codes = {sockets.BYE, sockets.POLICY, sockets.TOO_LARGE, sockets.BROKEN, sockets.RESTART}
     assert {int(cell) for cell in cells if cell.isdigit()} == codes
-    assert f"after {sockets.STUBBORN} errors" in text
+    assert f"after {sockets.MAX_REJECTED_MESSAGES} errors" in text
 
 
 def test_every_field_of_compact_is_documented() -> None:
@@ -46,7 +46,7 @@ def test_every_field_of_compact_is_documented() -> None:
 
 async def test_the_example_compacts_as_the_operator_wants_it() -> None:
     async with (
-        serving(example(named("compactor"))) as client,
+        serving(example(find_example("compactor"))) as client,
         AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", http_client=direct()) as api,
     ):
         first = await api.responses.create(model="any", input="good day")

@@ -2,7 +2,7 @@
 
 from frontdesk import InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
 from frontdesk.cli.options import build_parser
-from frontdesk.concurrency.timeouts import LEFT_ALONE
+from frontdesk.concurrency.timeouts import LEFT_ALONE_SECONDS
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.stores.sql import store as schema_watch
 from frontdesk.stores.sql import sweeper
@@ -33,7 +33,7 @@ def test_every_error_is_one() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    assert f"at most {sweeper.AT_ONCE} records" in prose_of(PAGE)
+    assert f"at most {sweeper.BATCH_ROWS} records" in prose_of(PAGE)
     assert f"reads the next {sweeper.PAGE:,}" in prose_of(PAGE)
     assert sweeper.SWEEP_INTERVAL_SECONDS == 60.0
     for page in ("sqlite", "postgres"):
@@ -42,9 +42,9 @@ def test_the_figures_are_those_of_the_code() -> None:
 
 def test_the_figures_of_an_update_are_those_of_the_code() -> None:
     told = prose_of(UPDATE)
-    assert f"{steps.BATCH} in a transaction" in told
+    assert f"{steps.BATCH_ROWS} in a transaction" in told
     assert ("within ten seconds" in told, schema_watch.SCHEMA_CHECK_SECONDS) == (True, 10.0)
-    assert f"again after {LEFT_ALONE:.0f} seconds" in told
+    assert f"again after {LEFT_ALONE_SECONDS:.0f} seconds" in told
     error = errors.UnreadableRecordError()
     assert f"`{error.status}`, `{error.code}`, and `Retry-After: {error.retry_after:.0f}`" in told
 

@@ -72,21 +72,21 @@ async def test_audit_265_a_typed_workflow_behind_two_channels_with_checkpoints(f
         assert [answer["text"] for answer in answers] == ["c-1: tea", "c-1: tea, cake", "c-1: tea, jam", "c-1: tea"]
         ann = TelegramUser.of(fake, "Ann", 7)
         ann.say("bread")
-        assert await ann.heard(1) == ["7: bread"]
+        assert await ann.wait_for_answers(1) == ["7: bread"]
         ann.say("milk")
-        assert await ann.heard(2) == ["7: bread", "7: bread, milk"]
+        assert await ann.wait_for_answers(2) == ["7: bread", "7: bread, milk"]
     assert "checkpoints" in _entries("orders")
     # A restart goes on from the last checkpoint.
     async with serving(example(EXAMPLES / "order_workflow.py")) as client:
         ann.say("eggs")
-        assert (await ann.heard(3))[-1] == "7: bread, milk, eggs"
+        assert (await ann.wait_for_answers(3))[-1] == "7: bread, milk, eggs"
 
 
 async def test_audit_268_an_answer_over_http_is_shown_on_telegram_as_well(fake: FakeTelegram) -> None:
     async with serving(example(EXAMPLES / "telegram_multicast.py")) as client:
         alice, eve = TelegramUser.of(fake, "Alice", 42), TelegramUser.of(fake, "Eve", 666)
         alice.say("one")
-        assert await alice.heard(1) == ["You said: one"]
+        assert await alice.wait_for_answers(1) == ["You said: one"]
 
         async def ask(text: str, **more: Any) -> str:
             answer = await client.http.post("/responses", json={"input": text, **more}, headers=KEY)
@@ -94,13 +94,13 @@ async def test_audit_268_an_answer_over_http_is_shown_on_telegram_as_well(fake: 
 
         # One conversation, and the answer is at both.
         assert await ask("two", hosting={"show_on": "telegram"}) == "You said: one / two"
-        assert (await alice.heard(3))[1:] == ["two", "You said: one / two"]
+        assert (await alice.wait_for_answers(3))[1:] == ["two", "You said: one / two"]
         # Without being asked for, Telegram shows nothing.
         assert await ask("three") == "You said: one / two / three"
         alice.say("four")
-        assert (await alice.heard(4))[3:] == ["You said: one / two / three / four"]
+        assert (await alice.wait_for_answers(4))[3:] == ["You said: one / two / three / four"]
         eve.say("hello")
-        assert "can't use this assistant" in (await eve.heard(1))[0]
+        assert "can't use this assistant" in (await eve.wait_for_answers(1))[0]
 
 
 async def test_the_command_of_the_example_is_one_that_works(fake: FakeTelegram) -> None:
@@ -109,7 +109,7 @@ async def test_the_command_of_the_example_is_one_that_works(fake: FakeTelegram) 
     async with serving(example(EXAMPLES / "telegram_multicast.py")) as client:
         alice = TelegramUser.of(fake, "Alice", 42)
         alice.say("one")
-        await alice.heard(1)
+        await alice.wait_for_answers(1)
         answer = await client.http.post("/responses", content=body, headers=KEY)
         assert answer.status_code == 200
-        assert (await alice.heard(3))[1] == "hello"
+        assert (await alice.wait_for_answers(3))[1] == "hello"

@@ -60,22 +60,22 @@ def test_the_test_of_a_row_checks_its_status(title: str, row: list[str]) -> None
         assert number.lstrip("0") in source, number
 
 
-def unexplained_numbers(text: str) -> list[str]:
+def find_unexplained_numbers(text: str) -> list[str]:
     """Return the lines of a text with a number or a share of its own, outside code and placeholders."""
     return [line for line in text.splitlines() if FIGURE.search(re.sub(r"`[^`]*`|{\w+}", "", line))]
 
 
 def test_no_number_is_written_by_hand() -> None:
     written = without_blocks(TEXT)
-    assert unexplained_numbers(written) == []
+    assert find_unexplained_numbers(written) == []
     prose = "\n".join(line for line in written.splitlines() if not line.startswith("|"))
     assert NUMBER.findall(prose) == []
-    assert [one for row in COSTS for one in unexplained_numbers(f"{row.sends}\n{row.limit}")] == []
+    assert [one for row in COSTS for one in find_unexplained_numbers(f"{row.sends}\n{row.limit}")] == []
 
 
 @pytest.mark.parametrize("text", ["closed after 10 s", "{count} of 200 places", "`400` after 1.2 s", "Half of {all}"])
 def test_a_number_of_its_own_is_found(text: str) -> None:
-    assert unexplained_numbers(f"none\n{text}") == [text]
+    assert find_unexplained_numbers(f"none\n{text}") == [text]
 
 
 def test_limits_and_measurements_are_those_of_the_code_and_of_the_results() -> None:

@@ -439,7 +439,7 @@ def url_of(conninfo: str) -> str:
 
 
 @contextmanager
-def reading(directory: Path, conninfo: str) -> Iterator[Reader]:
+def open_reader(directory: Path, conninfo: str) -> Iterator[Reader]:
     clone(directory / "clone")
     with Reader(directory, url_of(conninfo)) as reader:
         yield reader
@@ -448,7 +448,7 @@ def reading(directory: Path, conninfo: str) -> Iterator[Reader]:
 # About twenty processes start one after the other, and each takes many seconds on a busy machine.
 @pytest.mark.timeout(1800)
 def test_every_command_of_the_tutorial_runs_in_a_fresh_clone(tmp_path: Path, postgres: str) -> None:
-    with reading(tmp_path, postgres) as reader:
+    with open_reader(tmp_path, postgres) as reader:
         for page in PAGES:
             reader.read(page)
         listed = [line.partition(" # needs ")[0] for line in reader.not_run]

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from frontdesk_testing import serving
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.docs.pages import ROOT
 from tests.docs.running import example
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, agreed, oidc_provider
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, build_agreement, oidc_provider
 
 PUBLIC = "http://127.0.0.1:8000"
 # The pages of a sign-in send no referrer, and so no origin.
@@ -26,13 +26,13 @@ async def test_who_signs_in_on_the_page_is_known_there(
         monkeypatch.setenv("ISSUER", provider.issuer)
         provider.client.redirect_uris = {f"{PUBLIC}/link/callback"}
         host = example(ROOT / "docs/examples/web_sign_in.py")
-        async with serving(host) as client, visiting(client.base_url) as visitor:
+        async with serving(host) as client, open_visitor(client.base_url) as visitor:
             http, url = visitor.http, client.base_url
             start = (await visitor.post("account/link")).json()["url"].replace(PUBLIC, url)
             left = re.search(r'<a href="([^"]*)"', (await http.post(start, headers=NULL)).text)
             assert left is not None
             form = {"content-type": "application/x-www-form-urlencoded"}
-            back = await http.post(html.unescape(left.group(1)), content=agreed(person), headers=form)
+            back = await http.post(html.unescape(left.group(1)), content=build_agreement(person), headers=form)
             asked = await http.get(back.headers["location"].replace(PUBLIC, url))
             linked = await http.post(asked.headers["location"].replace(PUBLIC, url), headers=NULL)
             assert (linked.status_code, linked.headers["location"]) == (303, "/chat")
@@ -40,7 +40,7 @@ async def test_who_signs_in_on_the_page_is_known_there(
                 assert (await visitor.get("account"))["name"] == "Ada"
                 count = len(await visitor.messages())
                 await visitor.say("hello")
-                assert (await visitor.heard(count + 2))[-1]["text"] == answer
+                assert (await visitor.wait_for_messages(count + 2))[-1]["text"] == answer
             else:
                 refused = await visitor.post("conversations/main/messages", client_id="c", text="hello")
                 assert refused.status_code == 403
@@ -55,7 +55,10 @@ async def test_the_shop_of_the_example_may_embed_the_page(monkeypatch: pytest.Mo
 
 
 async def test_the_page_of_the_example_has_its_theme() -> None:
-    async with serving(example(ROOT / "docs/examples/web_theme.py")) as client, visiting(client.base_url) as visitor:
+    async with (
+        serving(example(ROOT / "docs/examples/web_theme.py")) as client,
+        open_visitor(client.base_url) as visitor,
+    ):
         me = await visitor.get("me")
         assert me["prompts"] == ["When is breakfast?", "Book a room"]
         assert (await visitor.http.get(me["logo"])).headers["content-type"] == "image/svg+xml"

@@ -15,16 +15,16 @@ def outside(text: str) -> str:
     return text.replace("from tests.chat.letterbox.channel import", "from letterbox import")
 
 
-def shown_on(page: object, language: str) -> list[Block]:
+def find_blocks(page: object, language: str) -> list[Block]:
     return [block for block in blocks(language) if block.page == page]
 
 
 def test_the_page_shows_the_channel_that_is_tested() -> None:
-    assert shown_on(PAGE, "python")[0].text == LETTERBOX.read_text("utf-8")
+    assert find_blocks(PAGE, "python")[0].text == LETTERBOX.read_text("utf-8")
 
 
 def test_the_page_shows_the_fake_that_is_tested() -> None:
-    assert outside(LETTERBOX_TEST.read_text("utf-8")) in [block.text for block in shown_on(PAGE, "py")]
+    assert outside(LETTERBOX_TEST.read_text("utf-8")) in [block.text for block in find_blocks(PAGE, "py")]
 
 
 def test_a_fake_and_its_tests_have_few_lines() -> None:
@@ -36,13 +36,15 @@ def test_the_channel_has_a_hundred_and_fifty_lines_at_most() -> None:
 
 
 def test_the_page_about_protocols_shows_the_channel_that_is_tested() -> None:
-    assert shown_on(HTTP_PAGE, "python")[0].text == (ROOT / "tests/contracts/plain_channel.py").read_text("utf-8")
+    assert find_blocks(HTTP_PAGE, "python")[0].text == (ROOT / "tests/contracts/plain_channel.py").read_text("utf-8")
 
 
 def test_the_page_about_protocols_shows_parts_of_the_larger_channel() -> None:
     lines = [line.strip() for line in (ROOT / "tests/contracts/plain_runs_channel.py").read_text("utf-8").splitlines()]
     shown = "\n".join(lines)
-    parts = [block.text for block in shown_on(HTTP_PAGE, "py") if block.text.startswith(("async def", "class Events"))]
+    parts = [
+        block.text for block in find_blocks(HTTP_PAGE, "py") if block.text.startswith(("async def", "class Events"))
+    ]
     assert len(parts) == 3
     for part in parts:
         assert "\n".join(line.strip() for line in part.splitlines()) in shown

@@ -22,7 +22,7 @@ def _classes() -> list[type[FrontdeskError]]:
     ]
 
 
-def _drawn() -> list[tuple[str, str, int | None]]:
+def _read_tree() -> list[tuple[str, str, int | None]]:
     """Return each line of the tree: the parent, the error, and the status if there is one."""
     path: list[str] = []
     lines: list[tuple[str, str, int | None]] = []
@@ -39,13 +39,13 @@ def test_the_tree_has_every_error_below_each_of_its_parents() -> None:
         for parent in error.__bases__
         if issubclass(parent, FrontdeskError)
     }
-    drawn = [(parent, error) for parent, error, _ in _drawn()]
+    drawn = [(parent, error) for parent, error, _ in _read_tree()]
     assert sorted(drawn) == sorted({("", "FrontdeskError"), *parents})
 
 
 def test_the_tree_has_the_status_of_every_kind_of_request_error_and_those_below_share_it() -> None:
     statuses = {error.__name__: error.status for error in _classes() if issubclass(error, RequestError)}
-    for parent, error, status in _drawn():
+    for parent, error, status in _read_tree():
         assert status == (statuses[error] if parent == "RequestError" else None), error
         if parent in statuses and parent != "RequestError":
             assert statuses[error] == statuses[parent], error

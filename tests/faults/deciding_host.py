@@ -33,9 +33,9 @@ class Deciding(InvocationsChannel):
         self._deciding = context
         plain = super().contribute(context)
         route = Route("/decide/{approval_id}", self._decide, methods=["POST"])
-        return plain.replace(routes=[route, Route("/decided", self._decided), *plain.routes])
+        return plain.replace(routes=[route, Route("/decided", self._list_decided), *plain.routes])
 
-    async def _decided(self, request: Request) -> JSONResponse:
+    async def _list_decided(self, request: Request) -> JSONResponse:
         """Return how the runs after decisions ended, and what is left of their events."""
         store: Any = get_store(self.host)
         names = await store._engine.read("SELECT owner, run_id FROM runs WHERE kind = 'background'")

@@ -98,8 +98,8 @@ class MortalClient:
         if self._is_dead():
             raise PushRefusedError("The host has crashed.")
         world.confirm(offset)
-        while not (events := world.unconfirmed(offset, 100)):
-            await world.changed(world.changes, _WAIT)
+        while not (events := world.list_unconfirmed(offset, 100)):
+            await world.wait_for_change(world.changes, _WAIT)
         return [(event.number, msgspec.json.encode(event)) for event in events]
 
     def close(self) -> None:

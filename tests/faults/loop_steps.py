@@ -14,29 +14,29 @@ class Steps:
         self.longest = 0
         self._now = 0
 
-    def _called(self, _frame: Any, event: str, _argument: Any) -> None:
+    def _count_call(self, _frame: Any, event: str, _argument: Any) -> None:
         if event in ("call", "c_call"):
             self._now += 1
 
-    def ended(self) -> None:
+    def end_step(self) -> None:
         self.longest = max(self.longest, self._now)
         self._now = 0
 
 
 @contextmanager
-def counted_steps() -> Iterator[Steps]:
+def count_steps() -> Iterator[Steps]:
     """Counts the calls of each step of the loop that runs in this thread; other threads are not counted."""
     steps = Steps()
     run = asyncio.events.Handle._run
 
     def counted(handle: asyncio.Handle) -> None:
-        steps.ended()
+        steps.end_step()
         run(handle)
-        steps.ended()
+        steps.end_step()
 
     before = sys.getprofile()
     asyncio.events.Handle._run = counted  # type: ignore[method-assign]
-    sys.setprofile(steps._called)
+    sys.setprofile(steps._count_call)
     try:
         yield steps
     finally:

@@ -103,7 +103,7 @@ def main(settings: str) -> None:
     place: dict[str, Any] = {"state_dir": root}
     if "dsn" in given:
         # What was being sent when a process ended is sent again after the time that a push may take.
-        destination_drain._MARGIN = 0.5
+        destination_drain._MARGIN_SECONDS = 0.5
         for channel in channels:
             channel.push_terms = PushTerms(timeout=2.0)
         place = {"store": short_lease(given["dsn"], 1.0)}

@@ -26,7 +26,7 @@ from frontdesk_testing import serving
 from frontdesk_testing.internals import get_components
 from tests.databases import short_lease
 from tests.host.link_door import Loud
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 
 KEYS = IsolationKeys(user_key="alice's own")
 MARK: ContextVar[str] = ContextVar("mark", default="")
@@ -93,7 +93,7 @@ async def test_a_reminder_that_a_tool_scheduled_failed_with_own_turn(
         return ["done"] if messages[-1].role == "tool" else [call("remind_me", what="the train")]
 
     runner.register("remind", remind)
-    host = AgentFrameworkHost(scripted(script, tools=[remind_me]), channels=[chat], store=store, runner=runner)
+    host = AgentFrameworkHost(build_scripted(script, tools=[remind_me]), channels=[chat], store=store, runner=runner)
     async with host.app.router.lifespan_context(host.app):
         asked = ChannelRequest(channel="chat", input="remind me of the train")
         await chat.context.run(asked, chat.by("alice", isolation=KEYS))
@@ -103,7 +103,7 @@ async def test_a_reminder_that_a_tool_scheduled_failed_with_own_turn(
 
 
 @asynccontextmanager
-async def started(target: Any, chat: ContextNotingChat, **options: Any) -> AsyncIterator[AgentFrameworkHost]:
+async def start_host(target: Any, chat: ContextNotingChat, **options: Any) -> AsyncIterator[AgentFrameworkHost]:
     host = AgentFrameworkHost(target, channels=[chat], **options)
     async with host.app.router.lifespan_context(host.app):
         yield host
@@ -136,7 +136,7 @@ class Story:
         self.note("allowlist")
         return ["alice", "bob"]
 
-    async def noted(self, *what: str) -> None:
+    async def wait_for_notes(self, *what: str) -> None:
         async with asyncio.timeout(60):
             while not self.seen.keys() >= set(what):
                 self.news.clear()
@@ -148,9 +148,9 @@ class Story:
         await context.run(ChannelRequest(channel="chat", input="a turn of her own"), alice)
         for text, stream in (("background", False), ("background stream", True)):
             await context.submit(ChannelRequest(channel="chat", input=text, stream=stream), alice)
-        await self.noted("background", "background stream")
+        await self.wait_for_notes("background", "background stream")
         await context.events.accept(event(self.chat, "event"))
-        await self.noted("event")
+        await self.wait_for_notes("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
         await get_components(host).notifier.tell(self.chat.by("bob").identity, "a notification")
         async with asyncio.timeout(60):
@@ -167,7 +167,7 @@ async def test_what_runs_later_saw_the_context_of_who_set_it_off(
     story = Story()
     MARK.set("the one who started the host")
     allowed = NativeIdAllowlist(story.load)
-    async with started(story.target, story.chat, store=store, runner=runner, default_allowlist=allowed) as host:
+    async with start_host(story.target, story.chat, store=store, runner=runner, default_allowlist=allowed) as host:
         await story.play(host)
     assert story.seen.pop("a turn of her own") == ["alice"]
     assert {what: seen for what, seen in story.seen.items() if seen} == {}
@@ -190,7 +190,7 @@ async def test_no_task_of_the_host_carried_the_context_of_a_caller(
     MARK.set("the one who started the host")
     loop.set_task_factory(start)
     try:
-        async with started(story.target, story.chat, store=store, runner=runner) as host:
+        async with start_host(story.target, story.chat, store=store, runner=runner) as host:
             await story.play(host)
             MARK.set("the one who stops the host")
     finally:
@@ -201,7 +201,7 @@ async def test_no_task_of_the_host_carried_the_context_of_a_caller(
     assert not marked
 
 
-async def _pipelined(target: Callable[[str], Awaitable[str]], texts: Collection[str]) -> None:
+async def _send_pipelined(target: Callable[[str], Awaitable[str]], texts: Collection[str]) -> None:
     """Sends requests on one connection, all at once."""
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()])
     async with serving(host) as client:
@@ -226,5 +226,5 @@ async def test_a_request_saw_the_context_of_the_one_before_it_on_its_connection(
         MARK.set(text)
         return text
 
-    await _pipelined(target, ["one", "two", "three"])
+    await _send_pipelined(target, ["one", "two", "three"])
     assert seen == ["", "", ""]

@@ -23,7 +23,7 @@ async def test_the_database_was_away_in_the_middle_of_a_stream() -> None:
 
     with postgres_server() as server, server.database() as place:
         async with open_client(story, store=PostgresStateStore(place, lease_seconds=60)) as desk:
-            async with desk.streaming("it", background=True, headers=MINE):
+            async with desk.open_stream("it", background=True, headers=MINE):
                 await spoke.wait()
             following = asyncio.create_task(follow(desk))
             server.stop()

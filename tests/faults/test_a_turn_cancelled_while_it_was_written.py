@@ -23,7 +23,7 @@ GRACE = 0.05
 
 
 @asynccontextmanager
-async def _gated(directory: Path) -> AsyncIterator[tuple[AgentFrameworkHost, Any, Gate]]:
+async def _open_gated(directory: Path) -> AsyncIterator[tuple[AgentFrameworkHost, Any, Gate]]:
     channels = [InvocationsChannel()]
     host = AgentFrameworkHost(heard, channels=channels, state_dir=directory, cancel_grace_seconds=GRACE)
     async with serving(host) as client:
@@ -39,7 +39,7 @@ async def _ask(http: Any, message: str, headers: Mapping[str, str] | None = None
     return (await http.post("/invocations", json={"message": message, "session_id": "s"}, headers=headers)).json()
 
 
-async def _written(host: AgentFrameworkHost, gate: Gate) -> ActiveRun:
+async def _wait_for_write(host: AgentFrameworkHost, gate: Gate) -> ActiveRun:
     """The run whose end is being written, which takes its time."""
     await until(lambda: any(not one.cancellable for one in active_runs(host)))
     assert await asyncio.to_thread(gate.reached.wait, 30)
@@ -52,19 +52,19 @@ async def _written(host: AgentFrameworkHost, gate: Gate) -> ActiveRun:
 async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
     chosen: bool, rounds: int, tmp_path: Path
 ) -> None:
-    async with _gated(tmp_path) as (host, http, gate):
+    async with _open_gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
         parts = get_components(host)
-        ended, overdue = parts.recorder.ended, threading.Semaphore(0)
+        ended, overdue = parts.recorder.record_end, threading.Semaphore(0)
 
         async def watched(*given: Any) -> Any:
             overdue.release()
             return await ended(*given)
 
-        parts.recorder.ended = watched  # type: ignore[method-assign]
+        parts.recorder.record_end = watched  # type: ignore[method-assign]
         gate.close()
         asking = asyncio.create_task(_ask(http, "x", MINE if chosen else None))
-        run = await _written(host, gate)
+        run = await _wait_for_write(host, gate)
         cancelling = [asyncio.create_task(parts.active.cancel(run)) for _ in range(rounds)]
         for _ in cancelling:
             await until(lambda: overdue.acquire(blocking=False))
@@ -77,13 +77,13 @@ async def test_a_result_that_was_being_written_was_recorded_again_as_cancelled(
 
 
 async def test_a_turn_that_could_not_keep_its_session_was_cancelled_in_every_round(tmp_path: Path) -> None:
-    async with _gated(tmp_path) as (host, http, gate):
+    async with _open_gated(tmp_path) as (host, http, gate):
         await _ask(http, "zero")
         parts = get_components(host)
         keeper = LeaseKeeper(parts.store, parts.turns, parts.active)
         gate.close()
         asking = asyncio.create_task(_ask(http, "x"))
-        run = await _written(host, gate)
+        run = await _wait_for_write(host, gate)
         for _ in range(3):
             keeper._give_up(run.turn)
             await until(lambda: run.ended is not None)

@@ -180,7 +180,7 @@ async def test_any_header_that_proxies_add_makes_a_caller_a_stranger(name: bytes
         await verifier.verify(scope, {**local, name: b"127.0.0.1"})
 
 
-def _served_by(how: str, host: AgentFrameworkHost, monkeypatch: pytest.MonkeyPatch) -> uvicorn.Config:
+def _read_config(how: str, host: AgentFrameworkHost, monkeypatch: pytest.MonkeyPatch) -> uvicorn.Config:
     """What the server was told, when it would have begun to serve."""
     found: list[uvicorn.Config] = []
 
@@ -214,7 +214,7 @@ async def test_a_header_made_a_stranger_one_of_the_platforms_peers(how: str, mon
     agent = EchoAgent()
     auth = PlatformAuth(trusted=TrustedPeers("10.1.0.0/16"))
     host = AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])
-    config = _served_by(how, host, monkeypatch)
+    config = _read_config(how, host, monkeypatch)
     config.load()
     app: Any = config.loaded_app
     async with host.app.router.lifespan_context(host.app):

@@ -11,7 +11,7 @@ from frontdesk.models.link import LinkProof
 from frontdesk_testing import HostClient, serving
 from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.messages import MessageChannel
-from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
+from tests.access_matrix.issuer import AUDIENCE, Issuers, serve_issuers
 from tests.scenarios.cast import PlainAgent
 
 ADA = ChannelIdentity(channel="messages", native_id="ada")
@@ -59,7 +59,7 @@ class Door:
 
 @asynccontextmanager
 async def _door(**settings: Any) -> AsyncIterator[Door]:
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         provider = Oidc(issuers.url("north"))
         linker = OAuthIdentityLinker(provider, client_id="frontdesk", public_url="https://concierge.example")
         auth = BearerAuth(issuer=[issuers.url("north"), issuers.url("south")], audience=AUDIENCE)

@@ -18,7 +18,7 @@ from tests.scenarios.messages.chat import MessagesHost, open_chat, post
 DENIED = "You can't use this assistant."
 
 
-async def _denied(chat: MessagesHost, who: Person, chat_id: str, text: str) -> None:
+async def _check_denied(chat: MessagesHost, who: Person, chat_id: str, text: str) -> None:
     """Somebody is refused: in a few words where others read it, in more of them alone."""
     before = len(await chat.platform.answers(chat_id))
     await chat.platform.say(who, text, chat_id=chat_id)
@@ -26,7 +26,7 @@ async def _denied(chat: MessagesHost, who: Person, chat_id: str, text: str) -> N
     assert said.startswith(DENIED)
     if chat_id != who.chat_id:
         assert said == DENIED
-        assert (await chat.heard(who.chat_id))[-1].startswith(DENIED + " ")
+        assert (await chat.wait_for_answers(who.chat_id))[-1].startswith(DENIED + " ")
 
 
 async def test_an_allowlist_matched_display_names() -> None:
@@ -35,10 +35,10 @@ async def test_an_allowlist_matched_display_names() -> None:
         ada = await chat.platform.user("Ada", user_id="u-ada")
         for name in ("Ada", "u-ada"):
             impostor = await chat.platform.user(name)
-            await _denied(chat, impostor, impostor.chat_id, "I am Ada")
+            await _check_denied(chat, impostor, impostor.chat_id, "I am Ada")
         assert agent.seen == []
         await chat.platform.say(ada, "I am Ada")
-        assert await chat.heard(ada.chat_id) == ["I am Ada"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["I am Ada"]
 
 
 async def test_a_new_name_changes_nothing() -> None:
@@ -46,7 +46,7 @@ async def test_a_new_name_changes_nothing() -> None:
         ada = await chat.platform.user("Ada", user_id="u-ada")
         await chat.platform.user("Somebody", user_id="u-ada")
         await chat.platform.say(ada, "still me")
-        assert await chat.heard(ada.chat_id) == ["still me"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["still me"]
 
 
 async def test_a_chat_id_passed_for_a_sender() -> None:
@@ -56,8 +56,8 @@ async def test_a_chat_id_passed_for_a_sender() -> None:
         ada = await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada)
         listed |= {ada.chat_id, group.chat_id, f"messages:{ada.user_id}", ada.user_id.upper(), ada.user_id + " "}
-        await _denied(chat, ada, ada.chat_id, "hello")
-        await _denied(chat, ada, group.chat_id, "@desk hello")
+        await _check_denied(chat, ada, ada.chat_id, "hello")
+        await _check_denied(chat, ada, group.chat_id, "@desk hello")
         assert agent.seen == []
 
 
@@ -69,13 +69,13 @@ async def test_a_permission_for_the_direct_chat_opened_the_group(scope: Any) -> 
         ada, bob = await chat.platform.user("Ada", user_id="u-ada"), await chat.platform.user("Bob")
         group = await chat.platform.group("Friends", ada, bob)
         await chat.platform.say(ada, "hello", chat_id=group.chat_id)
-        await chat.heard(group.chat_id)
+        await chat.wait_for_answers(group.chat_id)
         # Every message is looked at for itself: who is in a group with somebody who may is not somebody who may.
-        await _denied(chat, bob, group.chat_id, "me too")
-        await _denied(chat, bob, group.chat_id, "/help")
-        await _denied(chat, bob, group.chat_id, "/new")
+        await _check_denied(chat, bob, group.chat_id, "me too")
+        await _check_denied(chat, bob, group.chat_id, "/help")
+        await _check_denied(chat, bob, group.chat_id, "/new")
         await chat.platform.say(ada, "only me", chat_id=group.chat_id)
-        assert (await chat.heard(group.chat_id, 5))[-1] == "only me"
+        assert (await chat.wait_for_answers(group.chat_id, 5))[-1] == "only me"
     assert [one.text for one in agent.seen[-1] if one.role == "user"] == ["hello", "only me"]
     assert len(agent.seen) == 2
 
@@ -83,8 +83,8 @@ async def test_a_permission_for_the_direct_chat_opened_the_group(scope: Any) -> 
 async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
     async with open_chat(EchoAgent(), allowlist=NativeIdAllowlist(["u-ada"])) as chat:
         bob = await chat.platform.user("Bob")
-        await _denied(chat, bob, bob.chat_id, "hello")
-        await _denied(chat, bob, bob.chat_id, "/new")
+        await _check_denied(chat, bob, bob.chat_id, "hello")
+        await _check_denied(chat, bob, bob.chat_id, "/new")
         identity = ChannelIdentity(channel=chat.channel.name, native_id=bob.user_id)
         assert await get_store(chat.host).identities.find(identity) is None
 
@@ -95,12 +95,12 @@ async def test_a_challenge_never_appears_in_a_group() -> None:
         ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Bob")
         group = await chat.platform.group("Friends", ada, bob)
         await chat.platform.say(ada, "@desk hello", chat_id=group.chat_id)
-        (short,) = await chat.heard(group.chat_id)
-        (challenge,) = await chat.heard(ada.chat_id)
+        (short,) = await chat.wait_for_answers(group.chat_id)
+        (challenge,) = await chat.wait_for_answers(ada.chat_id)
         assert short == "Link your account first, in our direct chat."
         assert "/link" in challenge
         await chat.platform.say(ada, "hello")
-        assert "/link" in (await chat.heard(ada.chat_id, 2))[-1]
+        assert "/link" in (await chat.wait_for_answers(ada.chat_id, 2))[-1]
         assert len(await chat.platform.answers(group.chat_id)) == 1
     assert agent.seen == []
 
@@ -115,8 +115,8 @@ async def test_who_can_not_link_is_told_why_and_not_in_the_group() -> None:
         ada = await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada)
         await chat.platform.say(ada, "@desk hello", chat_id=group.chat_id)
-        assert await chat.heard(ada.chat_id) == ["Link your account first. Wait a little."]
-        assert await chat.heard(group.chat_id) == ["Link your account first, in our direct chat."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["Link your account first. Wait a little."]
+        assert await chat.wait_for_answers(group.chat_id) == ["Link your account first, in our direct chat."]
 
 
 def _event(text: str = "hello", event_id: str = "forged-1") -> Event:
@@ -156,7 +156,7 @@ async def test_a_missing_signature_was_accepted() -> None:
             assert "v1" not in refused.text, how
         ada = await chat.platform.user("Ada", user_id="u-ada")
         await chat.platform.say(ada, "the only one")
-        assert await chat.heard(ada.chat_id) == ["the only one"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["the only one"]
     assert len(agent.seen) == 1
 
 
@@ -178,14 +178,14 @@ async def test_a_replayed_signature_was_accepted() -> None:
         await chat.platform.set(hold=True)
         event = await chat.platform.say(ada, "hello")
         first = await post(chat, event)
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         again = await chat.platform.http.post(
             str(first.request.url), content=first.request.content, headers=dict(first.request.headers)
         )
         # It is the platform's own, so it is acknowledged; its event is known, so it is not run.
         assert again.status_code == 200
         await chat.platform.release(await chat.platform.say(ada, "goodbye"))
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "goodbye"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "goodbye"]
     assert len(agent.seen) == 2
 
 

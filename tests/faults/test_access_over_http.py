@@ -18,7 +18,7 @@ from frontdesk.errors import ForbiddenError
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent, FakeClock, HostClient, serving
-from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
+from tests.access_matrix.issuer import AUDIENCE, Issuers, serve_issuers
 from tests.scenarios.cast import PlainAgent
 from tests.scenarios.pausing import Inn
 
@@ -29,7 +29,7 @@ def _doors(auth: Any) -> list[Any]:
 
 @asynccontextmanager
 async def _tokens(target: Any) -> AsyncIterator[tuple[HostClient, Issuers]]:
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         auth = BearerAuth(issuer=issuers.url("north"), audience=AUDIENCE)
         async with serving(AgentFrameworkHost(target, channels=_doors(auth))) as client:
             yield client, issuers
@@ -160,7 +160,7 @@ async def test_an_address_that_nobody_had_verified_was_believed(used_as: str, cl
         "the subject": {"subject_claim": "email"},
     }.get(used_as, {})
     rule = AuthPolicy.linked_claim_allowlist("email", "boss@example.com") if used_as == "a claim on the list" else None
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         auth = BearerAuth(issuer=issuers.url("north"), audience=AUDIENCE, **options)
         host = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel(auth=auth)], default_allowlist=rule)
         async with serving(host) as client:
@@ -177,7 +177,7 @@ async def test_an_address_that_nobody_had_verified_was_believed(used_as: str, cl
 
 async def test_a_token_that_had_ended_went_on_over_an_open_websocket() -> None:
     clock, agent = FakeClock(time.time()), EchoAgent()
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         auth = BearerAuth(issuer=issuers.url("north"), audience=AUDIENCE, clock=clock)
         async with serving(AgentFrameworkHost(agent, channels=[ResponsesChannel(auth=auth)])) as client:
             url = client.base_url.replace("http", "ws") + "/v1/responses"

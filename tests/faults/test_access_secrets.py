@@ -67,7 +67,7 @@ async def test_empty_credentials_were_those_of_somebody(headers: dict[str, str])
     assert agent.seen == []
 
 
-def _signed(auth: HmacAuth, **changes: Any) -> dict[str, str]:
+def _sign(auth: HmacAuth, **changes: Any) -> dict[str, str]:
     """The headers of a good request, but for what is changed afterwards."""
     signed = auth.sign("machine", "POST", "/invocations", BODY, timestamp=changes.pop("timestamp", None))
     headers = {**signed, "content-type": "application/json", **changes}
@@ -95,16 +95,16 @@ async def test_a_missing_signature_was_accepted(header: str, change: str) -> Non
     auth, agent = HmacAuth({"machine": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
         value = None if change == "missing" else ALTERED[header]
-        assert (await _post(client.http, _signed(auth, **{header: value})))[0] == 401
-        assert (await _post(client.http, _signed(auth)))[0] == 200
+        assert (await _post(client.http, _sign(auth, **{header: value})))[0] == 401
+        assert (await _post(client.http, _sign(auth)))[0] == 200
     assert len(agent.seen) == 1
 
 
 async def test_a_signature_for_other_words_was_accepted() -> None:
     auth, agent = HmacAuth({"machine": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
-        assert (await _post(client.http, _signed(auth), b'{"message": "other words"}'))[0] == 401
-        assert (await _post(client.http, _signed(auth), b""))[0] == 401
+        assert (await _post(client.http, _sign(auth), b'{"message": "other words"}'))[0] == 401
+        assert (await _post(client.http, _sign(auth), b""))[0] == 401
     assert agent.seen == []
 
 
@@ -112,7 +112,7 @@ async def test_a_replayed_signature_was_accepted() -> None:
     clock = FakeClock()
     auth, agent = HmacAuth({"machine": SECRET}, clock=clock, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
-        headers = _signed(auth)
+        headers = _sign(auth)
         assert (await _post(client.http, headers))[0] == 200
         assert await _post(client.http, headers) == (401, "signature_replayed")
         for seconds in (299, 2, 300, 3600):
@@ -157,7 +157,7 @@ async def test_a_wrong_secret_was_compared_byte_by_byte(kind: str, monkeypatch: 
         if kind == "api key"
         else HmacAuth({"machine": SECRET}, max_ahead_seconds=0)
     )
-    headers = {"x-api-key": "a-key-that-is-lonG"} if kind == "api key" else _signed(auth, **{"x-signature": "v2=00"})
+    headers = {"x-api-key": "a-key-that-is-lonG"} if kind == "api key" else _sign(auth, **{"x-signature": "v2=00"})
     async with serving(AgentFrameworkHost(EchoAgent(), channels=[ResponsesChannel(auth=auth)])) as client:
         sent = {"content-type": "application/json", **headers}
         assert (await client.http.post("/v1/responses", content=BODY, headers=sent)).status_code == 401

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from frontdesk_testing.messages import MessagePlatform, Person
-from tests.faults.inbox.desk import heard, texts
+from tests.faults.inbox.desk import texts, wait_for_answers
 from tests.faults.inbox.processes import Desks
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 WHOLE = "heard one\ntwo"
 COMMITS = 6
@@ -32,38 +32,38 @@ async def assert_answered(platform: MessagePlatform, who: Person) -> None:
     await platform.until(is_whole)
     assert answers == [WHOLE]
     await platform.say(who, "after")
-    assert await heard(platform, who, 2) == [WHOLE, "heard after"]
+    assert await wait_for_answers(platform, who, 2) == [WHOLE, "heard after"]
 
 
 @pytest.mark.parametrize(("passes", "point"), KILLS)
 async def test_a_kill_around_each_commit(passes: int, point: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", claims_wait_for=2) as desks:
             host = await desks.host()
             await host.arm(point, passes)
             await send_album(platform, ann)
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             await desks.host()
             await assert_answered(platform, ann)
-        assert desks.asked().count("one") <= 2
+        assert desks.list_asked().count("one") <= 2
 
 
 @pytest.mark.parametrize(("passes", "point"), [(4, "before_commit"), (4, "after_commit"), (6, "before_commit")])
 async def test_another_host_takes_an_album_over(passes: int, point: str, postgres: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", claims_wait_for=2, lease=1.0) as desks:
             host = await desks.host()
             await host.arm(point, passes)
             await send_album(platform, ann)
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             await desks.host()
             await assert_answered(platform, ann)
 
 
 async def test_two_hosts_answer_an_album_once(postgres: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         people = [await platform.user(name) for name in ("Ann", "Bob", "Eve")]
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", claims_wait_for=6) as desks:
             for _ in range(2):
@@ -72,4 +72,4 @@ async def test_two_hosts_answer_an_album_once(postgres: str, tmp_path: Path) -> 
                 await send_album(platform, who)
             for who in people:
                 await assert_answered(platform, who)
-        assert desks.asked().count("one") == len(people)
+        assert desks.list_asked().count("one") == len(people)

@@ -15,7 +15,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.interfaces.chat import LiveTerms
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.internals import get_store
-from tests.channels.web.visiting import visiting, web_host
+from tests.channels.web.visiting import open_visitor, web_host
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
 from tests.scenarios.telegram.bot import open_bot
@@ -44,7 +44,7 @@ class Hold:
         return self._step
 
     @contextmanager
-    def measured(self, monkeypatch: pytest.MonkeyPatch) -> Iterator["Hold"]:
+    def measure(self, monkeypatch: pytest.MonkeyPatch) -> Iterator["Hold"]:
         """Count the lines of this thread, which has the loop."""
         run: Callable[[Any], None] = asyncio.Handle._run  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
 
@@ -107,10 +107,10 @@ async def test_an_answer_on_the_message_channel_stopped_everybody(large: Large, 
         async def seen() -> int:
             return sum(entry.method in ("send", "edit") for entry in chat.platform.log_on_disk())
 
-        with Hold().measured(monkeypatch) as hold:
+        with Hold().measure(monkeypatch) as hold:
             await chat.platform.say(ada, "go")
             await large.say(seen)
-            await ended(chat.host)
+            await wait_for_end(chat.host)
     assert hold.longest < MAX_LINES
 
 
@@ -122,27 +122,27 @@ async def test_an_answer_on_telegram_stopped_everybody(large: Large, drafts: boo
         async def seen() -> int:
             return len(bot.fake.calls)
 
-        with Hold().measured(monkeypatch) as hold:
+        with Hold().measure(monkeypatch) as hold:
             bot.fake.say(ada, "go")
             await large.say(seen)
-            await ended(bot.host)
+            await wait_for_end(bot.host)
     assert hold.longest < MAX_LINES
 
 
 async def test_an_answer_on_the_page_stopped_everybody(large: Large, monkeypatch: Any) -> None:
-    async with web_host(large, live_terms=QUICK) as base_url, visiting(base_url) as ada:
+    async with web_host(large, live_terms=QUICK) as base_url, open_visitor(base_url) as ada:
 
         async def seen() -> int:
             return sum(map(len, await ada.texts()))
 
-        with Hold().measured(monkeypatch) as hold:
+        with Hold().measure(monkeypatch) as hold:
             await ada.say("go")
             await large.say(seen)
-            assert len((await ada.heard(2))[1]["text"]) == len(large.text)
+            assert len((await ada.wait_for_messages(2))[1]["text"]) == len(large.text)
     assert hold.longest < MAX_LINES
 
 
-async def ended(host: AgentFrameworkHost) -> None:
+async def wait_for_end(host: AgentFrameworkHost) -> None:
     """Wait until an answer was sent, and nothing is on its way."""
     store = get_store(host)
 

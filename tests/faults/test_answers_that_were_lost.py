@@ -10,10 +10,10 @@ from frontdesk.errors import ConflictError, RequestError
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk_testing.internals import get_components
 from tests.faults.answer_steps import KINDS, Decided, Doorway, Payer, code, yes
-from tests.faults.test_questions_and_unlinking import asked, link, say_yes
-from tests.host.link_door import Loud, opened
+from tests.faults.test_questions_and_unlinking import ask, link, say_yes
+from tests.host.link_door import Loud, open_host
 from tests.scenarios.asking import Clerk
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_approvals import Bank
 
@@ -83,7 +83,7 @@ async def test_a_tool_that_had_begun_was_not_begun_again(stream: bool) -> None:
         await asyncio.Event().wait()
         return ""
 
-    async with open_client(scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
+    async with open_client(build_scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
         run = (await desk.ask("pay 5", session_id="s")).json()
         await _leave(desk, yes(run, stream=stream), at_work)
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
@@ -102,7 +102,7 @@ async def test_a_yes_to_a_tool_of_the_model_s_service_was_sent_there_twice() -> 
             raise RuntimeError("no answer came")
         return [Content.from_function_approval_request("q", hosted)]
 
-    async with open_client(scripted(script)) as desk:
+    async with open_client(build_scripted(script)) as desk:
         run = (await desk.ask("pay", session_id="s")).json()
         assert (await desk.post(yes(run))).json()["status"] == "failed"
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
@@ -135,9 +135,9 @@ async def test_a_run_whose_answer_was_taken_over_did_not_act_on_it(stream: bool,
 async def test_an_answer_that_was_not_acted_on_survived_an_unlink(leaver: str) -> None:
     clerk = Clerk("q")
     sides = {"red": (Loud("red"), "ann"), "blue": (Loud("blue"), "ann2")}
-    async with opened([channel for channel, _ in sides.values()], target=clerk.answer) as host:
+    async with open_host([channel for channel, _ in sides.values()], target=clerk.answer) as host:
         await link(host)
-        await asked(*sides["blue"], "pay 5")
+        await ask(*sides["blue"], "pay 5")
         decided = Decided(host)
         answering = asyncio.create_task(say_yes(*sides["blue"]))
         await decided.seen.wait()
@@ -164,7 +164,7 @@ async def test_a_background_run_stopped_after_the_decision_and_its_yes_was_lost(
         await door.entered.wait()
     door.open.set()
     async with open_client(agent, store=store, on_interrupt=policy) as desk:
-        ended = await desk.ended(accepted)
+        ended = await desk.wait_for_end(accepted)
         assert (ended["status"], bank.paid) == (("completed", [5]) if policy == "restart" else ("failed", []))
         again = await desk.post(yes(run))
         assert again.status_code == (409 if policy == "restart" else 200)

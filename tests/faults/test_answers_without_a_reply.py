@@ -11,7 +11,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.writes import Do
 from frontdesk_testing.internals import get_components
 from tests.faults.answer_steps import Decided, Doorway, code, yes
-from tests.faults.inbox.desk import answering
+from tests.faults.inbox.desk import run_host
 from tests.scenarios.cast import call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_approvals import Bank
@@ -96,7 +96,7 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_chat_was_told_so(store:
     bank = Bank()
     agent, door = bank.agent([call("pay", amount=5)], ["done"]), Doorway()
     agent.context_providers.append(door)
-    async with new_platform() as platform, answering(agent, platform, store=store):
+    async with new_platform() as platform, run_host(agent, platform, store=store):
         ada = await platform.user("Ada")
         await platform.say(ada, "pay 5")
         (question,) = await platform.wait_for_answers(ada.chat_id)
@@ -112,7 +112,7 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_chat_was_told_so(store:
 
 
 @asynccontextmanager
-async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[InvocationsHost, InvocationsHost, Any]]:
+async def ask_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[InvocationsHost, InvocationsHost, Any]]:
     """Two hosts on one database, the first of which has asked whether it may pay."""
     asks, done = [call("pay", amount=5)], ["done"]
     async with (
@@ -124,7 +124,7 @@ async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[
 
 async def test_two_hosts_were_given_the_same_answer_at_once(postgres: str) -> None:
     bank = Bank()
-    async with asked_on_two_hosts(bank, postgres) as (first, second, run):
+    async with ask_on_two_hosts(bank, postgres) as (first, second, run):
         answers = await asyncio.gather(*(desk.post(yes(run)) for desk in (first, second, first, second)))
         assert sorted(one.status_code for one in answers) == [200, 409, 409, 409]
         assert bank.paid == [5]
@@ -132,7 +132,7 @@ async def test_two_hosts_were_given_the_same_answer_at_once(postgres: str) -> No
 
 async def test_a_host_that_stood_still_after_its_decision_acted_on_an_answer_that_another_had(postgres: str) -> None:
     bank = Bank()
-    async with asked_on_two_hosts(bank, postgres) as (first, second, run):
+    async with ask_on_two_hosts(bank, postgres) as (first, second, run):
         decided = Decided(first.host)
         late = asyncio.create_task(first.post(yes(run)))
         await decided.seen.wait()

@@ -120,7 +120,7 @@ class Conversation:
         left = bool(self.platform.world.open) or bool(self.shared.inbox.queues)
         return not left and all(row.ended_at is not None for row in rows)
 
-    async def heard(self) -> list[str]:
+    async def list_heard(self) -> list[str]:
         """Return which messages and commands were answered, in the order in which the answers were written."""
         rows = sorted(await self.shared.outbox.find(limit=1000), key=lambda row: row.number)
         sent = [row for row in rows if row.action == "send" and not row.is_repeat]
@@ -128,7 +128,7 @@ class Conversation:
         replies = {text for texts in REPLIES.values() for text in texts}
         return [name for text in texts if (name := _answers(text)) in self.said or name in replies]
 
-    def asked(self) -> list[str]:
+    def list_asked(self) -> list[str]:
         """Return the questions in all sessions."""
         kept = [session for _, session in self.shared.sessions.kept.items()]
         return [message.text for session in kept for message in session.messages if message.role == "user"]
@@ -206,7 +206,7 @@ def test_any_conversation_ends_as_the_rules_allow(acts: list[tuple[str, int]], l
             if act != "crash" or crashes <= MOST_CRASHES:
                 await story.do(act, steps)
         await story.end()
-        heard = await story.heard()
-        assert wrong(story.said, heard, story.asked(), interrupts=False) + wrong_in_chat(story, heard) == []
+        heard = await story.list_heard()
+        assert wrong(story.said, heard, story.list_asked(), interrupts=False) + wrong_in_chat(story, heard) == []
 
     asyncio.run(tell())

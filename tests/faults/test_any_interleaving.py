@@ -19,7 +19,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing.sse import read_sse
 from tests.examples import examples
-from tests.scenarios.desk import serving, until
+from tests.scenarios.desk import serve_host, until
 from tests.scenarios.responses.sequence import LAST, wrong_sequence
 
 ENDS = ("completed", "failed", "cancelled", "incomplete")
@@ -87,7 +87,7 @@ class InterleavedHosts:
             max_background_runs=2,
             shutdown_grace_seconds=0,
         )
-        server = await self._open.enter_async_context(serving(host))
+        server = await self._open.enter_async_context(serve_host(host))
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         client = httpx.AsyncClient(base_url=url, timeout=60, trust_env=False)
         self.client = await self._open.enter_async_context(client)

@@ -175,7 +175,7 @@ class Story:
     async def _is_done(self) -> bool:
         return not self.shared.inbox.queues
 
-    async def asked(self) -> list[str]:
+    async def list_asked(self) -> list[str]:
         """Return the questions in all sessions of Ann's."""
         sessions, name = self.shared.sessions, SessionName(owner=OWNER, kind="tracked")
         current = await sessions.find(name)
@@ -228,6 +228,6 @@ def test_any_story_ends_as_the_rules_allow(acts: list[tuple[str, int]], on_busy:
             if act != "crash" or crashes <= MOST_CRASHES:
                 await story.do(act, steps)
         heard = await story.end()
-        assert wrong(story.said, heard, await story.asked(), interrupts=on_busy == "interrupt") == []
+        assert wrong(story.said, heard, await story.list_asked(), interrupts=on_busy == "interrupt") == []
 
     asyncio.run(tell())

@@ -13,8 +13,8 @@ from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram import fake_telegram
-from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.approvers.test_asking import Team, on_telegram, press
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
@@ -40,18 +40,18 @@ async def replicas(
         await stack.enter_async_context(fake_telegram(team.fake))
         hosts: list[TelegramHost] = []
         for _ in range(2):
-            agent = scripted(script, tools=[team.bank.tool()])
+            agent = build_scripted(script, tools=[team.bank.tool()])
             given = {"store": PostgresStateStore(dsn), "channels": [InvocationsChannel()], "approvals": options}
             hosts.append(await stack.enter_async_context(open_bot(agent, fake=team.fake, allowlist=allowlist, **given)))
         yield hosts[0], hosts[1]
 
 
-async def asked(host: TelegramHost) -> list[Any]:
+async def ask(host: TelegramHost) -> list[Any]:
     run = (await host.http.post("/invocations", json={"message": "pay", "session_id": "s"})).json()
     return run["approvals"]
 
 
-async def paid(team: Team, *amounts: int) -> None:
+async def wait_for_payments(team: Team, *amounts: int) -> None:
     async def is_paid() -> bool:
         return sorted(team.bank.paid) == sorted(amounts)
 
@@ -61,7 +61,7 @@ async def paid(team: Team, *amounts: int) -> None:
 async def test_made_up_and_foreign_answers_run_nothing_on_either_host(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as (first, second):
-        questions = await asked(first)
+        questions = await ask(first)
         for host in (first, second):
             for approval_id, code in ((questions[0]["id"], 403), ("apr_made_up", 404), (questions[0]["tool"], 404)):
                 answer = {"id": approval_id, "approved": True}
@@ -84,7 +84,7 @@ async def test_made_up_and_foreign_answers_run_nothing_on_either_host(postgres: 
 async def test_a_click_in_another_chat_by_another_person_runs_nothing(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as (first, second):
-        await asked(first)
+        await ask(first)
         await second.answers(team.chat(team.bob), 2)
         (question, *_) = [m for m in team.chat(team.bob).messages.values() if m.markup]
         group = second.fake.supergroup("Team", team.bob, team.eve)
@@ -99,7 +99,7 @@ async def test_a_click_in_another_chat_by_another_person_runs_nothing(postgres: 
 async def test_two_questions_of_one_turn_are_both_asked_and_both_count_after_each_other(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as (first, second):
-        one, other = await asked(first)
+        one, other = await ask(first)
         await second.answers(team.chat(team.bob), 2)
         contexts = [host.host._get_context("telegram") for host in (first, second)]
         bob, kim = (Caller(identity=on_telegram(person)) for person in (team.bob, team.kim))
@@ -114,7 +114,7 @@ async def test_two_questions_of_one_turn_are_both_asked_and_both_count_after_eac
         digest = (await contexts[0].approvals.get(bob, one["id"])).digest
         assert (await contexts[0].approvals.decide(bob, other["id"], True, digest=digest)).outcome == "changed"
         assert (await contexts[0].approvals.decide(kim, other["id"], True)).outcome == "recorded"
-        await paid(team, 5, 7)
+        await wait_for_payments(team, 5, 7)
         # The session goes on, on either host.
         for host in (first, second):
             said = (await host.http.post("/invocations", json={"message": "and?", "session_id": "s"})).json()
@@ -125,7 +125,7 @@ async def test_two_questions_of_one_turn_are_both_asked_and_both_count_after_eac
 async def test_of_votes_at_the_same_moment_none_is_lost(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres, votes=2) as (first, second):
-        questions = await asked(first)
+        questions = await ask(first)
         contexts = [host.host._get_context("telegram") for host in (first, second)]
         people = [Caller(identity=on_telegram(person)) for person in (team.bob, team.kim)]
         for question in questions:
@@ -136,7 +136,7 @@ async def test_of_votes_at_the_same_moment_none_is_lost(postgres: str) -> None:
                 )
             )
             assert sorted(decision.outcome for decision in decisions) == ["needs_more", "recorded"]
-        await paid(team, 5, 7)
+        await wait_for_payments(team, 5, 7)
 
 
 async def test_a_path_without_anybody_who_may_come_in_asks_and_approves_nothing_on_either_host(postgres: str) -> None:
@@ -152,20 +152,20 @@ async def test_a_path_without_anybody_who_may_come_in_asks_and_approves_nothing_
 async def test_of_answers_on_the_wires_of_both_hosts_one_counts(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as hosts:
-        questions = await asked(hosts[0])
+        questions = await ask(hosts[0])
         for question in questions:
             answer = ApprovalAnswer(approval_id=question["id"], approved=True)
             outcomes = await asyncio.gather(
                 *(
-                    _answered(host, Caller(identity=on_telegram(person)), answer)
+                    _answer(host, Caller(identity=on_telegram(person)), answer)
                     for host, person in zip(hosts, (team.bob, team.kim), strict=True)
                 )
             )
             assert sorted(outcomes) == ["approval_answered", "recorded"]
-        await paid(team, 5, 7)
+        await wait_for_payments(team, 5, 7)
 
 
-async def _answered(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) -> str:
+async def _answer(host: TelegramHost, caller: Caller, answer: ApprovalAnswer) -> str:
     context = host.host._get_context("telegram")
     try:
         hosted = await context.run(await context.approvals.build_request(caller, [answer]), caller)
@@ -178,7 +178,7 @@ async def test_a_question_that_both_hosts_let_expire_goes_on_once(postgres: str)
     team = Team()
     async with replicas(team, postgres) as hosts:
         store = get_store(hosts[0].host)
-        ids = [question["id"] for question in await asked(hosts[0])]
+        ids = [question["id"] for question in await ask(hosts[0])]
         for name in ids:
             question = await store.approvals.find(name)
             assert question is not None
@@ -198,16 +198,16 @@ async def test_a_question_that_both_hosts_let_expire_goes_on_once(postgres: str)
 async def test_a_click_after_a_restart_of_both_hosts_counts(postgres: str) -> None:
     team = Team()
     async with replicas(team, postgres) as (first, second):
-        await asked(first)
+        await ask(first)
         await second.answers(team.chat(team.bob), 2)
-        await second.ended(4)
+        await second.wait_for_ends(4)
     team.fake.url = ""
     async with replicas(team, postgres) as (_, second):
         for left in (1, 0):
-            assert "approved by “Bob”" in await pressed(second, team.bob, "Approve")
-            await second.until(lambda left=left: _asking(team) == left)
-        await paid(team, 5, 7)
+            assert "approved by “Bob”" in await press(second, team.bob, "Approve")
+            await second.until(lambda left=left: _count_asking(team) == left)
+        await wait_for_payments(team, 5, 7)
 
 
-def _asking(team: Team) -> int:
+def _count_asking(team: Team) -> int:
     return len([message for message in team.chat(team.bob).messages.values() if message.markup])

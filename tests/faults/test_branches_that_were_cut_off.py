@@ -15,7 +15,7 @@ from frontdesk.models.session import SessionName
 from frontdesk.stores.memory.store import InMemoryStateStore, MemoryTransaction
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.scenarios.cast import scripted
+from tests.scenarios.cast import build_scripted
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
 
@@ -48,15 +48,15 @@ async def cut_off(store: Any, **options: Any) -> None:
         await agent.begins("count")
         await chats.b.say("hello")
         await chats.b.hears("hello")
-        assert await chats.said() == ["hello", "hello"]
+        assert await chats.list_said() == ["hello", "hello"]
 
 
 async def test_a_run_that_was_cut_off_leaves_its_question_once(make_store: MakeStore) -> None:
     await cut_off(make_store())
     async with open_chats(Holding(), store=make_store()) as chats:
         await failure_of(chats)
-        assert await chats.said() == ["hello", "hello", "count"]
-        assert (await chats.tracked())[-1].additional_properties["hosting"]["status"] == "failed"
+        assert await chats.list_said() == ["hello", "hello", "count"]
+        assert (await chats.read_tracked())[-1].additional_properties["hosting"]["status"] == "failed"
 
 
 async def test_a_run_that_was_cut_off_is_told_of_in_the_session_that_it_began_in(make_store: MakeStore) -> None:
@@ -68,7 +68,7 @@ async def test_a_run_that_was_cut_off_is_told_of_in_the_session_that_it_began_in
         await chats.host.reset_session(OWNER)
     async with open_chats(Holding(), store=make_store()) as chats:
         await failure_of(chats)
-        assert await chats.said() == []
+        assert await chats.list_said() == []
         assert [one.text for one in await chats.store.sessions.history(OWNER, before)] == ["count"]
 
 
@@ -87,16 +87,16 @@ async def test_a_run_that_begins_again_has_a_new_branch(make_store: MakeStore) -
         return [f"re: {messages[-1].text}"]
 
     heard: list[list[str]] = []
-    first = scripted(repeat, middleware=[Waits()])
+    first = build_scripted(repeat, middleware=[Waits()])
     async with open_chats(first, store=make_store(), shutdown_grace_seconds=0, on_interrupt="restart") as chats:
         await chats.a.say("count")
         await began.wait()
         await chats.b.say("hello")
         await chats.b.hears("re: hello")
-    async with open_chats(scripted(repeat), store=make_store(), on_interrupt="restart") as chats:
+    async with open_chats(build_scripted(repeat), store=make_store(), on_interrupt="restart") as chats:
         await chats.b.hears("re: count")
         assert heard[-1] == ["hello", "re: hello", "count"]
-        assert await chats.said() == ["hello", "re: hello", "count", "re: count"]
+        assert await chats.list_said() == ["hello", "re: hello", "count", "re: count"]
 
 
 class FailsOnce(InMemoryStateStore):
@@ -134,7 +134,7 @@ async def test_an_end_that_could_not_be_written_left_nothing_behind() -> None:
         await failure_of(chats)
         assert store.failures == 1
         # The answer that was not written is not sent either, and the question is there once.
-        assert await chats.said() == ["hello", "hello", "count"]
+        assert await chats.list_said() == ["hello", "hello", "count"]
         assert chats.b.texts() == ["hello"]
         # Nothing holds the session.
         await chats.b.say("and now?")
@@ -146,7 +146,7 @@ async def test_a_person_talked_on_one_host_while_their_run_went_on_on_another(po
     async with open_chats(agent, store=one_store) as one, open_chats(agent, store=other_store) as other:
 
         async def said(*texts: str) -> bool:
-            return await other.said() == list(texts)
+            return await other.list_said() == list(texts)
 
         await one.a.say("count")
         await agent.begins("count")

@@ -20,7 +20,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.errors import RequestError
 from frontdesk_testing import EchoAgent, GatedAgent, HostClient, serving
-from tests.faults.test_request_heads import served
+from tests.faults.test_request_heads import serve
 from tests.scenarios.desk import until
 
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}
@@ -150,7 +150,7 @@ PARTS = flood(Frame(Opcode.TEXT, b"{", fin=False), *[Frame(Opcode.CONT, b"", fin
 MESSAGES = flood(*[Frame(Opcode.TEXT, b"{}")] * 2_000)
 
 
-async def closed_by(socket: ClientConnection, sent: bytes) -> int | None:
+async def close_with(socket: ClientConnection, sent: bytes) -> int | None:
     socket.transport.write(sent)
     await socket.wait_closed()
     return socket.close_code
@@ -166,11 +166,11 @@ class TestFrames:
         async with serving(AgentFrameworkHost(EchoAgent(), channels=channels)) as client:
             headers = {"cookie": await cookie_of(client), "origin": str(client.http.base_url).rstrip("/")}
             async with socket_of(client, path, additional_headers=headers, ping_interval=None) as socket:
-                assert await closed_by(socket, frames) == 1008
+                assert await close_with(socket, frames) == 1008
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
     async def test_a_large_message_in_many_parts_is_still_taken(self) -> None:
-        async with served() as found, connect(f"ws://127.0.0.1:{found.port}/v1/responses") as socket:
+        async with serve() as found, connect(f"ws://127.0.0.1:{found.port}/v1/responses") as socket:
             message = json.dumps({"type": "response.create", "input": "x" * 3_000_000})
             await socket.send(message[start : start + 1_024] for start in range(0, len(message), 1_024))
             assert json.loads(await socket.recv())["type"] == "response.created"
@@ -209,7 +209,7 @@ class TestLogs:
             serving(host_of(EchoAgent())) as client,
             socket_of(client, additional_headers=ALICE) as socket,
         ):
-            assert await closed_by(socket, flood(Frame(Opcode.TEXT, b"\xff\xfe"))) == 1007
+            assert await close_with(socket, flood(Frame(Opcode.TEXT, b"\xff\xfe"))) == 1007
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 

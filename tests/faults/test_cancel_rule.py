@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_framework import Agent, tool
 
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_cancel import MINE
 
@@ -31,7 +31,7 @@ class Thread:
             self.done.append("dug")
             return "dug"
 
-        return scripted(_digs_once("dig"), tools=[dig])
+        return build_scripted(_digs_once("dig"), tools=[dig])
 
 
 class Stubborn:
@@ -49,7 +49,7 @@ class Stubborn:
             await self._stay()
             return "stayed"
 
-        return scripted(_digs_once("stay"), tools=[stay])
+        return build_scripted(_digs_once("stay"), tools=[stay])
 
     async def function(self, text: str) -> str:
         if text != "dig":
@@ -95,7 +95,7 @@ async def test_a_thread_worked_on_and_kept_its_session_until_it_ended(stream: bo
         thread.let_go.set()
         await _free(desk)
         assert thread.done == ["dug"]
-        assert desk.said("s") == ["dig", "again", "fresh answer"]
+        assert desk.list_texts("s") == ["dig", "again", "fresh answer"]
         assert "late answer" not in str(desk.runs())
 
 
@@ -130,7 +130,7 @@ async def test_a_client_left_and_a_thread_worked_on() -> None:
         assert (await desk.ask("again", session_id="s")).status_code == 409
         thread.let_go.set()
         await _free(desk)
-        assert desk.said("s") == ["dig", "again", "fresh answer"]
+        assert desk.list_texts("s") == ["dig", "again", "fresh answer"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -147,7 +147,7 @@ async def test_a_tool_swallowed_its_cancellation_and_ended_in_time(stream: bool)
         assert "late answer" not in answer.text
         assert "cancelled" in answer.text
         assert (await desk.ask("again", session_id="s")).status_code == 200
-        assert desk.said("s") == ["dig", "again", "fresh answer"]
+        assert desk.list_texts("s") == ["dig", "again", "fresh answer"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -166,8 +166,8 @@ async def test_a_cancellation_was_swallowed_and_the_late_result_was_fenced_off(
         assert "late answer" not in answer.text
         assert "cancelled" in answer.text
         assert (await desk.get("mine")).json()["status"] == "cancelled"
-        assert "late answer" not in str(desk.runs()) + str(desk.said("s"))
-        assert desk.said("s")[-2:] == ["again", "fresh answer"]
+        assert "late answer" not in str(desk.runs()) + str(desk.list_texts("s"))
+        assert desk.list_texts("s")[-2:] == ["again", "fresh answer"]
         assert not desk.active
         warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         # One when its session was taken away, and one for a result that came all the same.
@@ -183,5 +183,5 @@ async def test_a_stubborn_run_in_the_background_was_fenced_off_too() -> None:
         await desk.cancel("mine")
         assert (await desk.ask("again", session_id="s")).json()["text"] == "fresh answer"
         stubborn.let_go.set()
-        assert (await desk.ended("mine"))["status"] == "cancelled"
-        assert "late answer" not in str(desk.runs()) + str(desk.said("s"))
+        assert (await desk.wait_for_end("mine"))["status"] == "cancelled"
+        assert "late answer" not in str(desk.runs()) + str(desk.list_texts("s"))

@@ -22,7 +22,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing import parse_sse
-from tests.scenarios.desk import DEADLINE, serving
+from tests.scenarios.desk import DEADLINE, serve_host
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.sockets import LAST
 
@@ -119,11 +119,11 @@ class Place:
 
 
 @asynccontextmanager
-async def served(takes: int, target: Any = talk, **options: Any) -> AsyncIterator[Place]:
+async def serve(takes: int, target: Any = talk, **options: Any) -> AsyncIterator[Place]:
     host = AgentFrameworkHost(target, channels=[ResponsesChannel(**options), InvocationsChannel()])
     slow = SlowClient(host.app, takes)
     app: Any = SimpleNamespace(app=slow)
-    async with serving(app) as server:
+    async with serve_host(app) as server:
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=DEADLINE, trust_env=False) as http:
             yield Place(server, slow, http)
@@ -150,14 +150,14 @@ def _judge(events: list[dict[str, Any]], words: list[str]) -> None:
 # The head, the first events, and then a message for each word.
 @pytest.mark.parametrize("takes", range(2 + len(WORDS)))
 async def test_a_response_was_cut_off(takes: int) -> None:
-    async with served(takes) as place:
+    async with serve(takes) as place:
         events = [event.json() for event in await place.stream("/v1/responses", {"input": "it"})]
         _judge(events, WORDS[: max(0, takes - 1)])
 
 
 @pytest.mark.parametrize("takes", range(2 + len(WORDS)))
 async def test_an_invocation_was_cut_off(takes: int) -> None:
-    async with served(takes) as place:
+    async with serve(takes) as place:
         first, *updates, last = await place.stream("/invocations", {"message": "it"})
         assert (first.event, last.event, last.json()["status"]) == ("started", "cancelled", "cancelled")
         assert [event.json()["text"] for event in updates] == WORDS[: max(0, takes - 1)]
@@ -167,20 +167,20 @@ async def test_an_invocation_was_cut_off(takes: int) -> None:
 # Two messages at the beginning, three for the first word, and then one for each.
 @pytest.mark.parametrize(("takes", "words"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (7, 4)])
 async def test_a_response_on_a_websocket_was_cut_off(takes: int, words: int) -> None:
-    async with served(takes) as place:
+    async with serve(takes) as place:
         _judge(await place.connect(), WORDS[:words])
 
 
 async def test_a_response_that_outlives_its_request_was_cut_off() -> None:
     chatter = Chatter()
-    async with served(3, chatter.talk) as place:
+    async with serve(3, chatter.talk) as place:
         events = [event.json() for event in await place.stream("/v1/responses", {"input": "it"}, KEY)]
         _judge(events, chatter.said)
 
 
 async def test_an_invocation_that_outlives_its_request_was_cut_off() -> None:
     chatter = Chatter()
-    async with served(3, chatter.talk) as place:
+    async with serve(3, chatter.talk) as place:
         _, *updates, last = await place.stream("/invocations", {"message": "it"}, KEY)
         assert (last.event, last.json()["status"]) == ("cancelled", "cancelled")
         assert [event.json()["text"] for event in updates] == chatter.said

@@ -12,7 +12,7 @@ from frontdesk_testing.messages import MessagePlatform
 from tests.cards import outcome_in
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 DECISION = 4
 """The commit of the decision; before it the click is accepted and claimed, and the start of its run is written."""
@@ -31,7 +31,7 @@ def _status(root: Path) -> str:
     return status
 
 
-def _shown(platform: MessagePlatform) -> list[str]:
+def _list_shown(platform: MessagePlatform) -> list[str]:
     """Return the texts of the pop-ups."""
     return [entry.text for entry in platform.log_on_disk() if entry.method == "answer"]
 
@@ -39,7 +39,7 @@ def _shown(platform: MessagePlatform) -> list[str]:
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("passes", range(1, DECISION + 1))
 async def test_a_kill_around_each_commit_up_to_the_decision(passes: int, point: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", pays=True) as desks:
             host = await desks.host()
@@ -49,17 +49,17 @@ async def test_a_kill_around_each_commit_up_to_the_decision(passes: int, point: 
             await until(lambda: bool(_read(tmp_path / "state", "handle FROM approval_places")))
             await host.arm(point, passes)
             await platform.click(ann, question, "Approve")
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             is_decided = (passes, point) == (DECISION, "after_commit")
-            assert (_status(tmp_path / "state"), _shown(platform)) == ("approved" if is_decided else "pending", [])
+            assert (_status(tmp_path / "state"), _list_shown(platform)) == ("approved" if is_decided else "pending", [])
             await desks.host()
             assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
             await platform.until(lambda: _is_settled(platform, ann.chat_id))
-            assert [*map(outcome_in, _shown(platform))] == ["pay: approved by “Ann”"]
+            assert [*map(outcome_in, _list_shown(platform))] == ["pay: approved by “Ann”"]
             assert (tmp_path / "paid").read_text().split() == ["5"]
 
 
-def _kept(postgres: str, column: LiteralString) -> list[str]:
+def _read_kept(postgres: str, column: LiteralString) -> list[str]:
     """Return what another host finds."""
     with psycopg.connect(postgres) as connection:
         return [str(value) for (value,) in connection.execute(f"SELECT {column}").fetchall()]
@@ -68,25 +68,25 @@ def _kept(postgres: str, column: LiteralString) -> list[str]:
 # How many commits come before a decision is not certain here: leases are renewed in between.
 @pytest.mark.parametrize("point", ["after_commit", "before_decision", "after_decision"])
 async def test_another_host_takes_a_click_over(point: str, postgres: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", pays=True, lease=1.0) as desks:
             host = await desks.host()
             await platform.say(ann, "pay")
             (question,) = await platform.wait_for_answers(ann.chat_id)
-            await until(lambda: bool(_kept(postgres, "handle FROM approval_places")))
+            await until(lambda: bool(_read_kept(postgres, "handle FROM approval_places")))
             await host.arm(point, 1)
             await platform.click(ann, question, "Approve")
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             status = "approved" if point == "after_decision" else "pending"
-            assert (_kept(postgres, "status FROM approvals"), _shown(platform)) == ([status], [])
+            assert (_read_kept(postgres, "status FROM approvals"), _list_shown(platform)) == ([status], [])
             await desks.host()
             assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
             await platform.until(lambda: _is_settled(platform, ann.chat_id))
-            assert [*map(outcome_in, _shown(platform))] == ["pay: approved by “Ann”"]
+            assert [*map(outcome_in, _list_shown(platform))] == ["pay: approved by “Ann”"]
             assert (tmp_path / "paid").read_text().split() == ["5"]
 
 
 async def _is_settled(platform: MessagePlatform, chat_id: str) -> bool:
     question, *_ = await platform.answers(chat_id)
-    return bool(_shown(platform)) and not question.buttons
+    return bool(_list_shown(platform)) and not question.buttons

@@ -12,18 +12,18 @@ from frontdesk.models.request import ChannelRequest
 from frontdesk.stores.memory.delivery import MemoryInbox
 from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.databases import short_lease
-from tests.faults.inbox.desk import answering, heard, texts, undone
+from tests.faults.inbox.desk import count_waiting, run_host, texts, wait_for_answers
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 
 async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str, tmp_path: Path) -> None:
     agent, lease = GatedAgent(), 0.8
     stores = [short_lease(postgres, lease) for _ in range(2)]
     async with (
-        forked_platform(tmp_path / "log") as platform,
-        answering(agent, platform, polling=True, store=stores[0]),
-        answering(agent, platform, polling=True, store=stores[1]),
+        fork_platform(tmp_path / "log") as platform,
+        run_host(agent, platform, polling=True, store=stores[0]),
+        run_host(agent, platform, polling=True, store=stores[1]),
     ):
         ann = await platform.user("Ann")
         await platform.say(ann, "take your time")
@@ -34,7 +34,7 @@ async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str
         await until(lambda: _later(postgres, begun + 4 * lease), within=60)
         assert (len(agent.seen), agent.running) == (1, 1)
         agent.release.set()
-        assert await heard(platform, ann, 2) == ["take your time", "and this"]
+        assert await wait_for_answers(platform, ann, 2) == ["take your time", "and this"]
     assert [texts(said)[-1] for said in agent.seen] == ["take your time", "and this"]
     assert agent.most_at_once == 1
 
@@ -42,7 +42,7 @@ async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str
 @pytest.mark.parametrize("lease", [1.0, 60.0], ids=["seen by a renewal", "seen at the end"])
 async def test_a_message_whose_turn_lost_its_session_was_dropped(postgres: str, tmp_path: Path, lease: float) -> None:
     agent, store = GatedAgent(), short_lease(postgres, lease)
-    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with fork_platform(tmp_path / "log") as platform, run_host(agent, platform, store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "wait")
         await agent.started.wait()
@@ -52,8 +52,8 @@ async def test_a_message_whose_turn_lost_its_session_was_dropped(postgres: str, 
         if lease < 60:
             await agent.cancelled.wait()
         agent.release.set()
-        assert await heard(platform, ann, 1) == ["wait"]
-        assert await undone(store) == 0
+        assert await wait_for_answers(platform, ann, 1) == ["wait"]
+        assert await count_waiting(store) == 0
         assert not await store.inbox.failed()
 
 
@@ -84,7 +84,7 @@ class _LateInbox(MemoryInbox):
 async def test_an_event_that_comes_after_the_last_look_does_not_stay_there(tmp_path: Path) -> None:
     agent, store = EchoAgent(), InMemoryStateStore()
     store.inbox = inbox = _LateInbox(100)
-    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with fork_platform(tmp_path / "log") as platform, run_host(agent, platform, store=store):
         ann = await platform.user("Ann")
 
         async def late() -> None:
@@ -92,16 +92,16 @@ async def test_an_event_that_comes_after_the_last_look_does_not_stay_there(tmp_p
 
         inbox.late = late
         await platform.say(ann, "early")
-        assert await heard(platform, ann, 2) == ["early", "late"]
-    assert await undone(store) == 0
+        assert await wait_for_answers(platform, ann, 2) == ["early", "late"]
+    assert await count_waiting(store) == 0
 
 
 async def test_a_message_that_waits_for_its_session_does_not_vanish(tmp_path: Path) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
     settings = {"conversation_scope": "per_user", "accept_in_group": "all"}
     async with (
-        forked_platform(tmp_path / "log") as platform,
-        answering(agent, platform, settings=settings, store=store, session_wait_seconds=0),
+        fork_platform(tmp_path / "log") as platform,
+        run_host(agent, platform, settings=settings, store=store, session_wait_seconds=0),
     ):
         ann = await platform.user("Ann")
         group = await platform.group("Friends", ann)
@@ -112,33 +112,33 @@ async def test_a_message_that_waits_for_its_session_does_not_vanish(tmp_path: Pa
         await platform.wait_for_acknowledged(event)
         await until(lambda: len(store.inbox.holders) == 2)
         agent.release.set()
-        assert await heard(platform, ann, 1) == ["one"]
+        assert await wait_for_answers(platform, ann, 1) == ["one"]
         assert texts(await platform.wait_for_answers(group.chat_id, 1)) == ["two"]
     assert agent.most_at_once == 1
 
 
 async def test_a_turn_that_is_cut_off_by_a_shutdown_is_run_by_the_next_process(tmp_path: Path) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
-        async with answering(agent, platform, store=store):
+        async with run_host(agent, platform, store=store):
             await platform.say(ann, "wait")
             await agent.started.wait()
         assert agent.cancelled.is_set()
-        assert await undone(store) == 1
+        assert await count_waiting(store) == 1
         agent.release.set()
-        async with answering(agent, platform, store=store):
-            assert await heard(platform, ann, 1) == ["wait"]
-    assert await undone(store) == 0
+        async with run_host(agent, platform, store=store):
+            assert await wait_for_answers(platform, ann, 1) == ["wait"]
+    assert await count_waiting(store) == 0
 
 
 async def test_a_turn_that_fails_is_said_to_have_failed_and_the_next_one_runs(tmp_path: Path) -> None:
     agent, store = FailingAgent(RuntimeError("the secret reason")), InMemoryStateStore()
-    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with fork_platform(tmp_path / "log") as platform, run_host(agent, platform, store=store):
         ann = await platform.user("Ann")
         for text in ("one", "two"):
             await platform.say(ann, text)
-        assert await heard(platform, ann, 2) == ["The agent failed while it answered."] * 2
+        assert await wait_for_answers(platform, ann, 2) == ["The agent failed while it answered."] * 2
         await until(lambda: _failed(store, 2))
         assert {error for _, error in await store.inbox.failed()} == {"target_failed"}
     assert "secret" not in (tmp_path / "log").read_text()
@@ -161,6 +161,6 @@ async def test_an_event_of_a_channel_that_is_gone_is_seen_and_blocks_nobody(tmp_
     )
     async with store.transaction() as transaction:
         transaction.accept(item)
-    async with forked_platform(tmp_path / "log") as platform, answering(EchoAgent(), platform, store=store):
+    async with fork_platform(tmp_path / "log") as platform, run_host(EchoAgent(), platform, store=store):
         await until(lambda: _failed(store, 1))
     assert [error for _, error in await store.inbox.failed()] == ["no_channel"]

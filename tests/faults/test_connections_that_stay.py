@@ -18,7 +18,7 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.server.uvicorn_server import Server
-from tests.faults.test_request_heads import report, served
+from tests.faults.test_request_heads import report, serve
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import DEADLINE, until
 
@@ -63,15 +63,15 @@ def _many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def guarded_app() -> Any:
+def build_guarded_app() -> Any:
     channels = [InvocationsChannel(auth=ApiKeyAuth({"ada": "a-key-of-sixteen-characters"})), WebChatChannel()]
     return AgentFrameworkHost(parrot(), channels=channels).app
 
 
 @asynccontextmanager
-async def serving_defaults(app: Any = None) -> AsyncIterator[tuple[Server, int]]:
+async def serve_defaults(app: Any = None) -> AsyncIterator[tuple[Server, int]]:
     limits = ServerLimits(head_seconds=HEAD_SECONDS)
-    async with served(limits, app=app or guarded_app(), timeout_keep_alive=KEEP_ALIVE) as wire:
+    async with serve(limits, app=app or build_guarded_app(), timeout_keep_alive=KEEP_ALIVE) as wire:
         yield wire.server, wire.port
 
 
@@ -98,7 +98,7 @@ def test_the_timeouts_have_the_ratio_of_the_defaults() -> None:
 
 
 async def test_a_connection_that_sends_nothing_whole_was_never_closed() -> None:
-    async with serving_defaults() as (_, port):
+    async with serve_defaults() as (_, port):
         tasks = {asyncio.create_task(stay(port, *KINDS[kind])): kind for kind in KINDS}
         _, still_open = await asyncio.wait(tasks, timeout=DEADLINE)
         assert [tasks[task] for task in still_open] == []
@@ -107,7 +107,7 @@ async def test_a_connection_that_sends_nothing_whole_was_never_closed() -> None:
 @pytest.mark.usefixtures("_many_files")
 async def test_a_thousand_connections_of_all_kinds_were_never_closed() -> None:
     kinds = list(KINDS.values())
-    async with serving_defaults() as (server, port):
+    async with serve_defaults() as (server, port):
         async with asyncio.timeout(DEADLINE):
             await asyncio.gather(*(stay(port, *kinds[index % len(kinds)]) for index in range(CONNECTIONS)))
         await until(lambda: not server.server_state.connections)
@@ -117,7 +117,7 @@ async def test_a_thousand_connections_of_all_kinds_were_never_closed() -> None:
 
 async def test_silent_connections_kept_others_out_for_good() -> None:
     limits = ServerLimits(head_seconds=HEAD_SECONDS, max_connections=20)
-    async with served(limits, app=guarded_app(), timeout_keep_alive=KEEP_ALIVE) as wire:
+    async with serve(limits, app=build_guarded_app(), timeout_keep_alive=KEEP_ALIVE) as wire:
         silent = [asyncio.create_task(stay(wire.port, b"", b"")) for _ in range(20)]
         await until(lambda: wire.open == 20)
         async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(DEADLINE):
@@ -130,7 +130,7 @@ async def test_silent_connections_kept_others_out_for_good() -> None:
 @pytest.mark.parametrize("piece", [b"1\r\n \r\n" * 2_000, b"2000\r\n" + b" " * 0x2000 + b"\r\n"], ids=["tiny", "large"])
 @pytest.mark.parametrize("path", [b"/invocations", b"/nothing", b"/healthz"])
 async def test_the_rest_of_a_refused_body_was_read_without_end(path: bytes, piece: bytes) -> None:
-    async with serving_defaults() as (_, port), asyncio.timeout(DEADLINE):
+    async with serve_defaults() as (_, port), asyncio.timeout(DEADLINE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST " + path + b" HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n")
         head = await reader.readuntil(b"\r\n\r\n")
@@ -152,7 +152,7 @@ async def test_the_rest_of_a_refused_body_was_read_without_end(path: bytes, piec
 
 
 async def test_a_short_rest_of_a_refused_body_keeps_the_connection() -> None:
-    async with serving_defaults() as (_, port), asyncio.timeout(DEADLINE):
+    async with serve_defaults() as (_, port), asyncio.timeout(DEADLINE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             writer.write(b"POST /nothing HTTP/1.1\r\n" + HOST + b"content-length: 60000\r\n\r\n")
@@ -167,7 +167,7 @@ async def test_a_short_rest_of_a_refused_body_keeps_the_connection() -> None:
 @pytest.mark.parametrize("behind", [b"", b"5\r\nhello\r\n"])
 async def test_a_broken_chunk_was_closed_without_the_400_that_uvicorn_sends(behind: bytes) -> None:
     broken = b"POST /app HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + behind + b"zz\r\n"
-    async with served(app=report) as wire:
+    async with serve(app=report) as wire:
         answer = await wire.ask(broken)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.endswith(b"Invalid HTTP request received.")
@@ -183,7 +183,7 @@ async def test_a_broken_chunk_behind_an_unanswered_request_is_not_answered_in_it
 
     first = b"POST /slow HTTP/1.1\r\n" + HOST + b"content-length: 1\r\n\r\nx"
     async with (
-        served(app=slow) as wire,
+        serve(app=slow) as wire,
         wire.wire(first + b"POST /app HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\nzz\r\n") as one,
     ):
         answer = await one.rest()
@@ -194,7 +194,7 @@ async def test_a_broken_chunk_behind_an_unanswered_request_is_not_answered_in_it
 async def test_pages_of_anonymous_visitors_kept_all_others_out_for_as_long_as_they_stayed_open() -> None:
     """Feeds have half of the connections, over all visitors: a cookie costs nothing."""
     limits = ServerLimits(max_connections=20)
-    async with served(limits, app=guarded_app()) as wire, asyncio.timeout(DEADLINE), AsyncExitStack() as stack:
+    async with serve(limits, app=build_guarded_app()) as wire, asyncio.timeout(DEADLINE), AsyncExitStack() as stack:
         url = f"127.0.0.1:{wire.port}"
 
         async def visit() -> httpx.AsyncClient:

@@ -10,14 +10,14 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing import EchoAgent, HostClient, serving
-from tests.outbound.origin import Internet, Origin, moved, ok
-from tests.outbound.origin import serving as originating
+from tests.outbound.origin import Internet, Origin, build_redirect, ok
+from tests.outbound.origin import serve_origin as originating
 
 PICTURE = "the-keys-of-the-kingdom"
 
 
 @asynccontextmanager
-async def _fetching(agent: EchoAgent, **settings: Any) -> AsyncIterator[HostClient]:
+async def _serve_fetching(agent: EchoAgent, **settings: Any) -> AsyncIterator[HostClient]:
     channel = ResponsesChannel(fetch_urls=True, fetch_http=True, **settings)
     async with serving(AgentFrameworkHost(agent, channels=[channel])) as client:
         yield client
@@ -52,7 +52,7 @@ INSIDE = [
 @pytest.mark.parametrize("url", INSIDE)
 async def test_a_media_url_reached_an_internal_address_directly(url: str, kind: str) -> None:
     agent = EchoAgent()
-    async with originating() as inside, _fetching(agent) as client:
+    async with originating() as inside, _serve_fetching(agent) as client:
         inside.answers["/"] = ok(PICTURE.encode(), "Content-Type: image/png")
         status, _, text = await _ask(client, url.format(port=inside.port), kind)
         assert status == 400
@@ -73,7 +73,7 @@ async def test_a_media_url_reached_an_internal_address_by_dns_that_changes_its_a
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
 
     agent = EchoAgent()
-    async with originating() as outside, _fetching(agent) as client:
+    async with originating() as outside, _serve_fetching(agent) as client:
         outside.answers["/"] = ok(PICTURE.encode(), "Content-Type: image/png")
         internet = Internet(monkeypatch)
         internet.places["93.184.216.34"] = outside.port
@@ -97,8 +97,8 @@ async def test_a_media_url_reached_an_internal_address_by_a_redirect(location: s
     agent = EchoAgent()
     async with originating() as trusted, originating() as inside:
         inside.answers["/"] = ok(PICTURE.encode(), "Content-Type: image/png")
-        trusted.answers["/"] = moved(location.format(port=inside.port))
-        async with _fetching(agent, fetch_from=[f"127.0.0.1:{trusted.port}"]) as client:
+        trusted.answers["/"] = build_redirect(location.format(port=inside.port))
+        async with _serve_fetching(agent, fetch_from=[f"127.0.0.1:{trusted.port}"]) as client:
             status, _, text = await _ask(client, f"http://127.0.0.1:{trusted.port}/")
         assert (status, len(trusted.heads), inside.heads) == (400, 1, [])
         assert PICTURE not in text
@@ -115,7 +115,7 @@ async def test_a_url_was_fetched_where_nobody_had_asked_for_that() -> None:
 
 
 async def test_a_stranger_made_the_host_fetch(origin: Origin) -> None:
-    async with _fetching(EchoAgent(), fetch_from=[f"127.0.0.1:{origin.port}"]) as client:
+    async with _serve_fetching(EchoAgent(), fetch_from=[f"127.0.0.1:{origin.port}"]) as client:
         part = {"type": "input_image", "image_url": f"http://127.0.0.1:{origin.port}/"}
         body = {"input": [{"role": "user", "content": [part]}]}
         refused = await client.http.post("/v1/responses", json=body, headers={"host": "evil.example"})

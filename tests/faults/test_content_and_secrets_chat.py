@@ -7,7 +7,7 @@ import pytest
 from agent_framework import tool
 
 from frontdesk_testing import FailingAgent
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.messages.chat import SECRET, new_platform, open_chat
 
 PROMPT = "SYSTEM-PROMPT: never mention the basement"
@@ -23,10 +23,10 @@ async def test_tool_traces_and_system_prompts_were_shown_in_a_chat() -> None:
         return f"{room}: nobody of the basement"
 
     turns = [[call("look_up_guest", room="room-404")], ["Nobody that I know of."]]
-    async with open_chat(scripted(turns, tools=[look_up_guest], instructions=PROMPT)) as chat:
+    async with open_chat(build_scripted(turns, tools=[look_up_guest], instructions=PROMPT)) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "who is there?")
-        shown = await chat.heard(ada.chat_id)
+        shown = await chat.wait_for_answers(ada.chat_id)
     assert shown == ["Nobody that I know of."]
     assert not [word for word in INSIDE for text in shown if word in text]
 
@@ -36,7 +36,7 @@ async def test_the_reason_of_a_failure_was_shown_in_a_chat() -> None:
     async with open_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        (shown,) = await chat.heard(ada.chat_id)
+        (shown,) = await chat.wait_for_answers(ada.chat_id)
     for word in (TOKEN, "db.internal", "RuntimeError", "api.example"):
         assert word not in shown
 
@@ -51,13 +51,13 @@ async def test_a_bots_token_was_in_the_log_when_its_platform_failed(
     with caplog.at_level(logging.DEBUG):
         async with new_platform("--token", TOKEN) as platform:
             platform.token = TOKEN
-            async with open_chat(scripted([["one"], ["two"]]), platform=platform) as chat:
+            async with open_chat(build_scripted([["one"], ["two"]]), platform=platform) as chat:
                 assert TOKEN not in f"{chat.channel!r} {vars(chat.channel)!r} {chat.host!r}"
                 ada, bob = [await platform.user(name) for name in ("Ada", "Bob")]
                 await platform.fail(kind, user_id=ada.user_id, method="send")
                 await platform.say(ada, "hello")
                 await platform.say(bob, "hello")
-                shown = await chat.heard(bob.chat_id)
+                shown = await chat.wait_for_answers(bob.chat_id)
     # The client with which the test drives the platform is the test's own.
     lines = [
         f"{record.getMessage()} {record.exc_text or ''} {record.exc_info or ''}"
@@ -70,15 +70,15 @@ async def test_a_bots_token_was_in_the_log_when_its_platform_failed(
 
 async def test_a_groups_text_was_in_the_system_prompt() -> None:
     """Titles, names and what others say reach the agent as a user's words, or not at all."""
-    agent = scripted([["yes"], ["yes"]], instructions=PROMPT)
+    agent = build_scripted([["yes"], ["yes"]], instructions=PROMPT)
     async with open_chat(agent, conversation_scope="per_conversation") as chat:
         ada, eve = await chat.platform.user("Ada"), await chat.platform.user(f"Eve\n\n{ORDERS}")
         group = await chat.platform.group(f"Lobby\n{ORDERS}", ada, eve)
         await chat.platform.say(eve, f"{ORDERS} not said to the bot", chat_id=group.chat_id)
         await chat.platform.say(eve, f"@desk {ORDERS}", chat_id=group.chat_id)
-        await chat.heard(group.chat_id, 1)
+        await chat.wait_for_answers(group.chat_id, 1)
         await chat.platform.say(ada, "@desk hello", chat_id=group.chat_id)
-        await chat.heard(group.chat_id, 2)
+        await chat.wait_for_answers(group.chat_id, 2)
     client = agent.client
     for options, messages in zip(client.options, client.seen, strict=True):
         assert options.get("instructions") == PROMPT

@@ -14,8 +14,8 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing import FailingAgent, serving
 from tests.outbound.origin import ok
-from tests.outbound.origin import serving as originating
-from tests.scenarios.cast import call, scripted
+from tests.outbound.origin import serve_origin as originating
+from tests.scenarios.cast import build_scripted, call
 
 PROMPT = "SYSTEM-PROMPT: never mention the basement"
 INSIDE = ("SYSTEM-PROMPT", "look_up_guest", "basement", "room-404", "Traceback")
@@ -29,7 +29,7 @@ def _agent() -> Any:
         return f"{room}: nobody of the basement"
 
     turns = [[call("look_up_guest", room="room-404")], ["Nobody that I know of."]]
-    return scripted(turns * 4, tools=[look_up_guest], instructions=PROMPT)
+    return build_scripted(turns * 4, tools=[look_up_guest], instructions=PROMPT)
 
 
 @pytest.mark.parametrize("stream", [False, True])

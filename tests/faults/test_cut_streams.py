@@ -15,7 +15,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing.proxy import TcpProxy
 from tests.scenarios.cast import spell
-from tests.scenarios.desk import serving
+from tests.scenarios.desk import serve_host
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -41,11 +41,11 @@ class CuttingProxy(TcpProxy):
 
 
 @asynccontextmanager
-async def proxied() -> AsyncIterator[CuttingProxy]:
+async def serve_proxied() -> AsyncIterator[CuttingProxy]:
     """A host behind a network that fails."""
     channels = [InvocationsChannel(), ResponsesChannel()]
     host = AgentFrameworkHost(spell, channels=channels, max_background_runs=1000)
-    async with serving(host) as server:
+    async with serve_host(host) as server:
         port = server.servers[0].sockets[0].getsockname()[1]
         async with CuttingProxy(("127.0.0.1", port)) as proxy:
             yield proxy
@@ -89,7 +89,7 @@ def cuts(said: bytes) -> list[int]:
 
 
 async def test_a_reader_of_responses_lost_its_connection_anywhere() -> None:
-    async with proxied() as proxy:
+    async with serve_proxied() as proxy:
         body = {"model": "m", "input": "a b", "background": True, "stream": True}
         told = await ask(proxy, "POST", "/responses", **body)
         events = read(told)
@@ -110,12 +110,12 @@ async def test_a_reader_of_responses_lost_its_connection_anywhere() -> None:
 
 
 async def test_a_new_invocation_lost_its_connection_anywhere() -> None:
-    async with proxied() as proxy:
+    async with serve_proxied() as proxy:
         body = {"message": "abc", "background": True, "stream": True}
         told = await ask(proxy, "POST", "/invocations", headers="x-agent-invocation-id: whole\r\n", **body)
         for most in cuts(told):
             name = f"run{most}"
-            first = read(await ask(proxy, "POST", "/invocations", most, headers=_named(name), **body))
+            first = read(await ask(proxy, "POST", "/invocations", most, headers=_name_header(name), **body))
             after = f"&starting_after={len(first) - 1}" if first else ""
             rest = read(await ask(proxy, "GET", f"/invocations/{name}?stream=true{after}"))
             pieces = [json.loads(one) for one in (*first, *rest)]
@@ -123,5 +123,5 @@ async def test_a_new_invocation_lost_its_connection_anywhere() -> None:
             assert (pieces[-1]["status"], len(pieces)) == ("completed", 5)
 
 
-def _named(name: str) -> str:
+def _name_header(name: str) -> str:
     return f"x-agent-invocation-id: {name}\r\n"

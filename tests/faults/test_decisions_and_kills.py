@@ -20,7 +20,7 @@ LAST = 8
 
 
 @asynccontextmanager
-async def _served(root: Path, **given: Any) -> AsyncIterator[tuple[ForkedProcess, httpx.AsyncClient]]:
+async def _serve(root: Path, **given: Any) -> AsyncIterator[tuple[ForkedProcess, httpx.AsyncClient]]:
     port = free_port()
     process = await fork("tests.faults.deciding_host:main", json.dumps({"root": str(root), "port": port, **given}))
     try:
@@ -32,14 +32,14 @@ async def _served(root: Path, **given: Any) -> AsyncIterator[tuple[ForkedProcess
         await process.wait()
 
 
-def _paid(root: Path) -> list[str]:
+def _read_paid(root: Path) -> list[str]:
     place = root / "paid"
     return place.read_text().split() if place.exists() else []
 
 
-async def _killed(root: Path, **given: Any) -> str:
+async def _decide_and_kill(root: Path, **given: Any) -> str:
     """Ask, decide, and be gone; return the id of the question."""
-    async with _served(root, **given) as (process, client):
+    async with _serve(root, **given) as (process, client):
         asked = (await client.post("/invocations", json={"message": "pay", "session_id": "s"})).json()
         (approval,) = asked["approvals"]
         with suppress(httpx.TransportError):
@@ -72,48 +72,48 @@ async def test_a_kill_around_each_commit_of_a_decision(passes: int, point: str, 
 @pytest.mark.parametrize(("moment", "outcome"), [("undecided", "recorded"), ("decided", "late")])
 async def test_a_kill_around_a_decision_on_postgres(moment: str, outcome: str, postgres: str, tmp_path: Path) -> None:
     """Other commits of the host come between there, so that it is killed by what is called around this one."""
-    approval_id = await _killed(tmp_path, moment=moment, dsn=postgres)
-    async with _served(tmp_path, dsn=postgres) as (_, client):
+    approval_id = await _decide_and_kill(tmp_path, moment=moment, dsn=postgres)
+    async with _serve(tmp_path, dsn=postgres) as (_, client):
         again = (await client.post(f"/invocations/decide/{approval_id}")).json()
         assert (again["outcome"], await _end(client)) == (outcome, ["completed", None])
-        assert _paid(tmp_path) == ["5"]
+        assert _read_paid(tmp_path) == ["5"]
 
 
 @pytest.mark.parametrize(("moment", "end"), [("entered", ["completed", None]), ("begun", ["failed", "interrupted"])])
 async def test_a_kill_around_the_beginning_on_postgres(
     moment: str, end: list[Any], postgres: str, tmp_path: Path
 ) -> None:
-    await _killed(tmp_path, moment=moment, dsn=postgres)
-    async with _served(tmp_path, dsn=postgres) as (_, client):
-        assert (await _end(client), _paid(tmp_path)) == (end, ["5"])
+    await _decide_and_kill(tmp_path, moment=moment, dsn=postgres)
+    async with _serve(tmp_path, dsn=postgres) as (_, client):
+        assert (await _end(client), _read_paid(tmp_path)) == (end, ["5"])
 
 
 async def _assert_once(root: Path, passes: int, point: str, **given: Any) -> None:
-    approval_id = await _killed(root, point=point, passes=passes, **given)
+    approval_id = await _decide_and_kill(root, point=point, passes=passes, **given)
     can_be_undecided = passes == 1 or (passes, point) == (2, "before_commit")
     can_be_interrupted = passes >= BEGUN - 1
-    before = _paid(root)
-    async with _served(root, **given) as (_, client):
+    before = _read_paid(root)
+    async with _serve(root, **given) as (_, client):
         outcome = (await client.post(f"/invocations/decide/{approval_id}")).json()["outcome"]
         assert outcome == "late" or (can_be_undecided and outcome == "recorded")
         end = await _end(client)
         if end == ["failed", "interrupted"]:
             assert can_be_interrupted
-            assert _paid(root) == before
+            assert _read_paid(root) == before
         else:
-            assert (end, _paid(root)) == (["completed", None], ["5"])
+            assert (end, _read_paid(root)) == (["completed", None], ["5"])
 
 
 async def test_a_kill_in_the_tool_is_never_repeated(tmp_path: Path) -> None:
-    await _killed(tmp_path, moment="begun")
-    async with _served(tmp_path) as (_, client):
+    await _decide_and_kill(tmp_path, moment="begun")
+    async with _serve(tmp_path) as (_, client):
         assert await _end(client) == ["failed", "interrupted"]
-        assert _paid(tmp_path) == ["5"]
+        assert _read_paid(tmp_path) == ["5"]
 
 
 async def test_a_kill_before_the_tool_and_the_run_begins_again_by_itself(tmp_path: Path) -> None:
-    await _killed(tmp_path, moment="entered")
-    assert _paid(tmp_path) == []
-    async with _served(tmp_path) as (_, client):
+    await _decide_and_kill(tmp_path, moment="entered")
+    assert _read_paid(tmp_path) == []
+    async with _serve(tmp_path) as (_, client):
         assert await _end(client) == ["completed", None]
-        assert _paid(tmp_path) == ["5"]
+        assert _read_paid(tmp_path) == ["5"]

@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import StoreError
 from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.faults.test_bad_bodies import assert_refused
-from tests.scenarios.cast import PlainAgent, ScriptedClient, echo, scripted, spell
+from tests.scenarios.cast import PlainAgent, ScriptedClient, build_scripted, echo, spell
 from tests.scenarios.desk import InvocationsHost, open_client
 
 SECRET = "password=hunter2"
@@ -23,7 +23,7 @@ def _raise(*_: Any, **__: Any) -> Any:
     raise RuntimeError(SECRET)
 
 
-async def _broken_function(text: str) -> str:
+async def _fail(text: str) -> str:
     raise RuntimeError(SECRET)
 
 
@@ -58,19 +58,19 @@ class Broken(Executor):
         raise RuntimeError(SECRET)
 
 
-def _broken_workflow() -> WorkflowBuilder:
+def _build_broken_workflow() -> WorkflowBuilder:
     broken = Broken("broken")
     return WorkflowBuilder(name="broken", start_executor=broken, output_from=[broken])
 
 
 TARGETS: dict[str, Any] = {
-    "function": lambda: _broken_function,
+    "function": lambda: _fail,
     "generator": lambda: _breaks_at_once,
     "generator after a piece": lambda: _breaks_later,
-    "agent": lambda: scripted(_raise),
+    "agent": lambda: build_scripted(_raise),
     "plain agent": BrokenAgent,
     "agent that answers nonsense": AnswersNonsense,
-    "workflow": _broken_workflow,
+    "workflow": _build_broken_workflow,
 }
 
 
@@ -91,7 +91,7 @@ async def test_a_target_failed(make: Any, caplog: pytest.LogCaptureFixture) -> N
         assert "RuntimeError" not in response.text
         assert response.headers["x-agent-invocation-id"] == error["id"]
         assert _found_in_log(caplog, error["id"])
-        await _failed_and_forgotten(desk, error["id"])
+        await _check_failed_and_forgotten(desk, error["id"])
 
 
 @pytest.mark.parametrize("make", TARGETS.values(), ids=TARGETS)
@@ -104,10 +104,10 @@ async def test_a_target_failed_in_a_stream(make: Any, caplog: pytest.LogCaptureF
         assert _found_in_log(caplog, run_id)
         assert response.status_code == 200
         assert "event: failed" in response.text
-        await _failed_and_forgotten(desk, run_id)
+        await _check_failed_and_forgotten(desk, run_id)
 
 
-async def _failed_and_forgotten(desk: InvocationsHost, run_id: str) -> None:
+async def _check_failed_and_forgotten(desk: InvocationsHost, run_id: str) -> None:
     """The run is kept as failed with its question, and the session is free."""
     run = (await desk.get(run_id)).json()
     assert (run["status"], run["error"]["code"], run["error"]["id"]) == ("failed", "target_failed", run_id)
@@ -148,7 +148,7 @@ async def test_a_response_hook_raised() -> None:
         assert (last.name, last.data["error"]["code"]) == ("failed", "hook_failed")
         assert SECRET not in response.text + str(last)
         # The agent did its work, and what it said is kept.
-        assert desk.said("s") == ["it", "it"] * 2
+        assert desk.list_texts("s") == ["it", "it"] * 2
         assert not desk.active
 
 
@@ -157,7 +157,7 @@ async def test_a_stream_hook_raised() -> None:
         last = (await desk.events("it", session_id="s"))[-1]
         assert (last.name, last.data["error"]["code"]) == ("failed", "hook_failed")
         assert desk.run(last.data["id"]).status == "failed"
-        assert desk.said("s") == ["it"]
+        assert desk.list_texts("s") == ["it"]
         assert not desk.active
 
 
@@ -169,7 +169,7 @@ class Weather(BaseModel):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_model_broke_its_promise_of_structure(stream: bool) -> None:
-    agent = scripted(lambda _: ["it is warm"], default_options={"response_format": Weather})
+    agent = build_scripted(lambda _: ["it is warm"], default_options={"response_format": Weather})
     assert isinstance(agent.client, ScriptedClient)
     async with open_client(agent) as desk:
         response = await desk.ask("it", session_id="s", stream=stream)
@@ -239,7 +239,7 @@ async def test_the_store_refused_the_end_of_a_run(stream: bool, caplog: pytest.L
         assert not desk.active
         store.refusing = False
         assert (await desk.ask("again", session_id="s")).status_code == 200
-        assert desk.said("s") == ["again", "you said again"]
+        assert desk.list_texts("s") == ["again", "you said again"]
 
 
 async def test_the_store_refused_a_background_run() -> None:
@@ -251,4 +251,4 @@ async def test_the_store_refused_a_background_run() -> None:
             assert response.json()["error"]["code"] != "too_many_requests"
         store.refusing = False
         assert (await desk.ask("it", background=True, headers={"x-agent-invocation-id": "mine"})).status_code == 202
-        assert (await desk.ended("mine"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "completed"

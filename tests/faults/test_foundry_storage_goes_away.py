@@ -35,7 +35,7 @@ def fake() -> FakeStorage:
     return fake
 
 
-def _said(messages: Sequence[Message]) -> str:
+def _join_said(messages: Sequence[Message]) -> str:
     return " | ".join(message.text for message in messages if message.role == "user")
 
 
@@ -44,7 +44,7 @@ def _provider(fake: FakeStorage, seconds: float = 30) -> FoundryHostedAgentHisto
 
 
 def _host(provider: FoundryHostedAgentHistoryProvider, **options: Any) -> AgentFrameworkHost:
-    agent = Agent(ScriptedChatClient(_said), name="Echo", context_providers=[provider])
+    agent = Agent(ScriptedChatClient(_join_said), name="Echo", context_providers=[provider])
     auth = PlatformAuth(trusted="anyone_who_can_connect")
     channel = ResponsesChannel(auth=auth, response_id_factory=foundry_response_id)
     return AgentFrameworkHost(agent, channels=[channel], **options)

@@ -14,9 +14,9 @@ import pytest
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.stores.sql.writes import Do
-from frontdesk_testing.store_samples import run, said
+from frontdesk_testing.store_samples import build_messages, run
 from tests.faults.ports import free_port, is_ready
-from tests.faults.traffic import Traffic, ask_both, histories, is_unavailable, served
+from tests.faults.traffic import Traffic, ask_both, histories, is_unavailable, serve
 from tests.scenarios.desk import until
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ async def test_a_full_disk_is_an_error_of_each_channel_and_passes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = SqliteStateStore(tmp_path / "frontdesk.db")
-    async with served(store) as client:
+    async with serve(store) as client:
         assert [one.status_code for one in await ask_both(client, "before")] == [200, 200]
         await pages(store)
         for response in await ask_both(client, LARGE):
@@ -60,8 +60,8 @@ async def test_a_full_disk_is_an_error_of_each_channel_and_passes(
 
 async def test_a_disk_that_fills_up_in_traffic_loses_nothing(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "frontdesk.db")
-    async with served(store) as client:
-        async with Traffic(client.http).flowing() as traffic:
+    async with serve(store) as client:
+        async with Traffic(client.http).run_calls() as traffic:
             await traffic.goes_well()
             for _ in range(3):
                 await pages(store)
@@ -79,7 +79,7 @@ async def test_two_who_failed_together_had_one_error(tmp_path: Path) -> None:
 
     async def write(number: int) -> None:
         async with store.transaction() as transaction:
-            transaction.save_run(run(f"run_{number}", input=said(LARGE)))
+            transaction.save_run(run(f"run_{number}", input=build_messages(LARGE)))
 
     errors = await asyncio.gather(*(write(number) for number in range(8)), return_exceptions=True)
     assert [type(error) for error in errors] == [StoreUnavailableError] * 8
@@ -119,7 +119,7 @@ async def process(root: Path) -> AsyncIterator[tuple[int, httpx.AsyncClient]]:
 async def test_files_that_may_not_grow_are_refused_until_they_may(tmp_path: Path) -> None:
     async with process(tmp_path) as (pid, client):
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-        async with Traffic(client).flowing() as traffic:
+        async with Traffic(client).run_calls() as traffic:
             await traffic.goes_well()
             largest = max(entry.stat().st_size for entry in os.scandir(tmp_path))
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, most))

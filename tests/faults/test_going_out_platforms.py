@@ -20,7 +20,7 @@ ANN = ChannelIdentity(channel="chat", native_id="ann")
 SLOW_TO_TELL = PushTerms(retry=RetryPolicy(attempts=3, first_delay=0.02, longest_delay=0.1), timeout=0.5)
 
 
-async def told(house: ChatHost, *texts: str) -> list[str]:
+async def tell(house: ChatHost, *texts: str) -> list[str]:
     """Says things to Ann; returns the ids of what was sent."""
     return [one.delivery_id for text in texts for one in await house.host.deliver(ANN, text)]
 
@@ -33,8 +33,8 @@ async def test_sent_is_recorded_only_for_what_has_arrived(tmp_path: Path, fault:
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         await house.platforms["chat"].set(dedupe=False)
         await house.platforms["chat"].fail(fault, method="send", times=1, seconds=5)
-        sent = await told(house, "one", "two")
-        ended = {one.delivery_id: one for one in await house.ended("chat")}
+        sent = await tell(house, "one", "two")
+        ended = {one.delivery_id: one for one in await house.wait_for_ends("chat")}
         arrived = await house.platforms["chat"].answers(ann.chat_id)
         # What is called accepted is there, under the receipt that the platform gave.
         accepted = {one.receipt for one in ended.values() if one.status == "accepted"}
@@ -55,8 +55,8 @@ async def test_a_state_of_unknown_is_looked_at_again(
     async with open_house(tmp_path, terms=SLOW_TO_TELL, idempotent=False) as house:
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         await house.platforms["chat"].fail(fault, method="send", times=1, seconds=5)
-        sent = await told(house, "one", "two")
-        ended = {one.delivery_id: one for one in await house.ended("chat")}
+        sent = await tell(house, "one", "two")
+        ended = {one.delivery_id: one for one in await house.wait_for_ends("chat")}
         assert {one.status for one in ended.values()} == {"accepted"}
         arrived = await house.platforms["chat"].answers(ann.chat_id)
         assert [one.text for one in arrived] == ["one", "two"]
@@ -70,12 +70,12 @@ async def test_what_stays_unknown_is_counted_and_can_be_settled(tmp_path: Path) 
     async with open_house(tmp_path, idempotent=False) as house:
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         await house.platforms["chat"].fail("cut_before", method="send", times=1)
-        (sent,) = await told(house, "one")
-        await house.ended("chat", "unknown")
+        (sent,) = await tell(house, "one")
+        await house.wait_for_ends("chat", "unknown")
         assert await house.host.deliveries.counts() == {"unknown": 1}
         assert [one.delivery_id for one in await house.host.deliveries.list(status="unknown")] == [sent]
         await house.host.deliveries.retry(sent)
-        assert await house.heard("chat", ann, 1) == ["one"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["one"]
 
 
 async def test_the_flood_wait_is_obeyed_and_nothing_is_cut(tmp_path: Path) -> None:
@@ -84,10 +84,10 @@ async def test_the_flood_wait_is_obeyed_and_nothing_is_cut(tmp_path: Path) -> No
         # More often than the budget has attempts: it is a wait, and no failure.
         await house.platforms["chat"].fail("flood", method="send", skip=3, times=6, retry_after=0.05)
         text = " ".join(f"word{number:03}" for number in range(100))
-        sent = await told(house, text)
-        said = await house.heard("chat", ann, len(sent))
+        sent = await tell(house, text)
+        said = await house.wait_for_answers("chat", ann, len(sent))
         assert " ".join(one.strip() for one in said) == text
-        accepted = await house.ended("chat", "accepted")
+        accepted = await house.wait_for_ends("chat", "accepted")
         assert len(accepted) == len(sent)
         waited = [one for one in accepted if len(one.history) > 1]
         for one in waited:
@@ -100,10 +100,10 @@ async def test_a_blocked_destination_is_not_tried_again_and_delays_nobody(tmp_pa
         ben = await house.platforms["chat"].user("Ben", user_id="ben")
         await house.platforms["chat"].user("Ann", user_id="ann")
         await house.platforms["chat"].fail("blocked", method="send", user_id="ann")
-        await told(house, "one")
+        await tell(house, "one")
         await house.host.deliver(ANN.replace(native_id="ben"), "two")
-        assert await house.heard("chat", ben, 1) == ["two"]
-        (dead,) = await house.ended("chat", "dead")
+        assert await house.wait_for_answers("chat", ben, 1) == ["two"]
+        (dead,) = await house.wait_for_ends("chat", "dead")
         assert (dead.error, dead.attempts) == ("blocked", 1)
         assert (await house.platforms["chat"].state()).struck == (1,)
 

@@ -10,21 +10,21 @@ from agent_framework import tool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 PIECE = "x" * 10_000
 
 
-async def _left_clean(desk: InvocationsHost, before: int, slow: Slow) -> None:
+async def _check_left_clean(desk: InvocationsHost, before: int, slow: Slow) -> None:
     """Everything that belonged to the run is over, and its session takes the next turn at once."""
     await until(lambda: not desk.active)
     await until(lambda: len(asyncio.all_tasks()) <= before)
     run = desk.run("mine")
     assert (run.status, run.failure and run.failure.code) == ("cancelled", "cancelled")
     assert (await desk.get("mine")).json()["status"] == "cancelled"
-    assert desk.said("s") == ["it"]
+    assert desk.list_texts("s") == ["it"]
     slow.go_on.set()
     assert (await desk.ask("again", session_id="s")).status_code == 200
 
@@ -33,10 +33,10 @@ async def test_a_client_left_in_the_middle_of_a_stream(caplog: pytest.LogCapture
     slow = Slow()
     async with open_client(slow.pieces, session_wait_seconds=0) as desk:
         before = len(asyncio.all_tasks())
-        async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
+        async with desk.open_stream("it", headers=MINE, session_id="s") as (_, events):
             assert [(await anext(events)).name, (await anext(events)).name] == ["started", "update"]
             await slow.began.wait()
-        await _left_clean(desk, before, slow)
+        await _check_left_clean(desk, before, slow)
         assert slow.left
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
@@ -45,10 +45,10 @@ async def test_a_client_left_before_the_first_update() -> None:
     slow = Slow()
     async with open_client(slow.whole, session_wait_seconds=0) as desk:
         before = len(asyncio.all_tasks())
-        async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
+        async with desk.open_stream("it", headers=MINE, session_id="s") as (_, events):
             assert (await anext(events)).name == "started"
             await slow.began.wait()
-        await _left_clean(desk, before, slow)
+        await _check_left_clean(desk, before, slow)
 
 
 async def test_a_client_left_during_a_long_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -58,7 +58,7 @@ async def test_a_client_left_during_a_long_answer(caplog: pytest.LogCaptureFixtu
         asked = asyncio.create_task(desk.ask("it", headers=MINE, session_id="s"))
         await slow.began.wait()
         asked.cancel()
-        await _left_clean(desk, before + 1, slow)
+        await _check_left_clean(desk, before + 1, slow)
         assert slow.left == ["CancelledError"]
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
@@ -76,8 +76,8 @@ async def test_a_client_left_while_an_async_tool_was_at_work() -> None:
             stopped.set()
         return ""
 
-    async with open_client(scripted(lambda _: [call("dig")], tools=[dig])) as desk:
-        async with desk.streaming("it", headers=MINE, session_id="s") as (_, events):
+    async with open_client(build_scripted(lambda _: [call("dig")], tools=[dig])) as desk:
+        async with desk.open_stream("it", headers=MINE, session_id="s") as (_, events):
             assert (await anext(events)).name == "started"
             await began.wait()
         await stopped.wait()
@@ -97,7 +97,7 @@ async def test_a_client_left_while_it_waited_for_its_session() -> None:
         third = asyncio.create_task(desk.ask("three", session_id="s"))
         slow.go_on.set()
         assert [(await one).status_code for one in (first, third)] == [200, 200]
-        assert desk.said("s")[::2] == ["one", "three"]
+        assert desk.list_texts("s")[::2] == ["one", "three"]
         assert len(desk.runs()) == 2
 
 
@@ -122,7 +122,7 @@ class Firehose:
             self.made += 1
             yield PIECE
 
-    async def settled(self) -> int:
+    async def wait_until_still(self) -> int:
         """How much it has made, once it makes no more."""
         seen: list[int] = []
 
@@ -147,7 +147,7 @@ async def test_a_client_read_slowly_and_the_agent_waited_for_it() -> None:
     hose = Firehose()
     async with open_client(hose.talk) as desk:
         reader, writer = await _open_slowly(desk)
-        made = await hose.settled()
+        made = await hose.wait_until_still()
         assert made * len(PIECE) < 64 * 1024 * 1024
         while hose.made == made:
             assert await reader.read(64 * 1024)
@@ -160,7 +160,7 @@ async def test_a_run_was_cancelled_while_its_reader_slept(caplog: pytest.LogCapt
     hose = Firehose()
     async with open_client(hose.talk) as desk:
         reader, writer = await _open_slowly(desk)
-        await hose.settled()
+        await hose.wait_until_still()
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
         assert not desk.active
         rest = await reader.read()

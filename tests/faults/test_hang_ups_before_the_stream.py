@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from frontdesk.http.detached_runs import _AHEAD, DetachedRuns
+from frontdesk.http.detached_runs import _MAX_UPDATES_AHEAD, DetachedRuns
 from frontdesk_testing.internals import active_runs
 from tests.scenarios.conversations.desk import open_client
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import ResponsesHost
 from tests.scenarios.responses.sockets import dial
-from tests.test_pipeline import Probe, caller, in_session, opened
+from tests.test_pipeline import Probe, caller, in_session, open_context
 
-MANY = 3 * _AHEAD
+MANY = 3 * _MAX_UPDATES_AHEAD
 """More than a run may be ahead of its reader."""
 
 
@@ -42,7 +42,7 @@ class Waits:
         await self.go_on.wait()
 
 
-async def _served(desk: ResponsesHost, conversation: str, runs: int) -> None:
+async def _check_served(desk: ResponsesHost, conversation: str, runs: int) -> None:
     """All that was asked for has ended well, and so does the next turn of the conversation."""
     await until(lambda: len(desk.runs()) == runs and not desk.active)
     assert {run.status for run in desk.runs()} == {"completed"}
@@ -65,7 +65,7 @@ async def test_a_client_left_before_its_stream_opened_and_locked_its_session(str
         asked.cancel()
         await until(lambda: not desk.server.server_state.tasks)
         waits.go_on.set()
-        await _served(desk, conversation, 1)
+        await _check_served(desk, conversation, 1)
 
 
 async def test_a_client_left_while_it_waited_for_its_session_and_locked_it() -> None:
@@ -81,7 +81,7 @@ async def test_a_client_left_while_it_waited_for_its_session_and_locked_it() -> 
         await until(lambda: len(desk.server.server_state.tasks) == 1)
         waits.go_on.set()
         assert (await first).status_code == 200
-        await _served(desk, conversation, 2)
+        await _check_served(desk, conversation, 2)
 
 
 @pytest.mark.parametrize("way", ["close", "cut"])
@@ -96,7 +96,7 @@ async def test_a_connection_ended_before_its_response_began_and_locked_its_sessi
                 line.wire.transport.abort()
         await until(lambda: not desk.server.server_state.tasks)
         waits.go_on.set()
-        await _served(desk, conversation, 1)
+        await _check_served(desk, conversation, 1)
 
 
 async def _steps(count: int) -> None:
@@ -123,7 +123,7 @@ async def test_a_hang_up_at_any_step_of_the_opening_left_the_session_locked(last
         await _steps(3)
         return request
 
-    async with opened(waits.talk, probe=Probe(run_hook=hook), session_wait_seconds=0) as (context, _):
+    async with open_context(waits.talk, probe=Probe(run_hook=hook), session_wait_seconds=0) as (context, _):
         for count in itertools.count():
             task = asyncio.create_task(asked(context))
             await _steps(count)

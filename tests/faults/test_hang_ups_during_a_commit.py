@@ -88,7 +88,7 @@ def _scope() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def gated(directory: Path) -> AsyncIterator[tuple[AgentFrameworkHost, Any, Gate]]:
+async def open_gated(directory: Path) -> AsyncIterator[tuple[AgentFrameworkHost, Any, Gate]]:
     host = AgentFrameworkHost(target=heard, channels=[InvocationsChannel()], state_dir=directory)
     async with serving(host) as client:
         gate = Gate(host)
@@ -100,7 +100,7 @@ async def gated(directory: Path) -> AsyncIterator[tuple[AgentFrameworkHost, Any,
 
 
 async def test_a_client_left_during_the_commit_and_the_next_turn_missed_what_it_had_said(tmp_path: Path) -> None:
-    async with gated(tmp_path) as (host, client, gate):
+    async with open_gated(tmp_path) as (host, client, gate):
         await client.invoke("zero", session_id="s")
         gate.close()
         leaving = LeavingClient(host.app, "X")

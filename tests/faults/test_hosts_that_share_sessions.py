@@ -91,7 +91,7 @@ async def test_a_thread_stayed_busy_for_ever_after_a_crash(kind: Any, tmp_path: 
         host.kill()
         with pytest.raises(httpx.TransportError):
             await turn
-        await host.ended()
+        await host.wait_for_end()
         assert (await _say(await house.start(), "s:1")).json()["text"] == "heard s:1"
 
 

@@ -13,10 +13,10 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.runners.base import Registered, StoredTasks
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import FakeClock, serving
-from tests.faults.inbox.desk import heard
+from tests.faults.inbox.desk import wait_for_answers
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 LEASE = 600.0
 """So long that a host does not find out by itself, during a test, that a lease is no longer its own."""
@@ -134,7 +134,7 @@ async def test_a_host_that_stood_still_ran_the_target_for_an_event_that_another_
     postgres: str, tmp_path: Path, stops: str
 ) -> None:
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("postgres", postgres, platform, tmp_path / "ledger", lease=1.0, stops=stops) as desks,
     ):
         ann = await platform.user("Ann")
@@ -142,19 +142,19 @@ async def test_a_host_that_stood_still_ran_the_target_for_an_event_that_another_
         await platform.say(ann, "once")
         await until((tmp_path / "stopped").exists)
         await desks.host()
-        assert await heard(platform, ann, 1) == ["heard once"]
+        assert await wait_for_answers(platform, ann, 1) == ["heard once"]
         first.signal(signal.SIGCONT)
         first.signal(signal.SIGTERM)
         # It ends what it has taken up.
-        await first.ended()
-        assert desks.asked() == ["once"]
-        assert await heard(platform, ann, 1) == ["heard once"]
+        await first.wait_for_end()
+        assert desks.list_asked() == ["once"]
+        assert await wait_for_answers(platform, ann, 1) == ["heard once"]
 
 
 async def test_a_host_that_stood_still_sent_a_message_that_another_had_sent(postgres: str, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"stops": "delivery", "lookup": True, "idempotent": False}
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("postgres", postgres, platform, tmp_path / "ledger", lease=1.0, **settings) as desks,
     ):
         await platform.set(dedupe=False)
@@ -163,8 +163,8 @@ async def test_a_host_that_stood_still_sent_a_message_that_another_had_sent(post
         await platform.say(ann, "once")
         await until((tmp_path / "stopped").exists)
         await desks.host()
-        assert await heard(platform, ann, 1) == ["heard once"]
+        assert await wait_for_answers(platform, ann, 1) == ["heard once"]
         first.signal(signal.SIGCONT)
         first.signal(signal.SIGTERM)
-        await first.ended()
-        assert await heard(platform, ann, 1) == ["heard once"]
+        await first.wait_for_end()
+        assert await wait_for_answers(platform, ann, 1) == ["heard once"]

@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from frontdesk.errors import FrontdeskError, SessionBusyError, StoreUnavailableError
 from frontdesk.stores.sql.postgres.connections import Address, TimedConnection
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
-from frontdesk_testing.store_samples import OWNER, keep_session, said, session, texts
+from frontdesk_testing.store_samples import OWNER, build_messages, keep_session, session, texts
 from tests.databases import BEFORE_TRANSACTION_TIMEOUT, NEWEST, PostgresServer, postgres_server, require_postgres
 from tests.forked import ForkedProcess, fork
 from tests.scenarios.desk import until
@@ -64,7 +64,7 @@ async def _stop_in_a_write(conninfo: str) -> None:
     try:
         async with store.transaction() as transaction:
             transaction.save_session(session(NAME), lease)
-            transaction.append_history(NAME, said("of the stopped one"))
+            transaction.append_history(NAME, build_messages("of the stopped one"))
         print("saved", flush=True)
     except FrontdeskError as error:
         print(type(error).__name__, flush=True)
@@ -91,7 +91,7 @@ async def test_a_host_that_stopped_in_a_write_kept_others_from_its_session(
 
         async def taken_over() -> bool:
             try:
-                await keep_session(store, session(NAME), said("of the other one"))
+                await keep_session(store, session(NAME), build_messages("of the other one"))
             except (SessionBusyError, StoreUnavailableError):
                 return False
             return True
@@ -108,7 +108,7 @@ async def test_a_host_that_stopped_in_a_write_kept_others_from_its_session(
     await store.close()
 
 
-async def _stalled(
+async def _stall(
     conninfo: str, *, sync: bool, register: bool = True, name: str = "", limit: float = STATEMENT_TIMEOUT
 ) -> Any:
     """Open a connection as hosts do, and leave it in a pipeline before or after its Sync."""
@@ -132,7 +132,7 @@ async def _stalled(
 async def test_a_process_that_stood_still_in_a_pipeline_kept_its_locks(database: str, sync: bool) -> None:
     store = _store(database)
     await store.open()
-    stalled = await _stalled(database, sync=sync)
+    stalled = await _stall(database, sync=sync)
     other = await AsyncConnection.connect(database, autocommit=True)
     async with other:
         await other.execute("SELECT pg_advisory_lock(7)")
@@ -172,13 +172,13 @@ async def _only_stalled_transactions(conninfo: str) -> None:
     await store.open()
     await beside.open()
     spared = [
-        await _stalled(elsewhere, sync=True),
-        await _stalled(conninfo, sync=True, register=False),
-        await _stalled(conninfo, sync=True, name="reports"),
+        await _stall(elsewhere, sync=True),
+        await _stall(conninfo, sync=True, register=False),
+        await _stall(conninfo, sync=True, name="reports"),
         # The limit is that of the host whose connection it is.
-        await _stalled(conninfo, sync=True, limit=3600),
+        await _stall(conninfo, sync=True, limit=3600),
     ]
-    ended = [await _stalled(conninfo, sync=sync) for sync in (False, True)]
+    ended = [await _stall(conninfo, sync=sync) for sync in (False, True)]
     idle = await TimedConnection.connect(conninfo, **store.address.settings)
     await store.address.configure(idle)
     async with await AsyncConnection.connect(conninfo, autocommit=True) as other:
@@ -209,7 +209,7 @@ async def test_a_connection_that_could_not_be_registered_is_used(
     with old_postgres_of_this_process.database() as conninfo:
         store = _store(conninfo)
         await store.open()
-        await keep_session(store, session(NAME), said("before"))
+        await keep_session(store, session(NAME), build_messages("before"))
         assert texts(await store.sessions.history(OWNER, NAME)) == ["before"]
         await store.close()
     assert "failed to register the connection for other hosts: DivisionByZero" in caplog.text

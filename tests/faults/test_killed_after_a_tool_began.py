@@ -42,7 +42,7 @@ async def _process(place: dict[str, str], **given: Any) -> AsyncIterator[ForkedP
 
 
 @asynccontextmanager
-async def _served(place: dict[str, str], moment: str) -> AsyncIterator[tuple[ForkedProcess, httpx.AsyncClient]]:
+async def _serve(place: dict[str, str], moment: str) -> AsyncIterator[tuple[ForkedProcess, httpx.AsyncClient]]:
     port = free_port()
     async with (
         _process(place, moment=moment, port=port) as process,
@@ -52,12 +52,12 @@ async def _served(place: dict[str, str], moment: str) -> AsyncIterator[tuple[For
         yield process, client
 
 
-def _paid(place: dict[str, str]) -> list[str]:
+def _read_paid(place: dict[str, str]) -> list[str]:
     paid = Path(place["root"]) / "paid"
     return paid.read_text().split() if paid.exists() else []
 
 
-def _paid_at(moment: str) -> list[str]:
+def _get_paid_at(moment: str) -> list[str]:
     return ["5"] if moment == "begun" else []
 
 
@@ -67,13 +67,13 @@ async def test_a_run_over_invocations_without_an_idempotency_key_could_not_be_re
     place: dict[str, str], moment: str, target: str
 ) -> None:
     place, headers = {**place, "kind": target}, {"x-agent-invocation-id": "answering"}
-    async with _served(place, moment) as (process, client):
+    async with _serve(place, moment) as (process, client):
         run = (await client.post("/invocations", json={"message": "pay", "session_id": "s"})).json()
         with suppress(httpx.TransportError):
             await client.post("/invocations", json=yes(run), headers=headers)
         await process.wait()
-    paid = _paid(place)
-    async with _served(place, "never") as (_, client):
+    paid = _read_paid(place)
+    async with _serve(place, "never") as (_, client):
 
         async def is_over() -> bool:
             found = await client.get("/invocations/answering")
@@ -88,13 +88,13 @@ async def test_a_run_over_invocations_without_an_idempotency_key_could_not_be_re
         # The session can be used.
         assert (await client.post("/invocations", json={"message": "pay", "session_id": "s"})).status_code == 200
     # What a workflow does is not seen, so that it is begun when it is called.
-    assert _paid(place) == paid == ([] if target == "workflow" and moment == "written" else _paid_at(moment))
+    assert _read_paid(place) == paid == ([] if target == "workflow" and moment == "written" else _get_paid_at(moment))
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_streamed_response_could_not_be_retrieved(place: dict[str, str], moment: str) -> None:
     seen: list[str] = []
-    async with _served(place, moment) as (process, client):
+    async with _serve(place, moment) as (process, client):
         run = (await client.post("/responses", json={"model": "any", "input": "pay"})).json()
         (question,) = [item for item in run["output"] if item["type"] == "mcp_approval_request"]
         answer = {"type": "mcp_approval_response", "approval_request_id": question["id"], "approve": True}
@@ -105,7 +105,7 @@ async def test_a_streamed_response_could_not_be_retrieved(place: dict[str, str],
                     if line.startswith("data: {"):
                         seen.append(json.loads(line.removeprefix("data: "))["response"]["id"])
         await process.wait()
-    async with _served(place, "never") as (_, client):
+    async with _serve(place, "never") as (_, client):
 
         async def is_over() -> bool:
             found = await client.get(f"/responses/{seen[0]}")
@@ -117,7 +117,7 @@ async def test_a_streamed_response_could_not_be_retrieved(place: dict[str, str],
         assert INTERRUPTED in ended["error"]["message"]
         again = await client.post("/responses", json={**body, "stream": False})
         assert code(again) == (409, "approval_answered")
-    assert _paid(place) == _paid_at(moment)
+    assert _read_paid(place) == _get_paid_at(moment)
 
 
 def _texts(answers: Sequence[Any]) -> list[str]:
@@ -143,7 +143,7 @@ async def test_a_click_was_shown_as_approved_and_nothing_followed(place: dict[st
         assert "answered before" not in str((await platform.state()).clicks)
         assert [INTERRUPTED in text for text in _texts(answers)] == [False, True, False]
         assert [bool(answer.buttons) for answer in answers] == [False, False, True]
-    assert _paid(place) == _paid_at(moment)
+    assert _read_paid(place) == _get_paid_at(moment)
 
 
 async def _end_of_clicks(platform: MessagePlatform) -> None:
@@ -173,7 +173,7 @@ async def test_a_click_on_telegram_was_shown_as_approved_and_nothing_followed(
             await fake.until(lambda: len(fake.shown(chat).answers) == 3)
         told = [answer for answer in fake.shown(chat).answers if INTERRUPTED in answer]
         assert len(told) == 1
-    assert _paid(place) == _paid_at(moment)
+    assert _read_paid(place) == _get_paid_at(moment)
 
 
 def _buttons(fake: FakeTelegram, chat: Chat) -> Any:

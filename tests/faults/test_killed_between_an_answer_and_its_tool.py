@@ -28,7 +28,7 @@ async def _process(**given: Any) -> AsyncIterator[ForkedProcess]:
 
 
 @asynccontextmanager
-async def _served(root: Path, moment: str, **given: Any) -> AsyncIterator[tuple[Any, httpx.AsyncClient]]:
+async def _serve(root: Path, moment: str, **given: Any) -> AsyncIterator[tuple[Any, httpx.AsyncClient]]:
     port = free_port()
     async with (
         _process(root=str(root), moment=moment, port=port, **given) as process,
@@ -38,14 +38,14 @@ async def _served(root: Path, moment: str, **given: Any) -> AsyncIterator[tuple[
         yield process, client
 
 
-def _paid(root: Path) -> list[str]:
+def _read_paid(root: Path) -> list[str]:
     place = root / "paid"
     return place.read_text().split() if place.exists() else []
 
 
-async def _killed_while_it_answers(root: Path, moment: str, **given: Any) -> dict[str, Any]:
+async def _kill_while_it_answers(root: Path, moment: str, **given: Any) -> dict[str, Any]:
     """Ask, answer, and be gone; returns the run that asked."""
-    async with _served(root, moment, **given) as (process, client):
+    async with _serve(root, moment, **given) as (process, client):
         run = (await client.post("/invocations", json={"message": "pay", "session_id": "s"})).json()
         with suppress(httpx.TransportError):
             await client.post("/invocations", json=yes(run))
@@ -58,40 +58,40 @@ async def _killed_while_it_answers(root: Path, moment: str, **given: Any) -> dic
     [("agent", "decided"), ("agent", "entered"), ("workflow", "decided"), ("workflow as agent", "decided")],
 )
 async def test_a_process_died_before_the_tool_and_the_answer_was_lost(kind: str, moment: str, tmp_path: Path) -> None:
-    run = await _killed_while_it_answers(tmp_path, moment, kind=kind)
-    assert _paid(tmp_path) == []
-    async with _served(tmp_path, "never", kind=kind) as (_, client):
+    run = await _kill_while_it_answers(tmp_path, moment, kind=kind)
+    assert _read_paid(tmp_path) == []
+    async with _serve(tmp_path, "never", kind=kind) as (_, client):
         assert code(await client.post("/invocations", json=yes(run, approved=False))) == (409, "approval_answered")
         again = await client.post("/invocations", json=yes(run))
         assert (again.status_code, again.json()["status"]) == (200, "completed")
         assert code(await client.post("/invocations", json=yes(run))) == (409, "approval_answered")
-    assert _paid(tmp_path) == ["5"]
+    assert _read_paid(tmp_path) == ["5"]
 
 
 async def test_a_process_died_in_the_tool_and_the_tool_was_not_begun_again(tmp_path: Path) -> None:
-    run = await _killed_while_it_answers(tmp_path, "begun")
-    async with _served(tmp_path, "never") as (_, client):
+    run = await _kill_while_it_answers(tmp_path, "begun")
+    async with _serve(tmp_path, "never") as (_, client):
         assert code(await client.post("/invocations", json=yes(run))) == (409, "approval_answered")
-    assert _paid(tmp_path) == ["5"]
+    assert _read_paid(tmp_path) == ["5"]
 
 
 async def test_a_process_died_and_its_background_run_did_not_begin_again_with_the_answer(tmp_path: Path) -> None:
     headers = {"x-agent-invocation-id": "answering"}
-    async with _served(tmp_path, "decided", on_interrupt="restart") as (process, client):
+    async with _serve(tmp_path, "decided", on_interrupt="restart") as (process, client):
         run = (await client.post("/invocations", json={"message": "pay", "session_id": "s"})).json()
         await client.post("/invocations", json=yes(run, background=True), headers=headers)
         await process.wait()
-    async with _served(tmp_path, "never", on_interrupt="restart") as (_, client):
+    async with _serve(tmp_path, "never", on_interrupt="restart") as (_, client):
 
         async def ended() -> bool:
             return (await client.get("/invocations/answering")).json()["status"] == "completed"
 
         await until(ended)
         assert code(await client.post("/invocations", json=yes(run))) == (409, "approval_answered")
-    assert _paid(tmp_path) == ["5"]
+    assert _read_paid(tmp_path) == ["5"]
 
 
-def _chatting(platform: MessagePlatform, root: Path, moment: str) -> Any:
+def _start_chat(platform: MessagePlatform, root: Path, moment: str) -> Any:
     return _process(root=str(root), moment=moment, platform=platform.url, token=platform.token)
 
 
@@ -102,13 +102,13 @@ async def test_a_process_died_and_the_chat_said_that_its_question_was_answered_b
     async with new_platform() as platform:
         ada = await platform.user("Ada")
         await platform.say(ada, "pay")
-        async with _chatting(platform, tmp_path, moment) as process:
+        async with _start_chat(platform, tmp_path, moment) as process:
             (question,) = await platform.wait_for_answers(ada.chat_id)
             await platform.click(ada, question, "Approve")
             await process.wait()
-        assert _paid(tmp_path) == []
-        async with _chatting(platform, tmp_path, "never"):
+        assert _read_paid(tmp_path) == []
+        async with _start_chat(platform, tmp_path, "never"):
             answers = await platform.wait_for_answers(ada.chat_id, 2)
         assert answers[-1].text == "done"
         assert not [one for one in (await platform.state()).clicks if "answered before" in str(one)]
-    assert _paid(tmp_path) == ["5"]
+    assert _read_paid(tmp_path) == ["5"]

@@ -47,7 +47,7 @@ async def test_an_answer_leaves_after_its_commit(point: str, tmp_path: Path) -> 
         await host.arm(point, 1)
         with pytest.raises(CutOffError):
             await client.turn(host)
-        await host.ended()
+        await host.wait_for_end()
         asked = [text for role, text in await client.recall(await house.start()) if role == "user"]
         assert asked == (["s:1"] if point == "before_commit" else ["s:1", "s:2"])
 

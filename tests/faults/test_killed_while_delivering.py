@@ -5,7 +5,7 @@ from random import Random
 
 from tests.faults.inbox.deliveries import Plan, Tally, run
 from tests.faults.inbox.processes import Desks
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 
 def _all_is_well(tally: Tally, plan: Plan) -> None:
@@ -17,7 +17,7 @@ def _all_is_well(tally: Tally, plan: Plan) -> None:
 async def test_a_host_on_sqlite_loses_and_repeats_nothing(tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3)
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks,
     ):
         tally = await run(platform, desks, plan, Random(1))
@@ -28,7 +28,7 @@ async def test_a_host_on_sqlite_loses_and_repeats_nothing(tmp_path: Path) -> Non
 async def test_what_may_have_arrived_is_said_to_be_unknown_where_nobody_knows_keys(tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3, dedupes=False)
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", idempotent=False) as desks,
     ):
         tally = await run(platform, desks, plan, Random(2))
@@ -38,7 +38,7 @@ async def test_what_may_have_arrived_is_said_to_be_unknown_where_nobody_knows_ke
 async def test_two_hosts_and_two_workers_on_postgres_lose_and_repeat_nothing(postgres: str, tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3, hosts=2, workers=2)
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("postgres", postgres, platform, tmp_path / "ledger") as desks,
     ):
         tally = await run(platform, desks, plan, Random(3))
@@ -49,7 +49,7 @@ async def test_two_hosts_and_two_workers_on_postgres_lose_and_repeat_nothing(pos
 async def test_live_answers_are_whole_in_the_end_and_there_once(tmp_path: Path) -> None:
     plan = Plan(deliveries=60, destinations=6, kills=3, live=True)
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True, pause=0.02) as desks,
     ):
         tally = await run(platform, desks, plan, Random(4))
@@ -61,7 +61,7 @@ async def test_live_answers_are_whole_in_the_end_and_there_once(tmp_path: Path) 
 async def test_live_answers_of_two_hosts_are_whole_in_the_end_and_there_once(postgres: str, tmp_path: Path) -> None:
     plan = Plan(deliveries=60, destinations=6, kills=3, hosts=2, workers=1, live=True)
     async with (
-        forked_platform(tmp_path / "log") as platform,
+        fork_platform(tmp_path / "log") as platform,
         Desks("postgres", postgres, platform, tmp_path / "ledger", live=True, pause=0.02) as desks,
     ):
         tally = await run(platform, desks, plan, Random(5))

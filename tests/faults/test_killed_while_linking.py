@@ -21,9 +21,9 @@ async def test_a_process_that_is_killed_while_it_links_leaves_nothing_half(
         place = str(tmp_path / f"{seed}.db")
         if kind == "postgres":
             with request.getfixturevalue("postgres_of_this_process").database() as database:
-                await killed_at(database, seed, point, passes)
+                await kill_at(database, seed, point, passes)
         else:
-            await killed_at(place, seed, point, passes)
+            await kill_at(place, seed, point, passes)
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -32,7 +32,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=50, check=False)
 
 
-async def killed_at(place: str, seed: int, point: str, passes: int) -> None:
+async def kill_at(place: str, seed: int, point: str, passes: int) -> None:
     store = store_at(place)
     await store.open()
     await introduce(store)

@@ -9,7 +9,7 @@ from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.channels.telegram import channel, client
 from frontdesk.chat import media
-from frontdesk.concurrency.offload import LARGE
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.telegram import Upload
 from tests.faults.test_large_work_of_others import note_threads
@@ -28,7 +28,7 @@ class Mirror(EchoAgent):
         yield AgentResponseUpdate(contents=[file], role="assistant")
 
 
-@pytest.mark.parametrize(("size", "on_loop"), [(100, True), (2 * LARGE, False)])
+@pytest.mark.parametrize(("size", "on_loop"), [(100, True), (2 * MIN_LARGE_BYTES, False)])
 async def test_a_file_that_came_or_went_stopped_everybody(
     monkeypatch: pytest.MonkeyPatch, size: int, on_loop: bool
 ) -> None:
@@ -42,11 +42,11 @@ async def test_a_file_that_came_or_went_stopped_everybody(
         }
         bot.fake.say(ada, "look", media=("document", Upload(data, "a.txt", "text/plain")))
         await bot.answers(bot.fake.private(ada))
-        await bot.ended()
+        await bot.wait_for_ends()
     assert noted == {name: [on_loop] for name in noted}
 
 
-@pytest.mark.parametrize(("size", "on_loop"), [(100, True), (2 * LARGE, False)])
+@pytest.mark.parametrize(("size", "on_loop"), [(100, True), (2 * MIN_LARGE_BYTES, False)])
 async def test_an_update_that_was_long_stopped_everybody(
     monkeypatch: pytest.MonkeyPatch, size: int, on_loop: bool
 ) -> None:

@@ -18,14 +18,14 @@ from frontdesk.ids import RandomIds
 from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.run import RunEvent, RunRecord
 from frontdesk.runs.background import followers
-from frontdesk.runs.background.followers import PAGE, Followers, RunSignals
+from frontdesk.runs.background.followers import PAGE_EVENTS, Followers, RunSignals
 from frontdesk.sessions.job import encode_update
 from frontdesk.sessions.turns import Turns
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql import records
 from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import NOW, OWNER, run
-from tests.scenarios.conversations.desk import AsyncGuest, heard, open_client
+from tests.scenarios.conversations.desk import AsyncGuest, list_heard, open_client
 from tests.scenarios.responses.cast import parrot
 from tests.stores.sql.bases import Base
 
@@ -59,7 +59,7 @@ async def test_a_small_turn_in_a_wide_conversation_stopped_everybody(
         told = note_threads(monkeypatch, editor, "to_messages")
         answer = await guest.ask("short", made.id, store=store)
         assert answer.output_text == "you said short"
-        assert heard(target) == ["x" * parts, "short"]
+        assert list_heard(target) == ["x" * parts, "short"]
         assert told == [on_loop]
 
 
@@ -103,7 +103,7 @@ def item(number: int, **body: Any) -> ConversationItem:
 
 
 async def test_a_page_of_many_items_was_decoded_on_the_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async with Base("sqlite", str(tmp_path / "frontdesk.db")).opened() as store:
+    async with Base("sqlite", str(tmp_path / "frontdesk.db")).open() as store:
         conversation = Conversation(conversation_id="conv_1", owner=OWNER, created_at=NOW, session_id="ses_1")
         # None of them is large: there are many.
         many = [item(0, **wide(100), id=f"msg_{number}") for number in range(50)]
@@ -119,7 +119,7 @@ async def test_a_page_of_many_items_was_decoded_on_the_loop(monkeypatch: pytest.
         assert decoded == [True] * 2
 
 
-def said(text: str, count: int) -> list[RunEvent]:
+def build_events(text: str, count: int) -> list[RunEvent]:
     data = encode_update(AgentResponseUpdate(contents=[Content.from_text(text)], role="assistant"))
     return [RunEvent(owner=OWNER, run_id="run_1", number=number + 1, data=data) for number in range(count)]
 
@@ -146,7 +146,7 @@ async def replay(events: Sequence[RunEvent]) -> int:
 
 async def test_a_long_run_was_read_again_without_a_pause() -> None:
     pages = 5
-    assert await replay(said("word", pages * PAGE)) >= pages
+    assert await replay(build_events("word", pages * PAGE_EVENTS)) >= pages
 
 
 @pytest.mark.parametrize(("text", "on_loop"), [("word", True), ("word" * 2000, False)])
@@ -154,7 +154,7 @@ async def test_large_updates_were_decoded_on_the_loop(
     monkeypatch: pytest.MonkeyPatch, text: str, on_loop: bool
 ) -> None:
     decoded = note_threads(monkeypatch, followers, "decode")
-    await replay(said(text, 20))
+    await replay(build_events(text, 20))
     assert decoded == [on_loop] * 20
 
 

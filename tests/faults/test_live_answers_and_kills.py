@@ -20,7 +20,7 @@ WHOLE = "heard hold one"
 COMMITS = 8
 
 
-async def spoken(platform: MessagePlatform, who: Person) -> list[str]:
+async def list_answers(platform: MessagePlatform, who: Person) -> list[str]:
     return [message.text for message in await platform.answers(who.chat_id)]
 
 
@@ -29,10 +29,10 @@ async def say_until_killed(platform: MessagePlatform, who: Person, host: DeskPro
     await platform.say(who, "hold one")
 
     async def is_shown() -> bool:
-        return bool(await spoken(platform, who))
+        return bool(await list_answers(platform, who))
 
     showing = asyncio.ensure_future(platform.until(is_shown))
-    dead = asyncio.ensure_future(host.ended())
+    dead = asyncio.ensure_future(host.wait_for_end())
     await asyncio.wait({showing, dead}, return_when=asyncio.FIRST_COMPLETED)
     go.touch()  # noqa: ASYNC240 - an empty file
     assert await dead == -signal.SIGKILL
@@ -43,7 +43,7 @@ async def assert_said(platform: MessagePlatform, who: Person, *texts: str) -> No
     """Wait until a chat has exactly these messages of the bot."""
 
     async def same() -> bool:
-        return await spoken(platform, who) == list(texts)
+        return await list_answers(platform, who) == list(texts)
 
     await platform.until(same)
 
@@ -123,7 +123,7 @@ async def test_a_kill_while_an_answer_that_is_shown_is_cancelled(passes: int, po
             await assert_said(platform, ann, "heard ")
             await host.arm(point, passes)
             await platform.say(ann, "/cancel")
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             await desks.host()
             await assert_said(platform, ann, "heard ", "I have stopped.")
             (tmp_path / "one.go").touch()
@@ -142,8 +142,8 @@ async def test_an_answer_that_was_stopped_before_its_next_try_stayed_being_writt
             await host.kill()
             await desks.host()
             # The other one waits for the end of its quarantine.
-            await until(lambda: len(desks.asked()) == len(people) + 1)
-            tried = desks.asked()[-1].removeprefix("hold ")
+            await until(lambda: len(desks.list_asked()) == len(people) + 1)
+            tried = desks.list_asked()[-1].removeprefix("hold ")
             (waiting,) = people.keys() - {tried}
             await platform.say(people[waiting], "/cancel")
             await until(lambda: _live_states(tmp_path) == ["closed", "open"])
@@ -178,7 +178,7 @@ async def test_another_host_takes_over(point: str, passes: int, postgres: str, t
                 # The next commits of the first are the record of the run, and renewals before it.
                 await first.arm(point, passes)
                 (tmp_path / "one.go").touch()
-                assert await first.ended() == -signal.SIGKILL
+                assert await first.wait_for_end() == -signal.SIGKILL
             await assert_said(platform, ann, WHOLE)
             await assert_goes_on(platform, ann, WHOLE)
 
@@ -258,7 +258,7 @@ async def test_the_repeat_of_an_edit_survives_kills(tmp_path: Path) -> None:
             await assert_said(platform, ann, "heard hold ")
             third = await desks.host()
             await third.arm("before_push", 1)
-            assert await third.ended() == -signal.SIGKILL
+            assert await third.wait_for_end() == -signal.SIGKILL
             fourth = await desks.host()
             await platform.until(lambda: _is_last(platform, WHOLE))
             await assert_goes_on(platform, ann, WHOLE)

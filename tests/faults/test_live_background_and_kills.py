@@ -16,10 +16,10 @@ from tests.faults.test_live_answers_and_kills import (
     assert_said,
     edits_of,
     kill_in_an_edit,
-    spoken,
+    list_answers,
 )
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 NOTICE = f"{WORK_GOES_ON} /cancel stops it."
 AROUND_CALLS = [("before_live", 1), ("after_live", 1), ("before_push", 2), ("after_push", 2)]
@@ -33,10 +33,10 @@ async def say_until_killed(platform: MessagePlatform, who: Person, host: DeskPro
     await platform.say(who, "hold one")
 
     async def is_shown() -> bool:
-        return len(await spoken(platform, who)) > 1
+        return len(await list_answers(platform, who)) > 1
 
     showing = asyncio.ensure_future(platform.until(is_shown))
-    dead = asyncio.ensure_future(host.ended())
+    dead = asyncio.ensure_future(host.wait_for_end())
     await asyncio.wait({showing, dead}, return_when=asyncio.FIRST_COMPLETED)
     go.touch()  # noqa: ASYNC240 - an empty file
     assert await dead == -signal.SIGKILL
@@ -46,7 +46,7 @@ async def say_until_killed(platform: MessagePlatform, who: Person, host: DeskPro
 @pytest.mark.parametrize(("point", "passes"), KILLS)
 async def test_a_run_that_begins_again_goes_on_in_the_same_message(point: str, passes: int, tmp_path: Path) -> None:
     settings = {"live": True, "on_interrupt": "restart"}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", **settings) as desks:
             host = await desks.host()
@@ -59,7 +59,7 @@ async def test_a_run_that_begins_again_goes_on_in_the_same_message(point: str, p
 
 async def test_an_edit_of_a_killed_host_overwrote_the_answer_for_good(tmp_path: Path) -> None:
     settings = {"live": True, "on_interrupt": "restart", "pause": 0.2}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", **settings) as desks:
             await kill_in_an_edit(platform, ann, await desks.host(), tmp_path / "one.go", WHOLE)
@@ -75,7 +75,7 @@ async def test_an_edit_of_a_killed_host_overwrote_the_answer_for_good(tmp_path: 
 
 async def test_another_host_takes_over(postgres: str, tmp_path: Path) -> None:
     settings = {"live": True, "on_interrupt": "restart", "lease": 1.0}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", **settings) as desks:
             host = await desks.host()
@@ -104,7 +104,7 @@ async def test_a_run_that_was_cancelled_while_its_holder_was_gone_is_settled_by_
     postgres: str, tmp_path: Path
 ) -> None:
     settings = {"live": True, "on_interrupt": "restart", "lease": 1.0}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", **settings) as desks:
             first = await desks.host()
@@ -117,15 +117,15 @@ async def test_a_run_that_was_cancelled_while_its_holder_was_gone_is_settled_by_
             await platform.wait_for_answers(ann.chat_id, 3)
             await first.kill()
             await until(lambda: _is_settled(postgres))
-            said = await spoken(platform, ann)
+            said = await list_answers(platform, ann)
             assert said[:2] == [NOTICE, "heard "]
             await assert_goes_on(platform, ann, *said)
-        assert desks.asked()[-1] == "after"
+        assert desks.list_asked()[-1] == "after"
 
 
 async def test_what_a_run_that_is_not_repeated_has_shown_is_settled(tmp_path: Path) -> None:
     settings = {"live": True, "on_interrupt": "fail"}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", **settings) as desks:
             host = await desks.host()
@@ -136,4 +136,4 @@ async def test_what_a_run_that_is_not_repeated_has_shown_is_settled(tmp_path: Pa
             failed = "The run was interrupted: the process that worked on it ended."
             await assert_said(platform, ann, NOTICE, "heard ", failed)
             await assert_goes_on(platform, ann, NOTICE, "heard ", failed)
-        assert desks.asked() == ["hold one", "after"]
+        assert desks.list_asked() == ["hold one", "after"]

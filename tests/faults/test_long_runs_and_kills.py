@@ -11,7 +11,7 @@ import pytest
 
 from frontdesk_testing.sse import read_sse
 from tests.faults.crash.processes import HostProcess, HostProcesses
-from tests.faults.crash.storyteller import told
+from tests.faults.crash.storyteller import tell
 from tests.scenarios.desk import until
 from tests.scenarios.responses.sequence import wrong_sequence
 
@@ -83,7 +83,7 @@ async def test_the_host_was_killed_in_mid_stream_and_the_reader_went_on_at_the_n
     await reader.go_on(second)
     response = reader.judge()
     assert (response["status"], response["error"]["code"]) == ("failed", "invalid_prompt")
-    assert reader.text == told(21)
+    assert reader.text == tell(21)
     kept = (await second.client.get(f"/v1/responses/{reader.run_id}")).json()
     assert kept["status"] == "failed"
     assert "interrupted" in kept["error"]["message"]
@@ -101,7 +101,7 @@ async def test_a_finished_one_was_there_after_the_kill(house: HostProcesses) -> 
     await reader.go_on(second, 5)
     await reader.go_on(second)
     assert reader.events == whole.events
-    assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == told(20)
+    assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == tell(20)
 
 
 async def test_what_only_waited_was_run_by_the_next_one(house: HostProcesses) -> None:
@@ -115,7 +115,7 @@ async def test_what_only_waited_was_run_by_the_next_one(house: HostProcesses) ->
     second = await house.start()
     for run_id, status in zip(ids, ("failed", "failed", "completed", "completed"), strict=True):
         await until(lambda run_id=run_id, status=status: _is(second, run_id, status))
-    assert (await second.client.get(f"/invocations/{ids[3]}")).json()["text"] == told(12)
+    assert (await second.client.get(f"/invocations/{ids[3]}")).json()["text"] == tell(12)
 
 
 async def _is(host: HostProcess, run_id: str, status: str) -> bool:
@@ -147,7 +147,7 @@ async def test_a_reader_moved_to_another_process_and_back(pair: tuple[HostProces
         await reader.go_on((other, one)[turn % 2], 13)
     await watching
     assert reader.events == whole.events
-    assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == told(200)
+    assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == tell(200)
 
 
 async def test_a_run_was_cancelled_from_another_process(pair: tuple[HostProcesses, HostProcess, HostProcess]) -> None:

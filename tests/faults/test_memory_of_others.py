@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from frontdesk import AgentFrameworkHost, HttpLimits
-from frontdesk.asgi.messages import SMALL_JSON, BodyBudget, BodyHold, counted
+from frontdesk.asgi.messages import MAX_SMALL_JSON_BYTES, BodyBudget, BodyHold, count_charged
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -73,7 +73,7 @@ class TestValues:
     async def test_values_of_bodies_were_not_counted(self, path: str, has_length: bool) -> None:
         agent = GatedAgent()
         long, wide = (json.dumps(body, separators=(",", ":")).encode() for body in LONG_AND_WIDE[path])
-        assert SMALL_JSON < len(wide) < 10_000, "its bytes alone do not count"
+        assert MAX_SMALL_JSON_BYTES < len(wide) < 10_000, "its bytes alone do not count"
         kinds = (InvocationsChannel, ResponsesChannel, ChatCompletionsChannel)
         host = AgentFrameworkHost(agent, channels=[kind(limits=SMALL_BUDGET) for kind in kinds])
 
@@ -106,7 +106,7 @@ class TestValues:
         ids=["a text", "quotes in a text", "numbers", "objects"],
     )
     def test_punctuation_of_texts_counted_as_values(self, text: bytes, values: int) -> None:
-        assert estimate_memory(text) == counted(text) == len(text) + values * VALUE_BYTES
+        assert estimate_memory(text) == count_charged(text) == len(text) + values * VALUE_BYTES
 
     def test_one_wide_body_larger_than_the_budget_was_never_let_in(self) -> None:
         budget = BodyBudget(1_000, 500)

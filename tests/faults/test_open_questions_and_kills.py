@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontdesk_testing.messages import message_platform
-from tests.faults.inbox.desk import heard
+from tests.faults.inbox.desk import wait_for_answers
 from tests.faults.inbox.processes import Desks
 
 # The event is accepted, claimed, and done.
@@ -27,19 +27,19 @@ async def test_a_kill_around_each_commit(text: str, point: str, passes: int, tmp
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", asks=True) as desks:
             host = await desks.host()
             await platform.say(ann, "ask me")
-            assert await heard(platform, ann, 1) == ["Sure?"]
+            assert await wait_for_answers(platform, ann, 1) == ["Sure?"]
             await host.arm(point, passes)
             await platform.say(ann, text)
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             await desks.host()
-            assert await heard(platform, ann, 2) == ["Sure?", SAID[text]]
+            assert await wait_for_answers(platform, ann, 2) == ["Sure?", SAID[text]]
             # Whatever became of it, the question is not open any more, and the answer came once.
             await platform.say(ann, "after")
-            assert await heard(platform, ann, 3) == ["Sure?", SAID[text], "heard after"]
+            assert await wait_for_answers(platform, ann, 3) == ["Sure?", SAID[text], "heard after"]
         # As any turn that was cut off, an answer whose end was not written is run again.
-        assert set(desks.asked()) == (set() if text == "/cancel" else {"True"})
+        assert set(desks.list_asked()) == (set() if text == "/cancel" else {"True"})
         if (text, point, passes) == ("yes", "after_commit", 3):
-            assert desks.asked() == ["True"]
+            assert desks.list_asked() == ["True"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -51,10 +51,10 @@ async def test_a_question_waits_for_the_next_process(kind: Any, request: pytest.
             for number, (text, said) in enumerate(SAID.items()):
                 host = await desks.host()
                 await platform.say(ann, "ask me")
-                assert (await heard(platform, ann, 2 * number + 1))[-1] == "Sure?"
+                assert (await wait_for_answers(platform, ann, 2 * number + 1))[-1] == "Sure?"
                 await host.kill()
                 host = await desks.host()
                 await platform.say(ann, text)
-                assert (await heard(platform, ann, 2 * number + 2))[-1] == said
+                assert (await wait_for_answers(platform, ann, 2 * number + 2))[-1] == said
                 await host.kill()
-        assert desks.asked() == ["True"]
+        assert desks.list_asked() == ["True"]

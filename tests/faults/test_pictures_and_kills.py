@@ -11,7 +11,7 @@ import pytest
 from frontdesk_testing.messages import message_platform
 from frontdesk_testing.messages.wire import Media
 from frontdesk_testing.store_samples import data_uri
-from tests.faults.inbox.desk import heard
+from tests.faults.inbox.desk import wait_for_answers
 from tests.faults.inbox.processes import Desks
 
 RAW = data_uri("cat", 60_000).partition(",")[2]
@@ -28,11 +28,11 @@ async def test_a_kill_around_each_commit_of_a_picture(passes: int, point: str, t
             host = await desks.host()
             await host.arm(point, passes)
             await platform.say(ann, "look", media=[Media(media_type="image/png", data=RAW)])
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             await desks.host()
-            assert await heard(platform, ann, 1) == ["heard look"]
+            assert await wait_for_answers(platform, ann, 1) == ["heard look"]
             await platform.say(ann, "after")
-            assert await heard(platform, ann, 2) == ["heard look", "heard after"]
+            assert await wait_for_answers(platform, ann, 2) == ["heard look", "heard after"]
     with closing(sqlite3.connect(tmp_path / "state" / "frontdesk.db")) as connection:
         rows = connection.execute("SELECT files.file_id, size, complete FROM files").fetchall()
         assert sorted({kind for (kind,) in connection.execute("SELECT kind FROM file_uses")}) == [

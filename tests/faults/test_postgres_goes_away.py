@@ -13,17 +13,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import FakeClock, HostClient, TcpProxy
-from frontdesk_testing.store_samples import NOW, OWNER, keep_session, run, said, session
+from frontdesk_testing.store_samples import NOW, OWNER, build_messages, keep_session, run, session
 from tests.databases import postgres_server
-from tests.faults.traffic import Traffic, ask_both, is_unavailable, served
+from tests.faults.traffic import Traffic, ask_both, is_unavailable, serve
 from tests.scenarios.desk import until
 
 
 async def test_postgres_was_stopped_and_started_again_in_mid_traffic() -> None:
     with postgres_server() as server:
         store = PostgresStateStore(server.address, clock=FakeClock(NOW), connect_timeout=1)
-        async with served(store) as client:
-            async with Traffic(client.http).flowing() as traffic:
+        async with serve(store) as client:
+            async with Traffic(client.http).run_calls() as traffic:
                 await traffic.goes_well()
                 for _ in range(2):
                     await asyncio.to_thread(server.stop)
@@ -36,7 +36,7 @@ async def test_postgres_was_stopped_and_started_again_in_mid_traffic() -> None:
 async def test_both_doors_say_that_it_is_away_and_stream_it_too() -> None:
     with postgres_server() as server:
         store = PostgresStateStore(server.address, clock=FakeClock(NOW), connect_timeout=1)
-        async with served(store) as client:
+        async with serve(store) as client:
             assert [one.status_code for one in await ask_both(client, "before")] == [200, 200]
             await asyncio.to_thread(server.stop)
             for stream in (False, True):
@@ -63,8 +63,8 @@ async def through_a_proxy(conninfo: str) -> AsyncIterator[tuple[TcpProxy, str]]:
 async def test_connections_that_are_cut_again_and_again(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
         store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=2)
-        async with served(store) as client:
-            async with Traffic(client.http).flowing() as traffic:
+        async with serve(store) as client:
+            async with Traffic(client.http).run_calls() as traffic:
                 for _ in range(15):
                     await traffic.goes_well(1)
                     proxy.cut()
@@ -75,8 +75,8 @@ async def test_connections_that_are_cut_again_and_again(postgres: str) -> None:
 async def test_a_network_that_lets_nobody_in_for_a_while(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
         store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=1)
-        async with served(store) as client:
-            async with Traffic(client.http).flowing() as traffic:
+        async with serve(store) as client:
+            async with Traffic(client.http).run_calls() as traffic:
                 await traffic.goes_well()
                 proxy.refuse()
                 proxy.cut()
@@ -89,8 +89,8 @@ async def test_a_network_that_lets_nobody_in_for_a_while(postgres: str) -> None:
 async def test_a_server_that_hangs_up_on_one_side(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
         store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=2)
-        async with served(store) as client:
-            async with Traffic(client.http).flowing() as traffic:
+        async with serve(store) as client:
+            async with Traffic(client.http).run_calls() as traffic:
                 for _ in range(3):
                     await traffic.goes_well()
                     proxy.half_close()
@@ -101,8 +101,8 @@ async def test_a_server_that_hangs_up_on_one_side(postgres: str) -> None:
 async def test_a_network_that_swallows_everything_held_up_every_caller_for_ever(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
         store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=1, statement_timeout=1)
-        async with served(store) as client:
-            async with Traffic(client.http).flowing() as traffic:
+        async with serve(store) as client:
+            async with Traffic(client.http).run_calls() as traffic:
                 await traffic.goes_well()
                 proxy.hold()
                 await traffic.is_refused()
@@ -121,7 +121,7 @@ async def test_connections_that_an_operator_ends_are_made_anew(postgres: str) ->
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
             # Nobody is told anything: what was not sent yet is simply sent again.
-            await keep_session(store, session(turns=number), said(str(number)))
+            await keep_session(store, session(turns=number), build_messages(str(number)))
             assert await store.sessions.get(OWNER, "ses_1") == session(turns=number)
     await store.close()
 

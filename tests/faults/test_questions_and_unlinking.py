@@ -11,7 +11,7 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkProof
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing.internals import get_components, get_store
-from tests.host.link_door import Loud, opened
+from tests.host.link_door import Loud, open_host
 from tests.scenarios.asking import Clerk
 
 
@@ -34,7 +34,7 @@ async def say_yes(channel: Loud, name: str) -> Any:
     return await channel.context.run(request, channel.by(name))
 
 
-async def asked(channel: Loud, name: str, text: str) -> Any:
+async def ask(channel: Loud, name: str, text: str) -> Any:
     return await channel.context.run(ChannelRequest(channel=channel.name, input=text), channel.by(name))
 
 
@@ -43,9 +43,9 @@ async def asked(channel: Loud, name: str, text: str) -> Any:
 async def test_neither_side_answers_a_question_of_the_other_after_an_unlink(asker: str, leaver: str) -> None:
     clerk = Clerk("q")
     sides = {"red": (Loud("red"), "ann"), "blue": (Loud("blue"), "ann2")}
-    async with opened([channel for channel, _ in sides.values()], target=clerk.answer) as host:
+    async with open_host([channel for channel, _ in sides.values()], target=clerk.answer) as host:
         await link(host)
-        await asked(*sides[asker], "pay 5")
+        await ask(*sides[asker], "pay 5")
         channel, name = sides[leaver]
         assert str(await channel.says(name, "/unlink")).startswith("This account is no longer linked.")
         for channel, name in sides.values():
@@ -59,10 +59,10 @@ async def test_neither_side_answers_a_question_of_the_other_after_an_unlink(aske
 async def test_a_turn_that_asks_after_an_unlink_leaves_no_question_to_the_other(leaver: str) -> None:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=clerk.answer) as host:
+    async with open_host([red, blue], target=clerk.answer) as host:
         await link(host)
         clerk.go_on.clear()
-        turn = asyncio.create_task(asked(blue, "ann2", "pay 5"))
+        turn = asyncio.create_task(ask(blue, "ann2", "pay 5"))
         await clerk.began.wait()
         channel, name = (red, "ann") if leaver == "red" else (blue, "ann2")
         assert str(await channel.says(name, "/unlink")).startswith("This account is no longer linked.")
@@ -79,10 +79,10 @@ async def test_a_turn_that_asks_after_an_unlink_leaves_no_question_to_the_other(
 async def test_who_keeps_the_conversation_is_asked_and_answers_whoever_leaves_meanwhile() -> None:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=clerk.answer) as host:
+    async with open_host([red, blue], target=clerk.answer) as host:
         await link(host)
         clerk.go_on.clear()
-        turn = asyncio.create_task(asked(red, "ann", "pay 5"))
+        turn = asyncio.create_task(ask(red, "ann", "pay 5"))
         await clerk.began.wait()
         await blue.says("ann2", "/unlink")
         clerk.go_on.set()
@@ -97,7 +97,7 @@ async def test_who_keeps_the_conversation_is_asked_and_answers_whoever_leaves_me
 async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=clerk.answer) as host:
+    async with open_host([red, blue], target=clerk.answer) as host:
         await link(host)
         plain = get_components(host).gate.requester
         seen: list[Any] = []
@@ -111,6 +111,6 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
 
         monkeypatch.setattr(get_components(host).gate, "requester", requester)
         with pytest.raises(UnlinkedError):
-            await asked(blue, "ann2", "pay 5")
+            await ask(blue, "ann2", "pay 5")
         assert len(seen) == 1
         assert list(await red.context.approvals.pending(red.by("ann"))) == []

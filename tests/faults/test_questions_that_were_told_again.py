@@ -17,7 +17,7 @@ from agent_framework import (
 )
 
 from tests.faults.answer_steps import code
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import open_client
 
 
@@ -47,8 +47,8 @@ class Tills:
             return [call("pay", "c1", amount=1)]
 
         self._agents = (
-            scripted(breaks, tools=[pay]),
-            scripted([[call("pay", "c2", amount=2)], ["done"]], tools=[pay]),
+            build_scripted(breaks, tools=[pay]),
+            build_scripted([[call("pay", "c2", amount=2)], ["done"]], tools=[pay]),
         )
 
     def __call__(self) -> Workflow:

@@ -87,7 +87,7 @@ class Place:
 
 
 @asynccontextmanager
-async def served(
+async def serve(
     target: Any, *, limits: ServerLimits = PATIENT, send_seconds: float = SHORT, **options: Any
 ) -> AsyncIterator[Place]:
     ledger: Any = Ledger(InMemoryStateStore())
@@ -109,7 +109,7 @@ async def served(
 
 
 async def test_a_reader_that_never_read_kept_its_session() -> None:
-    async with served(Fountain().talk) as place:
+    async with serve(Fountain().talk) as place:
         place.ask_deaf("/invocations", {"message": "it", "stream": True, "session_id": "s"})
         await until(lambda: place.active)
         await until(lambda: not place.active)
@@ -120,7 +120,7 @@ async def test_a_reader_that_never_read_kept_its_session() -> None:
 
 
 async def test_a_reader_that_never_read_a_response_kept_its_run() -> None:
-    async with served(Fountain().talk) as place:
+    async with serve(Fountain().talk) as place:
         place.ask_deaf("/responses", {"input": "it", "stream": True})
         await until(lambda: place.active)
         await until(lambda: not place.active and not place.connections)
@@ -140,7 +140,7 @@ async def test_a_reader_that_never_read_kept_its_session_on_another_server() -> 
 
 async def test_a_run_that_may_outlive_its_reader_waited_for_one_that_never_read() -> None:
     fountain = Fountain(pieces=200)
-    async with served(fountain.talk, finish_abandoned=True) as place:
+    async with serve(fountain.talk, finish_abandoned=True) as place:
         place.ask_deaf("/responses", {"input": "it", "stream": True})
         await until(lambda: place.active)
         await until(lambda: not place.active)
@@ -151,7 +151,7 @@ async def test_a_run_that_may_outlive_its_reader_waited_for_one_that_never_read(
 
 async def test_a_background_stream_was_held_open_by_a_follower_that_never_read() -> None:
     fountain = Fountain(pieces=60)
-    async with served(fountain.talk) as place:
+    async with serve(fountain.talk) as place:
         place.ask_deaf("/invocations", {"message": "it", "background": True, "stream": True})
         await until(lambda: place.runs)
         (run_id,) = [run.run_id for run in place.runs]
@@ -163,14 +163,14 @@ async def test_a_background_stream_was_held_open_by_a_follower_that_never_read()
 
 @pytest.mark.parametrize("close", [False, True])
 async def test_a_large_answer_that_nobody_read_stayed_for_ever(close: bool) -> None:
-    async with served(loaf, limits=ServerLimits(send_seconds=SHORT)) as place:
+    async with serve(loaf, limits=ServerLimits(send_seconds=SHORT)) as place:
         place.ask_deaf("/invocations", {"message": "it"}, close=close)
         await until(lambda: [one for one in place.connections if one.transport.get_write_buffer_size()])
         await until(lambda: not place.connections)
 
 
 async def test_what_was_left_of_an_answer_held_up_the_end_of_the_server() -> None:
-    async with served(loaf, limits=ServerLimits(send_seconds=SHORT)) as place:
+    async with serve(loaf, limits=ServerLimits(send_seconds=SHORT)) as place:
         place.ask_deaf("/invocations", {"message": "it"})
         await until(lambda: [one for one in place.connections if one.transport.get_write_buffer_size()])
         for one in place.connections:
@@ -181,7 +181,7 @@ async def test_what_was_left_of_an_answer_held_up_the_end_of_the_server() -> Non
 
 async def test_little_was_kept_for_each_of_many_readers_that_never_read() -> None:
     fountain = Fountain()
-    async with served(fountain.talk) as place:
+    async with serve(fountain.talk) as place:
         for _ in range(READERS):
             place.ask_deaf("/invocations", {"message": "it", "stream": True})
         most = 0
@@ -236,7 +236,7 @@ SMALL_WINDOW_PIECES = 256
 )
 async def test_thousands_of_small_updates_were_taken_for_a_reader_that_never_read(path: str, body: Any) -> None:
     agent = Trickle()
-    async with served(agent.talk) as place:
+    async with serve(agent.talk) as place:
         ask_with_small_window(place, post(path, body))
         await until(lambda: place.active)
         # The run ends by `send_seconds`: until then everything was taken that is ever taken for this reader.
@@ -247,7 +247,7 @@ async def test_thousands_of_small_updates_were_taken_for_a_reader_that_never_rea
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a client has acknowledged")
 async def test_thousands_of_small_updates_were_taken_for_a_websocket_that_never_read() -> None:
     agent = Trickle()
-    async with served(agent.talk, sockets=SocketLimits(send_seconds=SHORT)) as place:
+    async with serve(agent.talk, sockets=SocketLimits(send_seconds=SHORT)) as place:
         handshake = (
             b"GET /responses HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
             b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -266,13 +266,13 @@ async def test_thousands_of_small_updates_were_taken_for_a_websocket_that_never_
 
 async def test_a_reader_of_many_small_updates_received_all_of_them() -> None:
     count = 20 * MAX_UNREAD_PIECES
-    async with served(Trickle(count).talk, send_seconds=60.0) as place:
+    async with serve(Trickle(count).talk, send_seconds=60.0) as place:
         answer = await place.ask("/invocations", {"message": "it", "stream": True})
         assert answer.text.count('"w "') == count
 
 
 async def test_a_reader_that_read_slowly_was_not_cut() -> None:
-    async with served(loaf) as place:
+    async with serve(loaf) as place:
         watch = UnreadWatch(place.server.server_state.connections, 60.0)
         line = place.ask_deaf("/invocations", {"message": "it"})
         line.setblocking(False)

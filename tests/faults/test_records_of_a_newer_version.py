@@ -19,10 +19,10 @@ from frontdesk.concurrency import timeouts
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import EchoAgent, HostClient, serving
-from tests.faults.inbox.desk import answering, heard
+from tests.faults.inbox.desk import run_host, wait_for_answers
 from tests.scenarios.cast import ScriptedClient, echo
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -73,7 +73,7 @@ def state(tmp_path: Path) -> State:
     return State(tmp_path)
 
 
-async def refused(client: HostClient, message: str, **fields: Any) -> None:
+async def check_refused(client: HostClient, message: str, **fields: Any) -> None:
     response = await client.http.post("/invocations", json={"message": message, **fields})
     assert response.status_code == 503, response.text
     assert response.json()["error"]["code"] == "newer_record"
@@ -91,9 +91,9 @@ async def test_a_turn_took_the_place_of_a_session_that_it_could_not_read(state: 
     before = state.change(table, invent)
     kept = {name: state.rows(name) for name in ("sessions", "history", "runs", "names")}
     async with serving(state.host(target())) as client:
-        await refused(client, "two", session_id="mine")
+        await check_refused(client, "two", session_id="mine")
         # The history is read before a stream begins.
-        await refused(client, "two", session_id="mine", stream=True)
+        await check_refused(client, "two", session_id="mine", stream=True)
         assert (await client.invoke("other", session_id="yours"))["text"]
         assert state.store.unreadable == 1
         assert state.rows(table)[: len(before)] == before
@@ -188,7 +188,7 @@ async def test_an_approval_was_used_up_for_a_turn_that_could_not_begin(state: St
 async def test_a_background_run_failed_because_its_session_was_newer(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "LEFT_ALONE", 0.3)
+    monkeypatch.setattr(timeouts, "LEFT_ALONE_SECONDS", 0.3)
     async with serving(state.host()) as client:
         await client.invoke("one", session_id="mine")
     state.change("sessions", invent)
@@ -215,7 +215,7 @@ def _ended(state: State, run_id: str) -> bool:
 async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_it_were_answered(
     tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "LEFT_ALONE", 0.3)
+    monkeypatch.setattr(timeouts, "LEFT_ALONE_SECONDS", 0.3)
     claims: list[str] = []
     claim = SqlInbox.claim_bundle
 
@@ -224,19 +224,19 @@ async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_
         return await claim(self, channel, conversation_id, holder, **more)
 
     monkeypatch.setattr(SqlInbox, "claim_bundle", counted)
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.1)
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         held = HeldAgent()
-        async with answering(held, platform, store=SqliteStateStore(state.path)) as _:
+        async with run_host(held, platform, store=SqliteStateStore(state.path)) as _:
             for text in ("hold", "second", "third"):
                 await platform.wait_for_acknowledged(await platform.say(ann, text))
         before = state.change("inbox", invent, "number = 1")
         agent = EchoAgent()
         store = SqliteStateStore(state.path)
-        async with answering(agent, platform, store=store):
+        async with run_host(agent, platform, store=store):
             await platform.say(bob, "hello")
-            assert await heard(platform, bob, 1) == ["hello"]
+            assert await wait_for_answers(platform, bob, 1) == ["hello"]
             await platform.wait_for_acknowledged(await platform.say(ann, "fourth"))
             await until(lambda: claims.count(ann.chat_id) >= 2)
             # Nobody has it, it was not tried, and nothing of its conversation went ahead of it.
@@ -245,7 +245,7 @@ async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_
             assert [one[-1].text for one in agent.seen] == ["hello"]
             assert store.unreadable == 1
             state.change("inbox", restore, "number = 1")
-            assert await heard(platform, ann, 4) == ["hold", "second", "third", "fourth"]
+            assert await wait_for_answers(platform, ann, 4) == ["hold", "second", "third", "fourth"]
         state.assert_nothing_was_set_aside()
 
 
@@ -260,22 +260,22 @@ class HeldAgent(EchoAgent):
 async def test_a_part_that_could_not_be_read_was_passed_by_those_behind_it(
     tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "LEFT_ALONE", 0.3)
-    async with forked_platform(tmp_path / "log") as platform:
+    monkeypatch.setattr(timeouts, "LEFT_ALONE_SECONDS", 0.3)
+    async with fork_platform(tmp_path / "log") as platform:
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         await platform.fail("unavailable", method="send")
-        async with answering(EchoAgent(), platform, store=SqliteStateStore(state.path)):
+        async with run_host(EchoAgent(), platform, store=SqliteStateStore(state.path)):
             for text in ("first", "second"):
                 await platform.say(ann, text)
             await until(lambda: len(state.rows("deliveries")) == 2)
         state.change("deliveries", invent, "number = (SELECT MIN(number) FROM deliveries)")
         await platform.recover()
         store = SqliteStateStore(state.path)
-        async with answering(EchoAgent(), platform, store=store):
+        async with run_host(EchoAgent(), platform, store=store):
             await platform.say(bob, "hello")
-            assert await heard(platform, bob, 1) == ["hello"]
+            assert await wait_for_answers(platform, bob, 1) == ["hello"]
             await until(lambda: store.unreadable == 1)
             assert await platform.answers(ann.chat_id) == []
             state.change("deliveries", restore)
-            assert await heard(platform, ann, 2) == ["first", "second"]
+            assert await wait_for_answers(platform, ann, 2) == ["first", "second"]
         state.assert_nothing_was_set_aside()

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.http.server_limits import allowed_connections
+from frontdesk.http.server_limits import count_allowed_connections
 from frontdesk.server.uvicorn_server import Server
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import DEADLINE, until
@@ -101,7 +101,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @asynccontextmanager
-async def served(limits: ServerLimits | None = None, *, app: Any = None, **options: Any) -> AsyncIterator[Served]:
+async def serve(limits: ServerLimits | None = None, *, app: Any = None, **options: Any) -> AsyncIterator[Served]:
     host = AgentFrameworkHost(parrot(), channels=[InvocationsChannel(), ResponsesChannel()])
     config = uvicorn.Config(app or host.app, port=0, log_config=None, timeout_graceful_shutdown=5, **options)
     server = Server(config) if limits is None else Server(config, limits)
@@ -145,7 +145,7 @@ async def report(scope: Scope, receive: Receive, send: Send) -> None:
     ids=["path", "query", "value", "name", "many", "folded", "line-ends", "method"],
 )
 async def test_a_head_without_end_was_read_for_ever(head: bytes, piece: bytes, status: int) -> None:
-    async with served() as found:
+    async with serve() as found:
         async with found.wire(head) as wire:
             sent = await wire.until_closed(piece, 64 * KIB * KIB)
             # What the sockets of both sides hold was sent too, and never read.
@@ -168,7 +168,7 @@ async def test_a_head_without_end_was_read_for_ever(head: bytes, piece: bytes, s
 )
 @pytest.mark.parametrize("pieces", [1, 3])
 async def test_a_whole_head_that_is_too_large_is_refused(head: bytes, status: int, pieces: int) -> None:
-    async with served() as found, found.wire() as wire:
+    async with serve() as found, found.wire() as wire:
         size = len(head) // pieces + 1
         for start in range(0, len(head), size):
             await wire.send(head[start : start + size])
@@ -177,7 +177,7 @@ async def test_a_whole_head_that_is_too_large_is_refused(head: bytes, status: in
 
 
 async def test_a_head_within_the_limits_is_welcome() -> None:
-    async with served() as found, found.wire() as wire:
+    async with serve() as found, found.wire() as wire:
         await wire.send(b"GET /healthz?" + b"a" * (8 * KIB - 20) + b" HTTP/1.1\r\nhost: 127.0.0.1\r\n")
         await wire.send(b"x: " + b"a" * (15 * KIB) + b"\r\n")
         await wire.send(b"".join(b"x%d: a\r\n" % number for number in range(90)) + b"\r\n")
@@ -186,14 +186,14 @@ async def test_a_head_within_the_limits_is_welcome() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"GET", GET, GET + b"x", b"\r\n"], ids=["nothing", "3", "line", "name", "end"])
 async def test_half_sent_heads_were_held_open(sent: bytes) -> None:
-    async with served(SHORT) as found, found.wire(sent) as wire:
+    async with serve(SHORT) as found, found.wire(sent) as wire:
         received = await wire.rest()
         assert received.startswith(b"HTTP/1.1 408 ") if sent.strip() else received == b""
         await until(lambda: not found.open)
 
 
 async def test_two_hundred_half_sent_heads_were_held_open() -> None:
-    async with served(SHORT) as found:
+    async with serve(SHORT) as found:
         received = await asyncio.gather(*(found.ask(GET) for _ in range(200)))
         assert {one[:13] for one in received} == {b"HTTP/1.1 408 "}
         await until(lambda: not found.open)
@@ -201,21 +201,21 @@ async def test_two_hundred_half_sent_heads_were_held_open() -> None:
 
 async def test_a_head_that_trickles_in_does_not_renew_its_time() -> None:
     limits = ServerLimits(head_seconds=0.05, max_head_bytes=2**30)
-    async with served(limits) as found, found.wire(GET) as wire:
+    async with serve(limits) as found, found.wire(GET) as wire:
         # It ends only because the server closes.
         assert await wire.until_closed(b"x", 2**30) > 0
         await until(lambda: not found.open)
 
 
 async def test_half_a_head_behind_a_request_was_held_open() -> None:
-    async with served(SHORT) as found, found.wire(GET + b"\r\n") as wire:
+    async with serve(SHORT) as found, found.wire(GET + b"\r\n") as wire:
         assert (await wire.answer())[0] == 200
         await wire.send(b"GET /heal")
         assert (await wire.rest()).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_the_rest_of_a_body_kept_a_connection_open_after_its_refusal() -> None:
-    async with served(SHORT) as found:
+    async with serve(SHORT) as found:
         head = b"POST /nowhere HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000000\r\n\r\n"
         async with found.wire(head) as wire:
             assert (await wire.answer())[0] == 404
@@ -233,7 +233,7 @@ async def test_a_connection_that_waits_for_its_answer_is_not_late() -> None:
             await go_on.wait()
             await report(scope, receive, send)
 
-    async with served(SHORT, app=slow) as found, found.wire(GET + b"\r\n") as wire, found.wire(GET) as late:
+    async with serve(SHORT, app=slow) as found, found.wire(GET + b"\r\n") as wire, found.wire(GET) as late:
         # The one whose head is half has come later, and is gone.
         await late.rest()
         assert found.open == 1
@@ -242,7 +242,7 @@ async def test_a_connection_that_waits_for_its_answer_is_not_late() -> None:
 
 
 async def test_a_connection_that_asks_for_nothing_more_is_closed() -> None:
-    async with served(timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as wire:
+    async with serve(timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as wire:
         assert (await wire.answer())[0] == 200
         assert found.open == 1
         assert await wire.rest() == b""
@@ -257,7 +257,7 @@ async def test_an_answer_that_takes_longer_than_a_connection_may_be_idle_arrives
             await gone.wait()
         await report(scope, receive, send)
 
-    async with served(app=slow, timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as idle, found.wire() as busy:
+    async with serve(app=slow, timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as idle, found.wire() as busy:
         assert (await idle.answer())[0] == 200
         await busy.send(POST + b"content-length: 0\r\n\r\n")
         assert (await busy.answer())[0] == 200
@@ -271,7 +271,7 @@ async def test_an_answer_that_takes_longer_than_a_connection_may_be_idle_arrives
 @pytest.mark.parametrize("end", [b"x-forwarded-for: 127.0.0.1\r\nauthorization: a\r\n\r\n", b"\r\n"])
 async def test_trailers_were_taken_for_headers(end: bytes) -> None:
     request = POST + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n" + end
-    async with served(app=report) as found, found.wire(request) as wire:
+    async with serve(app=report) as found, found.wire(request) as wire:
         assert await wire.answer() == (200, b"3 host,transfer-encoding")
 
 
@@ -281,7 +281,7 @@ async def test_trailers_were_taken_for_headers(end: bytes) -> None:
     ids=["trailer", "trailers", "extension"],
 )
 async def test_trailers_without_end_were_kept(begin: bytes, piece: bytes) -> None:
-    async with served(app=report) as found:
+    async with serve(app=report) as found:
         async with found.wire(POST + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n" + begin) as wire:
             assert await wire.until_closed(piece, 64 * KIB * KIB) < 16 * KIB * KIB
         await until(lambda: not found.open)
@@ -295,7 +295,7 @@ async def test_a_flood_of_pipelined_requests_was_kept() -> None:
         while scope["type"] == "http" and (await receive())["type"] != "http.disconnect":
             pass
 
-    async with served(app=stuck) as found, found.wire((GET + b"\r\n") * 5000) as wire:
+    async with serve(app=stuck) as found, found.wire((GET + b"\r\n") * 5000) as wire:
         assert await wire.rest() == b""
         await until(lambda: not found.open)
         assert sum(scope["type"] == "http" for scope in begun) <= 1
@@ -311,7 +311,7 @@ async def test_a_request_with_others_behind_it_was_not_told_that_its_client_had_
                 pass
             told.set()
 
-    async with served(app=waits) as found:
+    async with serve(app=waits) as found:
         async with found.wire((GET + b"\r\n") * 3):
             await began.wait()
         async with asyncio.timeout(DEADLINE):
@@ -319,7 +319,7 @@ async def test_a_request_with_others_behind_it_was_not_told_that_its_client_had_
 
 
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
-    async with served(app=report) as found, found.wire() as wire:
+    async with serve(app=report) as found, found.wire() as wire:
         request = b"POST /app HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n%b"
         await wire.send(b"".join(request % (size, b"a" * size) for size in range(16)))
         answers = [await wire.answer() for _ in range(16)]
@@ -336,7 +336,7 @@ async def test_large_bodies_arrive_whole(chunked: bool) -> None:
         for _ in range(5):
             yield b"a" * (size // 5)
 
-    async with served(app=report) as found, httpx.AsyncClient(trust_env=False, timeout=DEADLINE) as client:
+    async with serve(app=report) as found, httpx.AsyncClient(trust_env=False, timeout=DEADLINE) as client:
         for _ in range(2):
             content = pieces() if chunked else b"a" * size
             response = await client.post(f"http://127.0.0.1:{found.port}/app", content=content)
@@ -350,14 +350,14 @@ async def test_bad_bytes_behind_a_request_did_not_garble_its_answer() -> None:
         if scope["type"] == "http":
             await go_on.wait()
 
-    async with served(app=slow) as found, found.wire(GET + b"\r\n" + b"\x00\x01\r\n\r\n") as wire:
+    async with serve(app=slow) as found, found.wire(GET + b"\r\n" + b"\x00\x01\r\n\r\n") as wire:
         assert await wire.rest() == b""
         go_on.set()
 
 
 class TestConnections:
     async def test_more_connections_than_allowed_were_kept(self) -> None:
-        async with served(ServerLimits(max_connections=3)) as found, found.wire() as one, found.wire(), found.wire():
+        async with serve(ServerLimits(max_connections=3)) as found, found.wire() as one, found.wire(), found.wire():
             await until(lambda: found.open == 3)
             for _ in range(5):
                 assert (await found.ask(b"")).startswith(b"HTTP/1.1 503 ")
@@ -365,7 +365,7 @@ class TestConnections:
             assert (await one.answer())[0] == 200
 
     async def test_a_place_that_is_free_again_is_given_away(self) -> None:
-        async with served(ServerLimits(max_connections=1)) as found:
+        async with serve(ServerLimits(max_connections=1)) as found:
             async with found.wire(GET + b"\r\n") as wire:
                 assert (await wire.answer())[0] == 200
                 assert (await found.ask(b"")).startswith(b"HTTP/1.1 503 ")
@@ -374,7 +374,7 @@ class TestConnections:
                 assert (await wire.answer())[0] == 200
 
     async def test_a_flood_of_connections_is_one_line_of_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
-        async with served(ServerLimits(max_connections=1)) as found, found.wire():
+        async with serve(ServerLimits(max_connections=1)) as found, found.wire():
             await until(lambda: found.open == 1)
             await asyncio.gather(*(found.ask(b"") for _ in range(50)))
         assert len([one for one in caplog.records if "connection limit reached" in one.getMessage()]) == 1
@@ -384,12 +384,12 @@ class TestConnections:
         [(4096, None, 4096), (4096, 20_000, 4096), (4096, 1024, 896), (100, 1024, 100), (4096, 128, 64), (9, 8, 1)],
     )
     def test_files_are_left_for_the_host_itself(self, wanted: int, files: int | None, allowed: int) -> None:
-        assert allowed_connections(wanted, files) == allowed
+        assert count_allowed_connections(wanted, files) == allowed
 
 
 class TestWebSockets:
     async def test_a_handshake_is_welcome_and_outlives_the_time_of_heads(self) -> None:
-        async with served(SHORT) as found:
+        async with serve(SHORT) as found:
             url = f"ws://127.0.0.1:{found.port}/responses"
             async with connect(url, proxy=None) as client, found.wire(GET) as late:
                 await late.rest()
@@ -406,7 +406,7 @@ class TestWebSockets:
         ids=["url", "header", "headers"],
     )
     async def test_the_head_of_a_handshake_has_the_same_limits(self, path: str, headers: Any, status: int) -> None:
-        async with served() as found:
+        async with serve() as found:
             with pytest.raises(InvalidStatus) as caught:
                 await connect(f"ws://127.0.0.1:{found.port}{path}", additional_headers=headers, proxy=None)
             assert caught.value.response.status_code == status
@@ -426,7 +426,7 @@ class TestWebSockets:
             GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
             b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         )
-        async with served(app=waits) as found, found.wire(GET + b"\r\n" + (b"" if pause else handshake)) as wire:
+        async with serve(app=waits) as found, found.wire(GET + b"\r\n" + (b"" if pause else handshake)) as wire:
             await began.wait()
             if pause:
                 await wire.send(handshake)
@@ -441,7 +441,7 @@ class TestWebSockets:
     )
     async def test_a_handshake_that_could_not_be_read_was_held_open(self, header: bytes) -> None:
         head = b"GET /responses HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-        async with served() as found, found.wire(head + header + b"\r\n\r\n") as wire:
+        async with serve() as found, found.wire(head + header + b"\r\n\r\n") as wire:
             assert (await wire.rest()).startswith(b"HTTP/1.1 400 ")
             await until(lambda: not found.open)
 

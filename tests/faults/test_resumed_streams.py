@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.sessions.job import RECENT
+from frontdesk.sessions.job import MAX_RECENT_UPDATES
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.desk import open_client, until
@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 async def test_a_resumed_stream_repeated_text(store: Any) -> None:
     slow = Slow()
     async with open_client(slow.pieces, store=store) as desk:
-        async with desk.streaming("it", background=True, headers=MINE) as (_, events):
+        async with desk.open_stream("it", background=True, headers=MINE) as (_, events):
             read = [await anext(events), await anext(events)]
         rest = asyncio.create_task(follow(desk, after=read[-1].number))
         slow.go_on.set()
@@ -37,7 +37,7 @@ async def test_a_stream_could_not_be_taken_up_before_its_first_event(store: Any)
     async with open_client(slow.whole, store=store, max_background_runs=1) as desk:
         await desk.ask("one", background=True)
         await slow.began.wait()
-        async with desk.streaming("two", background=True, headers=MINE):
+        async with desk.open_stream("two", background=True, headers=MINE):
             pass
         assert (await desk.get("mine")).json()["status"] == "queued"
         following = [asyncio.create_task(follow(desk, after=after)) for after in (None, 0)]
@@ -49,7 +49,7 @@ async def test_a_stream_could_not_be_taken_up_before_its_first_event(store: Any)
 
 
 async def test_events_between_the_snapshot_and_the_live_part_were_skipped(store: Any) -> None:
-    count, said = 2 * RECENT, asyncio.Event()
+    count, said = 2 * MAX_RECENT_UPDATES, asyncio.Event()
 
     async def chatter(text: str) -> AsyncIterator[str]:
         for number in range(count):
@@ -59,7 +59,7 @@ async def test_events_between_the_snapshot_and_the_live_part_were_skipped(store:
             yield f"{number} "
 
     async with open_client(chatter, store=store) as desk:
-        async with desk.streaming("it", background=True, headers=MINE):
+        async with desk.open_stream("it", background=True, headers=MINE):
             await said.wait()
         following: list[Any] = []
         while (await desk.get("mine")).json()["status"] == "running" and len(following) < 30:

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from frontdesk_testing.messages import MessagePlatform, Person
-from tests.faults.inbox.desk import heard, listen
+from tests.faults.inbox.desk import listen, wait_for_answers
 from tests.faults.inbox.newer import ERA, WORD
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 PEOPLE = 6
 
@@ -38,10 +38,12 @@ class Chats:
             events = [await self._platform.say(one, text) for one in self._people]
             await self._platform.wait_for_acknowledged(*events)
 
-    async def answered(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Wait until everything is answered."""
         for one in self._people:
-            assert await heard(self._platform, one, len(self.said)) == [f"heard {text}" for text in self.said]
+            assert await wait_for_answers(self._platform, one, len(self.said)) == [
+                f"heard {text}" for text in self.said
+            ]
 
 
 def rows(place: str, sql: str) -> list[Any]:
@@ -51,7 +53,7 @@ def rows(place: str, sql: str) -> list[Any]:
 
 @pytest.mark.parametrize("first", ["old", "new"])
 async def test_an_older_host_destroyed_what_a_newer_one_wrote(first: str, postgres: str, tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.2)
         chats = Chats(platform, [await platform.user(f"Person {number}") for number in range(PEOPLE)])
         settings: dict[str, Any] = {"intake": "webhook", "lease": 5.0, "left_alone": 0.5}
@@ -62,14 +64,14 @@ async def test_an_older_host_destroyed_what_a_newer_one_wrote(first: str, postgr
             hosts = {first: await (old if first == "old" else new).host()}
             await chats.use(hosts[first])
             await chats.say("one", "two")
-            await chats.answered()
+            await chats.wait_for_answers()
             second = "new" if first == "old" else "old"
             hosts[second] = await (old if second == "old" else new).host()
             await chats.use(hosts["new"])
             await chats.say(f"{WORD} three", "four", f"{WORD} five", "six")
             await chats.use(hosts["old"])
             await chats.say("seven", "eight")
-            await chats.answered()
+            await chats.wait_for_answers()
             # By now each session was written by the newer one at least twice, and by either one after that.
             sessions = [json.loads(bytes(data))["data"] for (data,) in rows(postgres, "SELECT data FROM sessions")]
             assert [one.get("era") for one in sessions] == [ERA] * PEOPLE
@@ -77,15 +79,15 @@ async def test_an_older_host_destroyed_what_a_newer_one_wrote(first: str, postgr
             await hosts["old"].kill()
             await chats.use(hosts["new"])
             await chats.say("nine")
-            await chats.answered()
-        assert [one for one in old.asked() if WORD in one.split()] == []
-        assert sorted(old.asked() + new.asked()) == sorted(chats.said * PEOPLE)
+            await chats.wait_for_answers()
+        assert [one for one in old.list_asked() if WORD in one.split()] == []
+        assert sorted(old.list_asked() + new.list_asked()) == sorted(chats.said * PEOPLE)
     assert rows(postgres, "SELECT kind FROM set_aside") == []
     assert rows(postgres, "SELECT error FROM inbox WHERE done_at IS NULL OR error IS NOT NULL") == []
 
 
 async def test_an_older_host_opens_the_file_of_a_newer_one(tmp_path: Path) -> None:
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.2)
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         place = str(tmp_path / "state")
@@ -97,20 +99,20 @@ async def test_an_older_host_opens_the_file_of_a_newer_one(tmp_path: Path) -> No
             host = await new.host()
             for who in (ann, bob):
                 await platform.say(who, "hello")
-                await heard(platform, who, 1)
+                await wait_for_answers(platform, who, 1)
             # Bob's event is acknowledged, and the process ends before it is answered.
             await platform.wait_for_acknowledged(await platform.say(bob, f"hold {WORD}"))
-            await until(lambda: new.asked()[-1:] == [f"hold {WORD}"])
+            await until(lambda: new.list_asked()[-1:] == [f"hold {WORD}"])
             await host.kill()
             (tmp_path / f"{WORD}.go").touch()
             older = await old.host()
             await platform.say(ann, "and you?")
-            assert await heard(platform, ann, 2) == ["heard hello", "heard and you?"]
+            assert await wait_for_answers(platform, ann, 2) == ["heard hello", "heard and you?"]
             await older.kill()
             await new.host()
-            assert await heard(platform, bob, 2) == ["heard hello", f"heard hold {WORD}"]
+            assert await wait_for_answers(platform, bob, 2) == ["heard hello", f"heard hold {WORD}"]
             await until(lambda: _count(place, "SELECT COUNT(*) FROM inbox WHERE done_at IS NULL") == 0)
-        assert old.asked() == ["and you?"]
+        assert old.list_asked() == ["and you?"]
         assert _count(place, "SELECT COUNT(*) FROM set_aside") == 0
 
 

@@ -15,7 +15,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.memory.store import InMemoryStateStore
 from tests.scenarios.chat_completions.desk import open_client as open_chat_desk
-from tests.scenarios.responses.cast import answering, call
+from tests.scenarios.responses.cast import build_answering, call
 from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import LAST, dial
 
@@ -45,7 +45,7 @@ class Shop:
             results = [one for one in messages[-1].contents if one.type == "function_result"]
             return [RuntimeError("overloaded")] if results else [call("charge", amount=5)]
 
-        return answering(answer, tools=[charge])
+        return build_answering(answer, tools=[charge])
 
 
 async def test_one_call_of_the_openai_client_charged_three_times() -> None:

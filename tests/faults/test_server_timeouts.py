@@ -26,7 +26,7 @@ from frontdesk.http.server_limits import SEND_SECONDS
 from frontdesk.server import http_protocol
 from frontdesk.server.http_protocol import ConnectionGate
 from tests.faults.test_connections_that_stay import CHUNKED, HOST, KINDS, UPGRADE
-from tests.faults.test_request_heads import served
+from tests.faults.test_request_heads import serve
 from tests.scenarios.desk import DEADLINE, until
 
 FACTOR = 5
@@ -174,7 +174,7 @@ async def test_a_thousand_connections_outlived_the_timeouts_of_the_server(monkey
     )
     times = {name: seconds / FACTOR for name, seconds in UVICORN.items()}
     pourer = Pourer()
-    async with served(limits, app=app(pourer), **times) as wire:
+    async with serve(limits, app=app(pourer), **times) as wire:
         with ExitStack() as held:
             make: dict[str, Callable[[], Any]] = {
                 **{kind: partial(stay, wire.port, *sent) for kind, sent in SENT.items()},

@@ -24,8 +24,8 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql import records
 from frontdesk_testing import HostClient, serving
 from tests.examples import examples
-from tests.faults.loop_steps import counted_steps
-from tests.scenarios.cast import scripted
+from tests.faults.loop_steps import count_steps
+from tests.scenarios.cast import build_scripted
 
 MOST, VALUES = 256 * 1024, 10_000
 SMALL = {"max_body_bytes": MOST, "max_body_values": VALUES}
@@ -37,13 +37,13 @@ STEPS = 60_000
 Body = dict[str, Any]
 
 
-def _nested(depth: int) -> Any:
+def _nest(depth: int) -> Any:
     return json.loads("[" * depth + "]" * depth)
 
 
 SHAPES: dict[str, Any] = {
-    "deep": _nested(110),
-    "just deep enough": _nested(55),
+    "deep": _nest(110),
+    "just deep enough": _nest(55),
     "wide": [0] * 25_000,
     "many empty lists": [[]] * 20_000,
     "many keys": {str(number): 0 for number in range(12_000)},
@@ -182,13 +182,13 @@ class EveryChannelHost:
             assert (await self.http.get(link)).status_code == 200, link
 
 
-def _answered(messages: list[Message]) -> list[str]:
+def _answer(messages: list[Message]) -> list[str]:
     return ["y" * 200_000 if messages and messages[-1].text == "long" else '{"done": 1}']
 
 
 @asynccontextmanager
 async def open_house(place: Path, **settings: Any) -> AsyncIterator[EveryChannelHost]:
-    agent = scripted(_answered)
+    agent = build_scripted(_answer)
     channels = [
         ResponsesChannel(compactor=lambda messages: "all that was said", **settings),
         ChatCompletionsChannel(**settings),
@@ -265,10 +265,10 @@ free = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9) | st.just("$"), inner, max_size=3),
     max_leaves=8,
 )
-deep = st.builds(lambda value, levels: _wrapped(value, levels), free, st.sampled_from([0, 0, 5, 50, 58, 62, 90, 99]))
+deep = st.builds(lambda value, levels: _wrap(value, levels), free, st.sampled_from([0, 0, 5, 50, 58, 62, 90, 99]))
 
 
-def _wrapped(value: Any, levels: int) -> Any:
+def _wrap(value: Any, levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
@@ -293,7 +293,7 @@ async def test_whatever_was_accepted_can_be_asked_for(
 
 async def test_brackets_in_a_field_that_nobody_knows_ran_and_were_not_recorded(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
-        refused = await house.post("/v1/responses", {"input": [{**SAID, "x": _nested(110)}], "stream": True})
+        refused = await house.post("/v1/responses", {"input": [{**SAID, "x": _nest(110)}], "stream": True})
         assert refused.status_code == 400
         error = refused.json()["error"]
         assert (error["code"], error["param"]) == ("nested_too_deep", "input[0]")
@@ -329,7 +329,7 @@ async def test_a_wide_body_held_everybody_up(tmp_path: Path) -> None:
     body = b'{"input": [{"role": "user", "content": "hi", "x": [%b[]]}]}' % (b"[]," * 300_000)
     async with open_house(tmp_path) as house:
         await house.http.get("/healthz")
-        with counted_steps() as steps:
+        with count_steps() as steps:
             answer = await house.http.post("/v1/responses", content=body, headers=JSON)
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "too_many_values")
         assert steps.longest < STEPS
@@ -344,7 +344,7 @@ async def test_the_widest_body_that_is_taken_leaves_the_loop_free(tmp_path: Path
     )
     async with open_house(tmp_path) as house:
         await house.http.get("/healthz")
-        with counted_steps() as steps:
+        with count_steps() as steps:
             for content in (body, known.encode()):
                 answer = await house.http.post("/v1/responses", content=content, headers=JSON)
                 assert answer.status_code in (200, 400), answer.text

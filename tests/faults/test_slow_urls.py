@@ -10,7 +10,7 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk_testing import EchoAgent, HostClient, serving
 from tests.outbound.origin import Origin, ok
-from tests.outbound.origin import serving as originating
+from tests.outbound.origin import serve_origin as originating
 from tests.scenarios.desk import until
 
 MALLORY, BOB = {"x-api-key": "the key of mallory, long enough"}, {"x-api-key": "the key of bob, long enough"}

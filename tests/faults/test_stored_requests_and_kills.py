@@ -25,9 +25,9 @@ async def test_a_stored_request_is_answered_once_whenever_the_process_is_killed(
 ) -> None:
     if kind == "postgres":
         with request.getfixturevalue("postgres_of_this_process").database() as database:
-            await killed_at(database, point, commit)
+            await kill_at(database, point, commit)
     else:
-        await killed_at(str(tmp_path / "frontdesk.db"), point, commit)
+        await kill_at(str(tmp_path / "frontdesk.db"), point, commit)
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -36,7 +36,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
 
 
-async def killed_at(place: str, point: str, commit: int) -> None:
+async def kill_at(place: str, point: str, commit: int) -> None:
     store = store_at(place)
     await store.open()
     await introduce(store)

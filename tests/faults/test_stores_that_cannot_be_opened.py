@@ -21,13 +21,13 @@ from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk_testing.store_samples import OWNER, run
 from tests.databases import PostgresServer, postgres_server
 from tests.faults.ports import free_port
-from tests.faults.traffic import served
+from tests.faults.traffic import serve
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-not-in-any-log"
 
 
-async def refused(store: SqlStateStore) -> str:
+async def read_refusal(store: SqlStateStore) -> str:
     """What is said when it is opened; closing it afterwards is fine."""
     with pytest.raises(StoreError) as caught:
         await store.open()
@@ -65,7 +65,7 @@ UNUSABLE = {
 async def test_a_file_that_is_no_database(make: Callable[[Path], Path], tmp_path: Path) -> None:
     path = make(tmp_path / "frontdesk.db")
     before = path.read_bytes() if path.is_file() else None
-    said = await refused(SqliteStateStore(path))
+    said = await read_refusal(SqliteStateStore(path))
     assert str(path) in said
     assert "can't be opened" in said
     assert (path.read_bytes() if path.is_file() else None) == before
@@ -74,7 +74,7 @@ async def test_a_file_that_is_no_database(make: Callable[[Path], Path], tmp_path
 async def test_a_host_does_not_start_without_its_store(tmp_path: Path) -> None:
     path = _text_file(tmp_path / "frontdesk.db")
     with pytest.raises(FrontdeskError, match="can't be opened: file is not a database"):
-        async with served(SqliteStateStore(path)):
+        async with serve(SqliteStateStore(path)):
             pytest.fail("it started")
 
 
@@ -86,7 +86,7 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None
     other.commit()
     other.close()
     before = path.read_bytes()
-    assert "tables of another program (sessions) and none of Frontdesk" in await refused(SqliteStateStore(path))
+    assert "tables of another program (sessions) and none of Frontdesk" in await read_refusal(SqliteStateStore(path))
     assert path.read_bytes() == before
 
 
@@ -162,7 +162,7 @@ def test_a_directory_that_may_only_be_read(what: str, tmp_path: Path) -> None:
     assert "Permission denied" in said
 
 
-def told(error: BaseException, caplog: pytest.LogCaptureFixture) -> str:
+def read_all_of(error: BaseException, caplog: pytest.LogCaptureFixture) -> str:
     """All that anybody could read of it."""
     records = [logging.Formatter().format(record) for record in caplog.records]
     return "\n".join([str(error), repr(error), *traceback.format_exception(error), *records])
@@ -185,7 +185,7 @@ async def test_a_wrong_password_is_not_told(caplog: pytest.LogCaptureFixture) ->
         with pytest.raises(StoreError, match="password authentication failed") as caught:
             await store.open()
         await store.close()
-        assert SECRET not in told(caught.value, caplog)
+        assert SECRET not in read_all_of(caught.value, caplog)
 
 
 @pytest.mark.parametrize("where", ["host=127.0.0.1 port={port}", "host={directory}", "host=nowhere.invalid"])
@@ -198,12 +198,12 @@ async def test_a_server_that_is_not_there_is_named_without_its_password(
     with pytest.raises(StoreError, match="the database can't be opened: ") as caught:
         await store.open()
     await store.close()
-    assert SECRET not in told(caught.value, caplog)
+    assert SECRET not in read_all_of(caught.value, caplog)
     assert "\n" not in str(caught.value)
 
 
 async def test_a_database_that_is_not_there(postgres: str) -> None:
-    said = await refused(PostgresStateStore(make_conninfo(postgres, dbname="missing")))
+    said = await read_refusal(PostgresStateStore(make_conninfo(postgres, dbname="missing")))
     assert 'database "missing" does not exist' in said
 
 
@@ -211,13 +211,13 @@ async def test_a_role_that_may_not_make_tables(postgres: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS reader")
         connection.execute("CREATE ROLE reader LOGIN")
-    said = await refused(PostgresStateStore(make_conninfo(postgres, user="reader")))
+    said = await read_refusal(PostgresStateStore(make_conninfo(postgres, user="reader")))
     assert "permission denied" in said
 
 
 async def test_a_store_that_failed_to_open_can_be_opened_later(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "later" / "frontdesk.db")
-    await refused(store)
+    await read_refusal(store)
     (tmp_path / "later").mkdir()
     for _ in range(2):
         await store.open()

@@ -44,7 +44,7 @@ class NotingAgent:
 
 
 @asynccontextmanager
-async def served(agent: NotingAgent, store: Any) -> AsyncIterator[HostClient]:
+async def serve(agent: NotingAgent, store: Any) -> AsyncIterator[HostClient]:
     host = AgentFrameworkHost(agent.talk, channels=[InvocationsChannel(), ResponsesChannel()], store=store)
     async with serving(host) as client:
         yield client
@@ -68,7 +68,7 @@ async def assert_refuses(client: HostClient, agent: NotingAgent) -> None:
 
 async def test_the_target_was_asked_while_the_disk_was_full(tmp_path: Path) -> None:
     store, agent = SqliteStateStore(tmp_path / "frontdesk.db"), NotingAgent()
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         assert [one.status_code for one in await ask_both(client, "before")] == [200, 200]
         await pages(store)
         # What shows that the disk is full: of this turn the target was asked.
@@ -84,7 +84,7 @@ async def test_the_target_was_asked_while_the_disk_was_full(tmp_path: Path) -> N
 
 async def test_a_background_run_waits_while_the_disk_is_full(tmp_path: Path) -> None:
     store, agent = SqliteStateStore(tmp_path / "frontdesk.db"), NotingAgent()
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         blocked = asyncio.create_task(client.http.post("/invocations", json={"message": "hold", "session_id": "s"}))
         await agent.held.wait()
         body = {"message": "later", "session_id": "s", "background": True}
@@ -108,7 +108,7 @@ async def test_a_background_run_waits_while_the_disk_is_full(tmp_path: Path) -> 
 
 async def test_an_unstored_turn_is_answered_while_the_disk_is_full(tmp_path: Path) -> None:
     store, agent = SqliteStateStore(tmp_path / "frontdesk.db"), NotingAgent()
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         await fill(store)
         response = await client.http.post("/v1/responses", json={"input": "hi", "store": False})
         assert response.status_code == 200
@@ -135,13 +135,13 @@ async def test_a_message_of_a_chat_waits_while_the_disk_is_full(tmp_path: Path) 
     async with open_chat(talk, store=store) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one")
-        await chat.heard(ada.chat_id, 1)
+        await chat.wait_for_answers(ada.chat_id, 1)
         await fill(store)
         await chat.platform.say(ada, "two")
         with pytest.raises(StoreUnavailableError):
             store.check_writable()
         await pages(store, 10**6)
-        assert await chat.heard(ada.chat_id, 2) == ["you said one", "you said two"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["you said one", "you said two"]
     assert writable == [True, True]
 
 
@@ -157,7 +157,7 @@ def overwrite(path: Path, *, first_page: int) -> None:
 async def damage(path: Path) -> None:
     """Write sessions into a database, close it, and overwrite the part that has their histories."""
     store, agent = SqliteStateStore(path), NotingAgent()
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         pages_before = (await store._engine.read("PRAGMA page_count"))[0][0]
         for number in range(10):
             body = {"message": LARGE, "session_id": f"s{number}"}
@@ -190,7 +190,7 @@ async def test_a_large_database_is_checked_beside_its_use(
     monkeypatch.setattr(engine, "MAX_CHECKED_AT_START_BYTES", 0)
     path, agent = tmp_path / "frontdesk.db", NotingAgent()
     await damage(path)
-    async with served(agent, SqliteStateStore(path)) as client:
+    async with serve(agent, SqliteStateStore(path)) as client:
 
         async def is_reported() -> bool:
             return not await is_ready(client.http)
@@ -212,12 +212,12 @@ async def test_a_check_beside_the_use_ends_with_the_store(tmp_path: Path, monkey
 async def test_readyz_said_yes_after_a_damaged_page_was_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, agent = tmp_path / "frontdesk.db", NotingAgent()
     store = SqliteStateStore(path)
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         before = (await store._engine.read("PRAGMA page_count"))[0][0]
         for number in range(20):
             body = {"message": LARGE, "session_id": f"s{number}"}
             assert (await client.http.post("/invocations", json=body)).status_code == 200
-    async with served(agent, store) as client:
+    async with serve(agent, store) as client:
         # It was whole when it was opened.
         overwrite(path, first_page=before)
         with suppress(StoreUnavailableError):
@@ -232,7 +232,7 @@ async def test_the_target_was_asked_while_postgres_was_read_only(postgres: str) 
     database = Identifier(str(conninfo_to_dict(postgres)["dbname"]))
     async with (
         await psycopg.AsyncConnection.connect(postgres, autocommit=True) as admin,
-        served(agent, store) as client,
+        serve(agent, store) as client,
     ):
         assert [one.status_code for one in await ask_both(client, "before")] == [200, 200]
         await admin.execute(SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(database))

@@ -14,7 +14,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import serving
 from tests.channels.a2a.caller import Client, joined, message, questions_of, state_of, states, text_of
 from tests.faults.crash.processes import HostProcess, HostProcesses
-from tests.faults.crash.storyteller import told
+from tests.faults.crash.storyteller import tell
 from tests.scenarios.desk import until
 from tests.scenarios.test_decisions import Shop
 
@@ -98,7 +98,7 @@ async def test_a_stream_whose_host_was_killed_is_read_to_its_end_at_the_next_one
     async with second.events("SendStreamingMessage", sent) as events:
         again = [event async for event in events]
     assert again[0]["task"]["id"] == task_id
-    assert "".join(joined(again).values()) == told(21)
+    assert "".join(joined(again).values()) == tell(21)
     assert states(again)[-1] == "FAILED"
     assert "interrupted" in str(again[-1])
 
@@ -131,4 +131,4 @@ async def test_tasks_that_only_waited_are_run_by_the_next_host(house: HostProces
         return state_of(await second.get(task)) == "COMPLETED"
 
     await until(is_done)
-    assert text_of(await second.get(task)) == told(12)
+    assert text_of(await second.get(task)) == tell(12)

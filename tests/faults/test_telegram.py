@@ -37,7 +37,7 @@ async def test_an_update_that_came_twice_is_answered_once() -> None:
             answer = await bot.http.post("/telegram/events", json=update(ada.id, "one"), headers={HEADER: SECRET})
             assert answer.status_code == 200
         await bot.says(chat, "one")
-        assert await bot.asked(ada, "two") == "two"
+        assert await bot.ask(ada, "two") == "two"
         assert len(agent.seen) == 2
 
 
@@ -62,8 +62,8 @@ async def test_a_flood_waits_and_sends_nothing_twice() -> None:
     async with open_bot(EchoAgent()) as bot:
         ada = bot.fake.user("Ada")
         bot.fake.fail_next("sendMessage", 429, "Too Many Requests: retry after 0", times=3, retry_after=0)
-        assert await bot.asked(ada, "one") == "one"
-        await bot.ended()
+        assert await bot.ask(ada, "one") == "one"
+        await bot.wait_for_ends()
         assert await deliveries(bot) == [("accepted", None)]
         assert bot.fake.shown(bot.fake.private(ada)).answers == ["one"]
 
@@ -72,8 +72,8 @@ async def test_an_answer_that_may_have_arrived_is_unknown_and_not_sent_again() -
     async with open_bot(EchoAgent()) as bot:
         ada = bot.fake.user("Ada")
         bot.fake.drop_next("sendMessage", acted=True)
-        assert await bot.asked(ada, "one") == "one"
-        await bot.ended()
+        assert await bot.ask(ada, "one") == "one"
+        await bot.wait_for_ends()
         assert [status for status, _ in await deliveries(bot)] == ["unknown"]
         assert bot.fake.shown(bot.fake.private(ada)).answers == ["one"]
 
@@ -86,10 +86,10 @@ async def test_who_blocks_the_bot_gets_nothing_and_is_answered_again_later() -> 
         await agent.started.wait()
         bot.fake.block(ada)
         agent.release.set()
-        await bot.ended()
+        await bot.wait_for_ends()
         assert await deliveries(bot) == [("dead", "blocked")]
         bot.fake.unblock(ada)
-        assert await bot.asked(ada, "two") == "two"
+        assert await bot.ask(ada, "two") == "two"
 
 
 async def test_a_topic_that_was_deleted_is_not_answered_elsewhere() -> None:
@@ -102,7 +102,7 @@ async def test_a_topic_that_was_deleted_is_not_answered_elsewhere() -> None:
         await agent.started.wait()
         del group.topics[topic.thread_id]
         agent.release.set()
-        await bot.ended()
+        await bot.wait_for_ends()
         assert await deliveries(bot) == [("dead", "thread_not_found")]
         assert bot.fake.shown(group).answers == []
 
@@ -112,9 +112,9 @@ async def test_a_group_that_became_a_supergroup_keeps_its_conversation() -> None
     async with open_bot(agent) as bot:
         ada = bot.fake.user("Ada")
         group = bot.fake.group("Team", ada)
-        assert await bot.asked(ada, "@frontdesk_bot one", group) == "one"
+        assert await bot.ask(ada, "@frontdesk_bot one", group) == "one"
         moved = bot.fake.migrate(group, by=ada)
-        assert await bot.asked(ada, "@frontdesk_bot two", moved) == "two"
+        assert await bot.ask(ada, "@frontdesk_bot two", moved) == "two"
         assert [message.text for message in agent.seen[-1]] == ["one", "one", "two"]
 
 
@@ -133,7 +133,7 @@ async def test_an_answer_to_a_group_that_moved_meanwhile_arrives_there(live: str
         moved = bot.fake.migrate(group, by=ada)
         agent.release.set()
         await bot.says(moved, "one two")
-        await bot.ended()
+        await bot.wait_for_ends()
         assert [call for call in bot.fake.calls if call.error is not None and "supergroup" in str(call.error)]
         assert {status for status, _ in await deliveries(bot)} == {"accepted"}
 
@@ -149,7 +149,7 @@ async def test_a_restart_in_the_middle_of_an_answer_ends_it_in_the_same_message(
             await bot.says(chat, "one")
         async with open_bot(EchoAgent(), **settings) as bot:
             await bot.says(chat, "one two three")
-            await bot.ended()
+            await bot.wait_for_ends()
         assert fake.shown(chat).answers == ["one two three"]
         assert fake.shown(chat).messages[-1].buttons == ()
         assert len(fake.list_calls("sendMessage")) == 1
@@ -158,12 +158,12 @@ async def test_a_restart_in_the_middle_of_an_answer_ends_it_in_the_same_message(
 async def test_another_poller_ends_ours_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
     async with open_bot(EchoAgent(), transport="polling") as bot:
         ada = bot.fake.user("Ada")
-        assert await bot.asked(ada, "one") == "one"
+        assert await bot.ask(ada, "one") == "one"
         bot.fake.fail_next(
             "getUpdates", 409, "Conflict: terminated by other getUpdates request; make sure that only one …", times=2
         )
-        assert await bot.asked(ada, "two") == "two"
-        assert await bot.asked(ada, "three") == "three"
+        assert await bot.ask(ada, "two") == "two"
+        assert await bot.ask(ada, "three") == "three"
         assert "conflict" in caplog.text
         assert bot.fake.shown(bot.fake.private(ada)).answers == ["one", "two", "three"]
 
@@ -174,7 +174,7 @@ async def test_a_poll_that_is_silent_for_too_long_is_dead_and_followed_by_anothe
         quick = {"poll_seconds": 0.1, "call_timeout": 0.5}
         async with open_bot(EchoAgent(), fake=fake, transport="polling", **quick) as bot:
             await silent.reached.wait()
-            assert await bot.asked(fake.user("Ada"), "one") == "one"
+            assert await bot.ask(fake.user("Ada"), "one") == "one"
         silent.release()
 
 
@@ -202,8 +202,8 @@ async def test_of_two_hosts_one_polls_and_the_other_follows_it(postgres: str) ->
         async with open_bot(agent, store=PostgresStateStore(postgres), **settings) as second:
             async with open_bot(agent, store=PostgresStateStore(postgres), **settings) as first:
                 for number in range(5):
-                    assert await first.asked(ada, f"{number}") == f"{number}"
-            assert await second.asked(ada, "after") == "after"
+                    assert await first.ask(ada, f"{number}") == f"{number}"
+            assert await second.ask(ada, "after") == "after"
         assert fake.shown(chat).answers == ["0", "1", "2", "3", "4", "after"]
         assert not [call for call in fake.calls if call.error is not None]
 
@@ -214,7 +214,7 @@ async def test_a_file_that_did_not_come_is_fetched_again() -> None:
         ada = bot.fake.user("Ada")
         bot.fake.fail_next("getFile", 500, "Internal Server Error")
         bot.fake.drop_next("getFile", acted=True)
-        assert await bot.asked(ada, "look", media=("photo", Upload(b"x", "a.jpg", "image/jpeg"))) == "look"
+        assert await bot.ask(ada, "look", media=("photo", Upload(b"x", "a.jpg", "image/jpeg"))) == "look"
         assert [content.type for content in agent.seen[-1][-1].contents] == ["text", "data"]
 
 
@@ -222,7 +222,7 @@ async def test_a_platform_that_is_away_at_the_start_is_asked_again() -> None:
     async with fake_telegram() as fake:
         fake.drop_next("getMe", acted=False, times=2)
         async with open_bot(EchoAgent(), fake=fake, transport="polling") as bot:
-            assert await bot.asked(fake.user("Ada"), "one") == "one"
+            assert await bot.ask(fake.user("Ada"), "one") == "one"
 
 
 async def test_what_waits_for_hours_ends_when_the_bot_is_blocked_or_removed() -> None:

@@ -31,22 +31,22 @@ class StoringService(ScriptedChatClient):
         return super()._inner_get_response(messages=[*known, *messages], options=options, **more)
 
 
-def _said(messages: Any) -> str:
+def _answer(messages: Any) -> str:
     return f"re: {messages[-1].text}"
 
 
 def _plain() -> tuple[Any, Any]:
-    client = ScriptedChatClient(_said)
+    client = ScriptedChatClient(_answer)
     return Agent(client, name="Clerk"), client
 
 
 def _with_memory() -> tuple[Any, Any]:
-    client = ScriptedChatClient(_said)
+    client = ScriptedChatClient(_answer)
     return Agent(client, name="Clerk", context_providers=[InMemoryHistoryProvider()]), client
 
 
 def _with_service() -> tuple[Any, Any]:
-    client = StoringService(_said)
+    client = StoringService(_answer)
     return Agent(client, name="Clerk"), client
 
 

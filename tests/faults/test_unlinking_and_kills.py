@@ -11,7 +11,7 @@ from tests.faults.inbox.processes import Desks
 from tests.faults.test_clicks_and_kills import _read, _status
 from tests.scenarios.desk import until
 from tests.scenarios.linking.pair import code_in
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 UNLINK = 3
 """The commit of the unlink; before it the command is accepted and claimed."""
@@ -27,7 +27,7 @@ async def says(platform: MessagePlatform, who: Person, text: str) -> str:
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
 async def test_a_kill_around_an_unlink(point: str, tmp_path: Path) -> None:
     settings = {"pays": True, "links": True}
-    async with forked_platform(tmp_path / "log") as platform:
+    async with fork_platform(tmp_path / "log") as platform:
         ann, eve = await platform.user("Ann"), await platform.user("Eve")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", **settings) as desks:
             host = await desks.host()
@@ -43,7 +43,7 @@ async def test_a_kill_around_an_unlink(point: str, tmp_path: Path) -> None:
             await until(lambda: bool(_read(tmp_path / "state", "handle FROM approval_places")))
             await host.arm(point, UNLINK)
             await platform.say(ann, "/unlink")
-            assert await host.ended() == -signal.SIGKILL
+            assert await host.wait_for_end() == -signal.SIGKILL
             is_written = point == "after_commit"
             assert _status(tmp_path / "state") == ("cancelled" if is_written else "pending")
             settling = _read(tmp_path / "state", "delivery_id FROM deliveries WHERE replaces IS NOT NULL")

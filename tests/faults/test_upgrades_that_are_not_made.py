@@ -8,7 +8,7 @@ import uvicorn
 from frontdesk import AgentFrameworkHost, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
-from tests.faults.test_request_heads import Served, report, served
+from tests.faults.test_request_heads import Served, report, serve
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import until
 
@@ -37,7 +37,7 @@ async def test_the_body_of_a_request_with_an_upgrade_was_taken_for_the_next_requ
     head = method + b" /app HTTP/1.1\r\n" + HOST + UPGRADES[upgrade]
     whole = head + BODIES[body]
     cuts = {"one": [], "head and body": [whole.index(b"\r\n\r\n") + 4], "bytes": list(range(1, len(whole)))}[pieces]
-    async with served(app=report) as found, found.wire() as wire:
+    async with serve(app=report) as found, found.wire() as wire:
         for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
             await wire.send(whole[start:end])
         status, told = await wire.answer()
@@ -49,21 +49,21 @@ async def test_the_body_of_a_request_with_an_upgrade_was_taken_for_the_next_requ
 
 async def test_requests_behind_one_with_an_upgrade_were_lost() -> None:
     first = b"GET /app HTTP/1.1\r\n" + HOST + UPGRADES["h2c"] + b"\r\n"
-    async with served(app=report) as found, found.wire(first * 5 + BEHIND) as wire:
+    async with serve(app=report) as found, found.wire(first * 5 + BEHIND) as wire:
         for _ in range(5):
             assert (await wire.answer())[0] == 200
         assert await wire.answer() == (200, b"3 content-length,host")
 
 
 async def test_the_head_of_a_request_with_an_upgrade_has_the_same_limits() -> None:
-    async with served(ServerLimits(max_headers=5, head_seconds=1.0), app=report) as found:
+    async with serve(ServerLimits(max_headers=5, head_seconds=1.0), app=report) as found:
         assert b" 431 " in await found.ask(b"GET / HTTP/1.1\r\n" + HOST + b"a: b\r\n" * 5 + UPGRADES["h2c"] + b"\r\n")
         assert b" 408 " in await found.ask(b"GET / HTTP/1.1\r\n" + HOST + UPGRADES["h2c"])
 
 
 @pytest.mark.parametrize("target", [b"/app", b"127.0.0.1:80"])
 async def test_what_follows_a_connect_is_no_request(target: bytes) -> None:
-    async with served(app=report) as found:
+    async with serve(app=report) as found:
         answer = await found.ask(b"CONNECT " + target + b" HTTP/1.1\r\n" + HOST + b"\r\n" + SMUGGLED)
         assert answer.startswith(b"HTTP/1.1 405 ")
         assert answer.count(b"HTTP/1.1 ") == 1

@@ -9,10 +9,10 @@ import pytest
 
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.faults.watcher_steps import watcher_options
-from tests.runs.test_watchers import Receiver, receiving
+from tests.runs.test_watchers import Receiver, open_receiver
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import Slow
-from tests.test_pipeline import caller, opened
+from tests.test_pipeline import caller, open_context
 
 ROOT = Path(__file__).parents[2]
 MAX_COMMITS = 20
@@ -24,7 +24,7 @@ async def test_an_accepted_watcher_is_notified_whenever_the_process_is_killed(po
     for number in range(1, MAX_COMMITS):
         directory = tmp_path / str(number)
         directory.mkdir()
-        async with receiving() as receiver:
+        async with open_receiver() as receiver:
             lines, code = await _watch_until_killed(directory, receiver, point, number)
             assert code in (0, -signal.SIGKILL), lines
             kills += code != 0
@@ -61,7 +61,7 @@ async def _settle(directory: Path, receiver: Receiver, run_id: str) -> None:
     """Start a host on the state that the process left. Its run ends, and the receiver learns of the end, by one id."""
     slow, store = Slow(), SqliteStateStore(directory / "state.db")
     slow.go_on.set()
-    async with opened(slow.whole, store=store, watchers=watcher_options(receiver.port)) as (context, _):
+    async with open_context(slow.whole, store=store, watchers=watcher_options(receiver.port)) as (context, _):
         await until(lambda: receiver.received)
         run = await context.runs.get(caller(), run_id)
         assert set(receiver.events) == {(run_id, run.status)}

@@ -19,7 +19,7 @@ from frontdesk.concurrency.current import current_caller
 from frontdesk.http.endpoint import HttpCall, HttpEndpoint
 from frontdesk_testing import EchoAgent, GatedAgent, serving
 from tests.asgi.test_messages import GONE
-from tests.faults.test_request_heads import served
+from tests.faults.test_request_heads import serve
 from tests.scenarios.desk import until
 
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}
@@ -33,7 +33,7 @@ def host_of(target: Any, **options: Any) -> AgentFrameworkHost:
 
 
 async def test_messages_were_unpacked_before_anybody_counted_them() -> None:
-    async with served() as found, connect(f"ws://127.0.0.1:{found.port}/v1/responses", compression="deflate") as socket:
+    async with serve() as found, connect(f"ws://127.0.0.1:{found.port}/v1/responses", compression="deflate") as socket:
         assert socket.protocol.extensions == []
 
 

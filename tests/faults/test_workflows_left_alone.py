@@ -65,7 +65,7 @@ async def test_a_workflow_was(how: str, stream: bool, place: Place) -> None:
             asked.cancel()
             await until(lambda: not desk.active)
         assert desk.run("mine").status == "cancelled"
-        assert desk.said("s") == ["one"]
+        assert desk.list_texts("s") == ["one"]
         place.go_on.set()
         for again in (stream, not stream):
             answer = await desk.ask("two", session_id="s", stream=again)

@@ -42,7 +42,7 @@ class Traffic:
                 self.wrong.append(f"{response.status_code}: {response.text}")
 
     @asynccontextmanager
-    async def flowing(self) -> AsyncIterator["Traffic"]:
+    async def run_calls(self) -> AsyncIterator["Traffic"]:
         """Callers call, until the block is left."""
         calls = [asyncio.create_task(self._call(name)) for name in self.sessions]
         try:
@@ -53,10 +53,10 @@ class Traffic:
 
     async def goes_well(self, more: int = 3) -> None:
         """Returns when every caller was answered some more times."""
-        wanted = {name: number + more for name, number in self._answered().items()}
-        await until(lambda: self._met(self._answered(), wanted), within=40)
+        wanted = {name: number + more for name, number in self._count_answered().items()}
+        await until(lambda: self._met(self._count_answered(), wanted), within=40)
 
-    def _answered(self) -> dict[str, int]:
+    def _count_answered(self) -> dict[str, int]:
         return {name: len(texts) for name, texts in self.acknowledged.items()}
 
     async def is_refused(self) -> None:
@@ -113,7 +113,7 @@ async def histories(store: SqlStateStore) -> dict[str, list[str]]:
 
 
 @asynccontextmanager
-async def served(store: Any, **options: Any) -> AsyncIterator[HostClient]:
+async def serve(store: Any, **options: Any) -> AsyncIterator[HostClient]:
     """A host with both doors over a store."""
     host = AgentFrameworkHost(echo, channels=[InvocationsChannel(), ResponsesChannel()], store=store, **options)
     async with serving(host) as client:

@@ -46,7 +46,7 @@ def main(port: str, root: str, kind: str, moment: str) -> None:
     target = parse_target(kind, Diary(Path(root, "diary")))
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], state_dir=root)
     recorder: Any = get_components(host).recorder
-    completed = recorder.completed
+    completed = recorder.record_completed
 
     async def killed(*arguments: Any) -> None:
         # The checkpoint is saved.
@@ -55,5 +55,5 @@ def main(port: str, root: str, kind: str, moment: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     if moment != "never":
-        recorder.completed = killed
+        recorder.record_completed = killed
     host.serve(port=int(port), log_level="critical")

@@ -10,7 +10,7 @@ from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing.crash import CrashPlan, _watch_commits
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import Slow
-from tests.test_pipeline import caller, in_session, opened
+from tests.test_pipeline import caller, in_session, open_context
 
 
 def watcher_options(port: int) -> WatcherOptions:
@@ -19,7 +19,7 @@ def watcher_options(port: int) -> WatcherOptions:
 
 async def main(directory: str, port: int, point: str, passes: int) -> None:
     store, slow = SqliteStateStore(Path(directory) / "state.db"), Slow()
-    async with opened(slow.whole, store=store, watchers=watcher_options(port)) as (context, _):
+    async with open_context(slow.whole, store=store, watchers=watcher_options(port)) as (context, _):
         await store._sweep.stop()
         _watch_commits(store._engine, CrashPlan(point, passes))  # type: ignore[arg-type]
         run = await context.submit(in_session("s", "one"), caller())

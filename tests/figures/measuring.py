@@ -37,7 +37,7 @@ class Host:
     failed: float = 0.0
 
     @asynccontextmanager
-    async def measured(self) -> AsyncIterator[None]:
+    async def measure(self) -> AsyncIterator[None]:
         """Measure memory and the wait of other callers until the block ends."""
         probe = await _start("probe", self.port, stdin=PIPE, stdout=PIPE)
         assert probe.stdin

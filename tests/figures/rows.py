@@ -13,11 +13,11 @@ from frontdesk import HttpLimits, ServerLimits
 from frontdesk.asgi import messages
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.web.conversations import MAX_READ
-from frontdesk.chat.growing import FREE_CHARACTERS
+from frontdesk.chat.growing import MAX_FREE_LENGTH
 from frontdesk.concurrency import timeouts
 from frontdesk.concurrency.offload import MAX_RENDERED_HERE
 from frontdesk.http.bodies import MAX_DEPTH
-from frontdesk.http.server_limits import SPARE_FILES
+from frontdesk.http.server_limits import MIN_SPARE_FILES
 from frontdesk.inbox.groups import UNLINKED
 from frontdesk.inbox.quarantine import MAX_FIRST_SECONDS, MAX_HELD_SECONDS
 from frontdesk.inbox.worker import MAX_CONCURRENT, MAX_PER_SENDER
@@ -27,7 +27,7 @@ from frontdesk.models.file import FileLimits
 from frontdesk.models.operations import DEFAULT_EVENT_LIMITS
 from frontdesk.openai.tools import MAX_TOOLS
 from frontdesk.runners.wakes import Shares
-from frontdesk.runs.background.followers import PAGE as EVENTS_PAGE
+from frontdesk.runs.background.followers import PAGE_EVENTS as EVENTS_PAGE
 from frontdesk.server import http_protocol, socket_protocol
 from frontdesk.server.http_protocol import ConnectionGate
 from frontdesk.server.unread import UNSENT_BYTES
@@ -88,7 +88,7 @@ _SIZES = {
     "body_bytes": ResponsesConfig.max_body_bytes,
     "bytes_per_caller": _limits.max_bytes_per_caller or 0,
     "bytes_in_all": _limits.max_bytes or 0,
-    "always_allowed": messages._ALWAYS,
+    "always_allowed": messages._MAX_FREE_BYTES,
     "unsent_bytes": UNSENT_BYTES,
     "session_bytes": MAX_SESSION,
     "file_bytes": FileLimits().max_file_bytes,
@@ -107,7 +107,7 @@ _COUNTS = {
     "headers": _server.max_headers,
     "pipelined": _server.max_pipelined,
     "connections": _server.max_connections,
-    "spare_files": SPARE_FILES,
+    "spare_files": MIN_SPARE_FILES,
     "running": _limits.max_running_per_caller or 0,
     "values": ResponsesConfig.max_body_values,
     "levels": MAX_DEPTH,
@@ -119,7 +119,7 @@ _COUNTS = {
     "turns": MAX_CONCURRENT,
     "searched": MAX_READ,
     "rendered_here": MAX_RENDERED_HERE,
-    "rendered_freely": FREE_CHARACTERS,
+    "rendered_freely": MAX_FREE_LENGTH,
     "waiting_unlinked": DEFAULT_EVENT_LIMITS.max_waiting_for_unlinked or 0,
     "tools": MAX_TOOLS,
     "events": EVENTS_PAGE,
@@ -459,7 +459,12 @@ def render(text: str, results: dict[str, Any]) -> str:
         lines = ["| request | limit | measured | test |", "|---|---|---|---|"]
         for row in rows:
             tests = ", ".join(f"`{test}`" for test in row.tests)
-            cells = [row.sends.format(**VALUES), row.limit.format(**VALUES), _measured(results.get(row.name)), tests]
+            cells = [
+                row.sends.format(**VALUES),
+                row.limit.format(**VALUES),
+                _format_measured(results.get(row.name)),
+                tests,
+            ]
             lines.append("| " + " | ".join(cells) + " |")
         text = _replace(text, name, "\n".join(lines))
     return _replace(text, "setup", _setup(results))
@@ -484,7 +489,7 @@ def _replace(text: str, name: str, body: str) -> str:
 
 def _setup(results: dict[str, Any]) -> str:
     idle = [found["idle_mib"] for found in results.values()]
-    looks = timeouts._LOOKS
+    looks = timeouts._CHECKS_PER_TIMEOUT
     lines = [
         f"A timer is checked {looks} times per limit, so a connection stays open for up to {1 / looks:.0%} longer."
     ]
@@ -495,7 +500,7 @@ def _setup(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _measured(found: dict[str, Any] | None) -> str:
+def _format_measured(found: dict[str, Any] | None) -> str:
     if found is None:
         return ""
     kinds: dict[str, list[float]] = found["answers"]

@@ -82,16 +82,16 @@ class FakeStorage:
         missing = _REQUIRED - response.keys()
         if missing:
             raise Refused(400, "invalid", f"Missing: {sorted(missing)}")
-        response_id = _checked(response["id"])
+        response_id = _check_id(response["id"])
         if response_id in self.responses:
             raise Refused(409, "conflict", f"Response {response_id} already exists")
         for item in (*given, *response["output"]):
-            if _partition(_checked(item["id"])) != _partition(response_id):
+            if _partition(_check_id(item["id"])) != _partition(response_id):
                 raise Refused(400, "partition", "An item is in another partition.")
             if item["id"] in self.items:
                 raise Refused(409, "conflict", f"Item {item['id']} already exists")
         for item_id in history:
-            if _partition(_checked(item_id)) != _partition(response_id):
+            if _partition(_check_id(item_id)) != _partition(response_id):
                 raise Refused(400, "partition", "The history is in another partition.")
             if item_id not in self.items or self.items[item_id][0] != user:
                 raise Refused(404, "not_found", "There is no such item.")
@@ -111,14 +111,14 @@ class FakeStorage:
         elif request.method == "POST":
             changed = await request.json()
             for item in changed["output"]:
-                if _partition(_checked(item["id"])) != _partition(changed["id"]):
+                if _partition(_check_id(item["id"])) != _partition(changed["id"]):
                     raise Refused(400, "partition", "An item is in another partition.")
             self._keep(user, changed["output"])
             stored.response = changed
         return JSONResponse(stored.response)
 
     def _find(self, user: str, response_id: str) -> Stored:
-        stored = self.responses.get(_checked(response_id))
+        stored = self.responses.get(_check_id(response_id))
         if stored is None or stored.user != user:
             raise Refused(404, "not_found", "There is no such response.")
         return stored
@@ -129,7 +129,7 @@ class FakeStorage:
 
     async def _batch(self, request: Request) -> Response:
         user = await self._user(request)
-        kept = [self.items.get(_checked(item_id)) for item_id in (await request.json())["item_ids"]]
+        kept = [self.items.get(_check_id(item_id)) for item_id in (await request.json())["item_ids"]]
         return JSONResponse([None if item is None or item[0] != user else item[1] for item in kept])
 
     async def _history(self, request: Request) -> Response:
@@ -143,7 +143,7 @@ class FakeStorage:
         return [stored for stored in self.responses.values() if stored.user == user]
 
 
-def _checked(value: Any) -> str:
+def _check_id(value: Any) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise Refused(500, "bad_id", "The id can't be read.")
     return value

@@ -29,7 +29,7 @@ def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def started(
+async def start_program(
     command: str, home: Path, where: Path = ROOT, environment: Mapping[str, str] | None = None
 ) -> AsyncIterator[str]:
     """Run a command that serves, and stop it by SIGTERM; the address is that which it prints."""

@@ -256,7 +256,7 @@ async def _ask(client: HostClient, text: str, keys: IsolationKeys = ADA, **body:
     return answer.json()
 
 
-def _said(response: dict[str, Any]) -> str:
+def _get_text(response: dict[str, Any]) -> str:
     return response["output"][0]["content"][0]["text"]
 
 
@@ -268,7 +268,7 @@ async def test_a_host_loads_chains_and_branches_from_foundry(
         one = await _ask(client, "one")
         two = await _ask(client, "two", previous_response_id=one["id"])
         branch = await _ask(client, "three", previous_response_id=one["id"])
-        assert (_said(two), _said(branch)) == ("one | two", "one | three")
+        assert (_get_text(two), _get_text(branch)) == ("one | two", "one | three")
         assert [stored.response["id"] for stored in fake.of("ada")] == [one["id"], two["id"], branch["id"]]
         hosting = fake.of("ada")[0].response["output"][0]["agent_framework"]["properties"]["hosting"]
         assert hosting["originating_channel"] == "responses"
@@ -290,7 +290,7 @@ async def test_a_host_with_a_shared_store_only_mirrors(
     async with serving(host) as client:
         one = await _ask(client, "one")
         two = await _ask(client, "two", previous_response_id=one["id"])
-        assert _said(two) == "one | two"
+        assert _get_text(two) == "one | two"
         assert [stored.response["id"] for stored in fake.of("ada")] == [one["id"], two["id"]]
         assert not [asked for asked in fake.asked if "batch" in asked]
         await _ask(client, "kept by nobody", store=False)
@@ -311,10 +311,10 @@ async def test_turns_go_on_while_foundry_is_away(
 ) -> None:
     async with serving(_host(provider)) as client:
         fake.fails_with = 503
-        assert _said(await _ask(client, "one")) == "one"
+        assert _get_text(await _ask(client, "one")) == "one"
         assert provider.failed_writes == 1
         fake.fails_with = None
-        assert _said(await _ask(client, "two")) == "two"
+        assert _get_text(await _ask(client, "two")) == "two"
         assert provider.failed_writes == 1
 
 

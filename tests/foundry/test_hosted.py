@@ -41,14 +41,14 @@ def hosted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOUNDRY_AGENT_SESSION_ID", "sandbox-1")
 
 
-def _said(messages: Sequence[Message]) -> str:
+def _join_said(messages: Sequence[Message]) -> str:
     return " | ".join(message.text for message in messages if message.role == "user")
 
 
 def _host(target: Any = None, auth: Any = None, **options: Any) -> AgentFrameworkHost:
     auth = auth or PlatformAuth(trusted=TrustedEnvironment())
     channels = [ResponsesChannel(auth=auth, response_id_factory=foundry_response_id), InvocationsChannel(auth=auth)]
-    target = target or Agent(ScriptedChatClient(_said), name="Echo")
+    target = target or Agent(ScriptedChatClient(_join_said), name="Echo")
     return AgentFrameworkHost(target, channels=channels, allow_in_process_runner=True, **options)
 
 
@@ -155,7 +155,7 @@ async def test_from_anyone_else_the_header_has_no_effect() -> None:
 
 async def test_ids_of_a_chain_stay_in_one_partition_and_items_are_found_by_theirs() -> None:
     channel = ResponsesChannel(response_id_factory=foundry_response_id)
-    host = AgentFrameworkHost(Agent(ScriptedChatClient(_said), name="Echo"), channels=[channel])
+    host = AgentFrameworkHost(Agent(ScriptedChatClient(_join_said), name="Echo"), channels=[channel])
     async with serving(host) as client:
         one = await _ask(client, "one")
         two = await _ask(client, "two", previous_response_id=one["id"])
@@ -188,7 +188,7 @@ def fake() -> FakeStorage:
 
 def _with_provider(fake: FakeStorage, **options: Any) -> AgentFrameworkHost:
     provider = FoundryHostedAgentHistoryProvider(storage=HttpStorage(fake), timeout_seconds=5)
-    return _host(Agent(ScriptedChatClient(_said), name="Echo", context_providers=[provider]), **options)
+    return _host(Agent(ScriptedChatClient(_join_said), name="Echo", context_providers=[provider]), **options)
 
 
 @pytest.mark.usefixtures("hosted")
@@ -379,7 +379,7 @@ async def test_a_malformed_previous_response_id_began_a_new_session(named: str) 
 @pytest.mark.usefixtures("hosted")
 async def test_an_own_id_in_another_form_is_not_malformed() -> None:
     auth = PlatformAuth(trusted=TrustedEnvironment())
-    agent = Agent(ScriptedChatClient(_said), name="Echo")
+    agent = Agent(ScriptedChatClient(_join_said), name="Echo")
     host = AgentFrameworkHost(agent, channels=[ResponsesChannel(auth=auth)], allow_in_process_runner=True)
     async with serving(host) as client:
         one = await _ask(client, "one")

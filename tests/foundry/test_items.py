@@ -7,7 +7,7 @@ from agent_framework import Content, Message
 
 from frontdesk.foundry.conventions import foundry_response_id
 from frontdesk.history.foundry.reading import _READERS, read
-from frontdesk.history.foundry.writing import written
+from frontdesk.history.foundry.writing import write
 from frontdesk.openai.tools import TOOL_KINDS
 
 RESPONSE = foundry_response_id()
@@ -100,11 +100,11 @@ TURNS: dict[str, list[Message]] = {
 
 @pytest.mark.parametrize("name", TURNS)
 def test_a_turn_is_read_back_as_it_was(name: str) -> None:
-    given, output = written(TURNS[name], RESPONSE)
+    given, output = write(TURNS[name], RESPONSE)
     back = read([*given, *output])
     assert [message.role for message in back] == [message.role for message in TURNS[name]]
     for before, after in zip(TURNS[name], back, strict=True):
-        assert [_told(content) for content in after.contents] == [_told(content) for content in before.contents]
+        assert [_as_dict(content) for content in after.contents] == [_as_dict(content) for content in before.contents]
         assert after.author_name == before.author_name
         assert after.additional_properties == before.additional_properties
         if before.message_id:
@@ -113,7 +113,7 @@ def test_a_turn_is_read_back_as_it_was(name: str) -> None:
 
 def test_audit_53_citations_and_properties_were_lost() -> None:
     """The parts say what they can, and our key the rest; a part that others have changed has their text."""
-    given, output = written(TURNS["citations and properties"], RESPONSE)
+    given, output = write(TURNS["citations and properties"], RESPONSE)
     assert [item["content"] for item in given] == [
         [
             {"type": "input_text", "text": "see"},
@@ -133,14 +133,14 @@ def test_audit_53_citations_and_properties_were_lost() -> None:
         assert [content.text for content in read(output)[0].contents[:2]] == ["plain, ", "changed"]
 
 
-def _told(content: Content) -> dict[str, Any]:
+def _as_dict(content: Content) -> dict[str, Any]:
     return {"additional_properties": {}, **content.to_dict()}
 
 
 def test_questions_and_answers_name_each_other_in_later_turns_too() -> None:
-    asked = written(TURNS["a question"], RESPONSE)[1]
+    asked = write(TURNS["a question"], RESPONSE)[1]
     later = foundry_response_id(RESPONSE)
-    answered = written(TURNS["an answer"], later)[0]
+    answered = write(TURNS["an answer"], later)[0]
     assert answered[0]["approval_request_id"] == asked[0]["id"]
     # And so do those that others have written, which have nothing of ours.
     for item in (*asked, *answered):
@@ -154,7 +154,7 @@ def test_questions_and_answers_name_each_other_in_later_turns_too() -> None:
 
 def test_answers_are_parted_from_questions_by_role() -> None:
     turn = [Message("user", ["before"]), Message("assistant", ["then"]), Message("user", ["now"])]
-    given, output = written([*turn, Message("assistant", ["so"]), Message("tool", [_result()])], RESPONSE)
+    given, output = write([*turn, Message("assistant", ["so"]), Message("tool", [_result()])], RESPONSE)
     assert [item["role"] for item in given] == ["user", "assistant", "user"]
     assert [item["type"] for item in output] == ["message", "function_call_output"]
     assert {part["type"] for part in output[0]["content"]} == {"output_text"}

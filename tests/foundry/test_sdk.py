@@ -43,7 +43,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
 from tests.faults.ports import free_port
 from tests.foundry.fake import TOKEN, FakeStorage
-from tests.foundry.how_to import FILES, answer, commands, output, started
+from tests.foundry.how_to import FILES, answer, commands, output, start_program
 
 trustme: Any = import_module("trustme")
 sdk: Any = import_module("azure.ai.agentserver.responses")
@@ -92,7 +92,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _served(app: Any, authority: Any = None) -> AsyncIterator[str]:
+async def _serve(app: Any, authority: Any = None) -> AsyncIterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_config=None, lifespan="on" if authority is None else "off")
@@ -117,7 +117,7 @@ async def world(authority: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     """The storage behind TLS, and the environment of a hosted agent."""
     fake = FakeStorage()
     fake.calls |= {"call-ada": "ada", "call-bob": "bob"}
-    async with _served(fake.app, authority) as base:
+    async with _serve(fake.app, authority) as base:
         monkeypatch.setenv("FOUNDRY_HOSTING_ENVIRONMENT", "test")
         monkeypatch.setenv("FOUNDRY_PROJECT_ENDPOINT", base)
         monkeypatch.setenv("FOUNDRY_AGENT_NAME", "concierge")
@@ -126,12 +126,12 @@ async def world(authority: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield fake, base
 
 
-def _said(messages: Any) -> str:
+def _join_said(messages: Any) -> str:
     return " | ".join(message.text for message in messages if message.role == "user")
 
 
 def _ours(provider: FoundryHostedAgentHistoryProvider) -> AgentFrameworkHost:
-    agent = Agent(ScriptedChatClient(_said), name="Ours", context_providers=[provider])
+    agent = Agent(ScriptedChatClient(_join_said), name="Ours", context_providers=[provider])
     channel = ResponsesChannel(auth=PlatformAuth(trusted=TrustedEnvironment()), response_id_factory=foundry_response_id)
     return AgentFrameworkHost(agent, channels=[channel], allow_in_process_runner=True, on_shutdown=[provider.aclose])
 
@@ -185,7 +185,7 @@ async def test_each_reads_what_the_other_has_written(world: tuple[FakeStorage, s
     provider = FoundryHostedAgentHistoryProvider(credential=Credential(), timeout_seconds=30)
     async with (
         serving(_ours(provider)) as client,
-        _served(_theirs(base)) as place,
+        _serve(_theirs(base)) as place,
         httpx.AsyncClient(base_url=place, trust_env=False, timeout=60) as theirs,
     ):
         one = await _ask(client.http, "one")
@@ -299,7 +299,7 @@ async def test_the_page_says_how_it_runs_as_in_foundry(tmp_path: Path) -> None:
     _, serve, curl = commands("2. As Foundry runs it")
     served = serve.strip().replace("PORT=8088", f"PORT={free_port()}")
     assert served != serve.strip()
-    async with started(served, tmp_path) as base:
+    async with start_program(served, tmp_path) as base:
         said = await answer(curl, base, tmp_path)
         assert said["output"][0]["content"][0]["text"].startswith("You said: Good day.")
         async with httpx.AsyncClient(base_url=base, trust_env=False) as http:
@@ -319,7 +319,7 @@ async def test_the_commands_of_the_image_work(tmp_path: Path) -> None:
         "FOUNDRY_PROJECT_ENDPOINT": "https://127.0.0.1:9",
         "PORT": str(free_port()),
     }
-    async with started(shlex.join(command), tmp_path, tmp_path / "app", hosted) as base:
+    async with start_program(shlex.join(command), tmp_path, tmp_path / "app", hosted) as base:
         await output(shlex.join(check), tmp_path, {"PORT": base.rpartition(":")[2]})
 
 
@@ -328,7 +328,7 @@ async def test_a_malformed_id_is_answered_as_the_sdk_answers_it(world: tuple[Fak
     _, base = world
     asked = {"input": "hi", "model": "m", "previous_response_id": named}
     errors: list[tuple[int, str, str]] = []
-    async with _served(_theirs(base)) as url, httpx.AsyncClient(base_url=url) as http:
+    async with _serve(_theirs(base)) as url, httpx.AsyncClient(base_url=url) as http:
         theirs = await http.post("/responses", json=asked, headers=ADA)
         errors.append((theirs.status_code, *(theirs.json()["error"][name] for name in ("code", "param"))))
     async with serving(_ours(FoundryHostedAgentHistoryProvider(credential=Credential()))) as client:
@@ -340,7 +340,7 @@ async def test_a_malformed_id_is_answered_as_the_sdk_answers_it(world: tuple[Fak
 async def test_the_client_of_a_project_found_no_host() -> None:
     """`azure-ai-projects` appends `/openai/v1` to the address of a project."""
     projects: Any = import_module("azure.ai.projects.aio")
-    agent = Agent(ScriptedChatClient(_said), name="Ours")
+    agent = Agent(ScriptedChatClient(_join_said), name="Ours")
     channels = [ResponsesChannel(), ConversationsChannel(), ChatCompletionsChannel()]
     async with serving(AgentFrameworkHost(agent, channels=channels)) as client:
         project = projects.AIProjectClient(endpoint=client.base_url, credential=Credential())

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.client_outputs import returned, taken
+from frontdesk.framework.client_outputs import build_returned, take_outputs
 from frontdesk.models.request import ClientOutput
 from frontdesk.models.session import ClientCall
 
 
-def pending(*ids: str) -> list[ClientCall]:
+def build_pending(*ids: str) -> list[ClientCall]:
     return [ClientCall(call_id=one, name="look") for one in ids]
 
 
@@ -20,7 +20,7 @@ def outputs(*ids: str) -> list[ClientOutput]:
 
 @pytest.mark.parametrize("ids", [["a"], ["a", "b"], ["b", "a"]])
 def test_every_call_that_waits_gets_its_result(ids: list[str]) -> None:
-    (message,) = returned(pending("a", "b")[: len(ids)], outputs(*ids))
+    (message,) = build_returned(build_pending("a", "b")[: len(ids)], outputs(*ids))
     assert message.role == "tool"
     assert [(content.call_id, content.result) for content in message.contents] == [
         (one, f"result of {one}") for one in ids
@@ -28,7 +28,7 @@ def test_every_call_that_waits_gets_its_result(ids: list[str]) -> None:
 
 
 def test_nothing_handed_out_and_nothing_returned_is_nothing_said() -> None:
-    assert returned([], []) == []
+    assert build_returned([], []) == []
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_nothing_handed_out_and_nothing_returned_is_nothing_said() -> None:
 )
 def test_anything_else_is_refused(waiting: list[str], given: list[str]) -> None:
     with pytest.raises(InvalidRequestError):
-        returned(pending(*waiting), outputs(*given))
+        build_returned(build_pending(*waiting), outputs(*given))
 
 
 def test_some_of_the_calls_can_be_answered_where_that_is_enough() -> None:
-    assert taken({"a", "b"}, outputs("a")) == {"b"}
+    assert take_outputs({"a", "b"}, outputs("a")) == {"b"}
     for wrong in (outputs("c"), outputs("a", "a")):
         with pytest.raises(InvalidRequestError):
-            taken({"a", "b"}, wrong)
+            take_outputs({"a", "b"}, wrong)
 
 
 ids = st.lists(st.sampled_from("abcd"), max_size=5)
@@ -64,7 +64,7 @@ def test_results_are_taken_exactly_when_they_are_those_that_are_waited_for(
     waiting: list[str], given: list[str]
 ) -> None:
     try:
-        returned(pending(*waiting), outputs(*given))
+        build_returned(build_pending(*waiting), outputs(*given))
         taken = True
     except InvalidRequestError:
         taken = False

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import as_messages, require_messages, said, stamped
+from frontdesk.framework.contents import as_messages, build_said, require_messages, stamp
 
 IMAGE = Content.from_uri("https://example.com/a.png", media_type="image/png")
 ANSWER = Message("assistant", ["earlier"])
@@ -32,7 +32,7 @@ def test_texts_messages_and_contents_are_said(value: Any, expected: list[Message
 
 
 def test_what_is_said_has_every_field_that_the_framework_would_give_it() -> None:
-    short, long = said("hello", {"channel": "web"}, "msg_1"), Message("user", ["hello"])
+    short, long = build_said("hello", {"channel": "web"}, "msg_1"), Message("user", ["hello"])
     long.message_id, long.additional_properties = "msg_1", {"hosting": {"channel": "web"}}
     assert list(vars(short)) == list(vars(long))
     assert vars(short.contents[0]) == vars(long.contents[0])
@@ -40,7 +40,7 @@ def test_what_is_said_has_every_field_that_the_framework_would_give_it() -> None
     assert vars(short) == vars(long)
 
 
-def nested(depth: int) -> Any:
+def nest(depth: int) -> Any:
     value: Any = "deep"
     for _ in range(depth):
         value = [value]
@@ -48,7 +48,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    "value", [None, 1, True, b"bytes", bytearray(b"x"), {"a": 1}, [], (), [None], ["a", 1], [{}], nested(5000), {"a"}]
+    "value", [None, 1, True, b"bytes", bytearray(b"x"), {"a": 1}, [], (), [None], ["a", 1], [{}], nest(5000), {"a"}]
 )
 def test_anything_else_is_for_a_workflow(value: Any) -> None:
     assert as_messages(value) is None
@@ -85,7 +85,7 @@ def test_no_changeable_thing_is_shared_between_two_texts() -> None:
 def test_the_stamp_is_on_a_copy() -> None:
     original = Message("user", ["hello"], author_name="Ann", additional_properties={"kept": 1})
     before = original.to_dict()
-    copy = stamped(original, {"channel": "web"}, "msg_1")
+    copy = stamp(original, {"channel": "web"}, "msg_1")
     assert original.to_dict() == before
     assert copy.additional_properties == {"kept": 1, "hosting": {"channel": "web"}}
     assert (copy.message_id, copy.author_name, copy.text, copy.role) == ("msg_1", "Ann", "hello", "user")
@@ -94,17 +94,17 @@ def test_the_stamp_is_on_a_copy() -> None:
 
 def test_an_id_that_is_there_stays() -> None:
     named = Message("user", ["hello"], message_id="mine")
-    assert stamped(named, {}, "msg_1").message_id == "mine"
-    assert stamped(Message("user", ["hello"]), {}).message_id is None
+    assert stamp(named, {}, "msg_1").message_id == "mine"
+    assert stamp(Message("user", ["hello"]), {}).message_id is None
 
 
 def test_what_the_wire_says_about_hosting_is_overwritten() -> None:
     forged = Message("user", ["hello"], additional_properties={"hosting": {"channel": "forged"}})
-    assert stamped(forged, {"channel": "web"}).additional_properties["hosting"] == {"channel": "web"}
+    assert stamp(forged, {"channel": "web"}).additional_properties["hosting"] == {"channel": "web"}
 
 
 def test_a_message_of_the_operators_own_kind_stays_one() -> None:
     class OwnMessage(Message):
         pass
 
-    assert type(stamped(OwnMessage("user", ["hello"]), {})) is OwnMessage
+    assert type(stamp(OwnMessage("user", ["hello"]), {})) is OwnMessage

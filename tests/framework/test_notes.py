@@ -20,7 +20,7 @@ def result(call_id: str = "1", **fields: Any) -> Content:
     return Content.from_function_result(call_id, **{"result": f"found {SECRET}", **fields})
 
 
-def cited(*annotations: Any) -> Content:
+def build_cited(*annotations: Any) -> Content:
     return Content.from_text("x", annotations=list(annotations))
 
 
@@ -81,7 +81,7 @@ def test_a_call_that_failed_says_so() -> None:
 def test_notes_are_bounded() -> None:
     calls = [call(f"tool {number} " + "x" * 500, str(number), "y" * 9_999) for number in range(2 * MAX_TOOLS)]
     sources = [{"type": "citation", "title": "t" * 999, "url": f"https://a.example/{n}"} for n in range(99)]
-    notes = list_notes([Message("assistant", [*calls, cited(*sources)])], "full")
+    notes = list_notes([Message("assistant", [*calls, build_cited(*sources)])], "full")
     assert len(notes.tools) == MAX_TOOLS
     assert notes.tools[-1].name.startswith(f"tool {2 * MAX_TOOLS - 1} x")
     assert {len(tool.arguments) for tool in notes.tools} == {MAX_DETAIL_LENGTH + 1}
@@ -108,5 +108,5 @@ def test_notes_are_bounded() -> None:
     ],
 )
 def test_a_source_is_known_by_its_annotation(annotation: Any, expected: Citation | None) -> None:
-    notes = list_notes([Message("assistant", [cited(annotation, annotation)])], "hidden")
+    notes = list_notes([Message("assistant", [build_cited(annotation, annotation)])], "hidden")
     assert notes.citations == (() if expected is None else (expected,))

@@ -7,7 +7,13 @@ from typing import Any, Literal
 import pytest
 
 from frontdesk.chat.i18n.wording import ENGLISH_WORDING
-from frontdesk.framework.workflow_requests import chosen, extract_choices, question_text, short_name, wanted_phrase
+from frontdesk.framework.workflow_requests import (
+    describe_wanted,
+    extract_choices,
+    find_choice,
+    question_text,
+    short_name,
+)
 
 
 class Colour(Enum):
@@ -61,7 +67,7 @@ class Offer:
 def test_a_type_has_choices_and_words(wanted: Any, choices: list[tuple[str, Any]], words: str) -> None:
     found = extract_choices(wanted)
     assert [(choice.label, choice.value) for choice in found] == choices
-    phrase = wanted_phrase(wanted, [choice.label for choice in found])
+    phrase = describe_wanted(wanted, [choice.label for choice in found])
     assert ("" if phrase is None else ENGLISH_WORDING.say_phrase(phrase)) == words
 
 
@@ -90,7 +96,7 @@ def test_a_type_has_choices_and_words(wanted: Any, choices: list[tuple[str, Any]
     ],
 )
 def test_a_choice_is_what_a_person_writes(wanted: Any, text: str, value: Any) -> None:
-    choice = chosen(extract_choices(wanted), text)
+    choice = find_choice(extract_choices(wanted), text)
     assert (None if choice is None else choice.value) == value
 
 

@@ -7,7 +7,7 @@ from agent_framework import AgentResponse, Content, WorkflowEvent, WorkflowRunRe
 
 from frontdesk.framework.workflow_requests import (
     approvals_in,
-    asked,
+    build_asked,
     build_call_id,
     calls_in,
     extract_requests,
@@ -36,9 +36,9 @@ def test_approvals_and_calls_are_told_apart() -> None:
     both = [request("one", approval(), Content), request("two"), request("three", Content.from_text("x"))]
     assert [one.id for one in approvals_in(both)] == ["a"]
     assert [one.request_id for one in calls_in(both)] == ["two", "three"]
-    (message,) = asked(both)
+    (message,) = build_asked(both)
     assert [one.type for one in message.contents] == ["function_approval_request", "function_call", "function_call"]
-    assert asked([]) == []
+    assert build_asked([]) == []
 
 
 @pytest.mark.parametrize("name", ["r", "auto::0", "x" * 64, "é" * 64])

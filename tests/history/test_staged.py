@@ -174,7 +174,7 @@ class TestHandedOver:
                 before = [_plain(message) for message in await turn.history()]
                 result = await clerk.run(turn.messages, session=turn.session)
                 assert [_plain(message) for message in await turn.history()] == before
-                await remaining.recorder.completed(turn, RUN, result, Route(originating=True), ())
+                await remaining.recorder.record_completed(turn, RUN, result, Route(originating=True), ())
             seen.append(before)
         return remaining, seen
 

@@ -89,18 +89,18 @@ class Loud(Mute, ChannelPush):
 
     async def hears(self, native_id: str, count: int) -> list[str]:
         """Waits until somebody was told so many things."""
-        while len(self.heard(native_id)) < count:
+        while len(self.list_heard(native_id)) < count:
             self.news.clear()
             await self.news.wait()
-        return self.heard(native_id)
+        return self.list_heard(native_id)
 
-    def heard(self, native_id: str) -> list[str]:
+    def list_heard(self, native_id: str) -> list[str]:
         """What somebody was told first."""
         return [text for told, text in self.pushed if told == native_id]
 
 
 @asynccontextmanager
-async def opened(channels: Sequence[Channel], **options: Any) -> AsyncIterator[AgentFrameworkHost]:
+async def open_host(channels: Sequence[Channel], **options: Any) -> AsyncIterator[AgentFrameworkHost]:
     """A started host."""
     target = options.pop("target", None) or EchoAgent()
     settings: dict[str, Any] = {"linker": OneTimeCodeIdentityLinker(), "store": new_store(), **options}

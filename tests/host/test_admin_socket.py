@@ -22,11 +22,11 @@ from tests.cli.processes import frontdesk
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
-from tests.scenarios.messages.test_stopping import Holding, failed
+from tests.scenarios.messages.test_stopping import Holding, list_failed
 
 
 @asynccontextmanager
-async def started(target: Any = echo, **settings: Any) -> AsyncIterator[AgentFrameworkHost]:
+async def start_host(target: Any = echo, **settings: Any) -> AsyncIterator[AgentFrameworkHost]:
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], **settings)
     async with host.app.router.lifespan_context(host.app):
         yield host
@@ -44,32 +44,32 @@ async def act(path: Path, kind: str, action: str, **name: str) -> Any:
 async def test_a_host_with_a_state_directory_has_a_socket_in_it(tmp_path: Path) -> None:
     path = tmp_path / "state" / "frontdesk.sock"
     for _ in range(2):
-        async with started(state_dir=tmp_path / "state"):
+        async with start_host(state_dir=tmp_path / "state"):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             assert await call(path, "state") == {"path": str(tmp_path / "state" / "frontdesk.db")}
         assert not path.exists()
 
 
 async def test_the_directory_of_a_store_counts_too(tmp_path: Path) -> None:
-    async with started(store=SqliteStateStore(tmp_path / "mine.db"), admin_socket=True):
+    async with start_host(store=SqliteStateStore(tmp_path / "mine.db"), admin_socket=True):
         assert (await call(tmp_path / "frontdesk.sock", "state"))["path"] == str(tmp_path / "mine.db")
 
 
 async def test_there_is_none_if_it_is_not_wanted_or_has_no_place(tmp_path: Path) -> None:
-    async with started(state_dir=tmp_path / "state", admin_socket=False):
+    async with start_host(state_dir=tmp_path / "state", admin_socket=False):
         assert not (tmp_path / "state" / "frontdesk.sock").exists()
-    async with started() as host:
+    async with start_host() as host:
         assert host._operators.path is None
 
 
 async def test_it_can_be_anywhere_that_others_can_not_change(tmp_path: Path) -> None:
     path = tmp_path / "run" / "desk.sock"
-    async with started(admin_socket=path):
+    async with start_host(admin_socket=path):
         assert (await call(path, "page", kind="runs"))["items"] == []
     (tmp_path / "open").mkdir()
     open_to_all(tmp_path / "open")
     with pytest.raises(StateDirectoryError):
-        async with started(admin_socket=tmp_path / "open" / "desk.sock"):
+        async with start_host(admin_socket=tmp_path / "open" / "desk.sock"):
             pass
 
 
@@ -77,7 +77,7 @@ async def test_a_directory_that_others_can_change_has_none_unless_it_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_to_all(tmp_path)
-    async with started(state_dir=tmp_path, allow_unsafe_state_dir=True):
+    async with start_host(state_dir=tmp_path, allow_unsafe_state_dir=True):
         assert not (tmp_path / "frontdesk.sock").exists()
     assert "Commands for operators need the host to be stopped." in caplog.text
     done = frontdesk("runs", "list", "--state", str(tmp_path))
@@ -85,9 +85,9 @@ async def test_a_directory_that_others_can_change_has_none_unless_it_is_named(
 
 
 async def test_two_hosts_do_not_share_one(tmp_path: Path) -> None:
-    async with started(admin_socket=str(tmp_path / "desk.sock")):
+    async with start_host(admin_socket=str(tmp_path / "desk.sock")):
         with pytest.raises(AdminSocketError, match="another process listens on it"):
-            async with started(admin_socket=str(tmp_path / "desk.sock")):
+            async with start_host(admin_socket=str(tmp_path / "desk.sock")):
                 pass
         assert await call(tmp_path / "desk.sock", "counts") == {}
 
@@ -95,7 +95,7 @@ async def test_two_hosts_do_not_share_one(tmp_path: Path) -> None:
 async def test_a_directory_with_a_long_path_has_none_and_the_log_says_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with started(state_dir=tmp_path / ("x" * 100)) as host:
+    async with start_host(state_dir=tmp_path / ("x" * 100)) as host:
         assert host._operators._socket is None
     assert "a socket can have" in caplog.text
 
@@ -124,7 +124,7 @@ async def test_a_run_in_the_background_ends_when_it_is_cancelled(tmp_path: Path)
         return text
 
     path = tmp_path / "state" / "frontdesk.sock"
-    async with started(endless, state_dir=tmp_path / "state") as host:
+    async with start_host(endless, state_dir=tmp_path / "state") as host:
         who = ChannelIdentity(channel="invocations", native_id="ann")
         token = await host.run_in_background(ChannelRequest(channel="invocations", input="hi"), identity=who)
         async with asyncio.timeout(60):
@@ -162,9 +162,9 @@ async def test_a_turn_ends_when_its_event_is_cancelled_and_the_next_is_answered(
         dropped = (await waiting())[1]
         assert (await act(path, "inbox", "cancel", id=str(dropped["number"])))["status"] == "cancelled"
         await act(path, "inbox", "cancel", id=str(working["number"]))
-        assert await chat.heard(ada.chat_id) == ["three"]
-        assert sorted(await failed(chat)) == [("hold one", "cancelled"), ("two", "cancelled")]
-    assert agent.asked() == [["hold one"], ["hold one", "three"]]
+        assert await chat.wait_for_answers(ada.chat_id) == ["three"]
+        assert sorted(await list_failed(chat)) == [("hold one", "cancelled"), ("two", "cancelled")]
+    assert agent.list_asked() == [["hold one"], ["hold one", "three"]]
 
 
 async def test_a_dead_delivery_is_sent_at_once_when_it_is_tried_again(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_a_dead_delivery_is_sent_at_once_when_it_is_tried_again(tmp_path: 
     async with open_chat(EchoAgent(), store=store, admin_socket=path) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
 
         async def is_noted() -> bool:
             return await call(path, "counts") == {"accepted": 1}
@@ -187,4 +187,4 @@ async def test_a_dead_delivery_is_sent_at_once_when_it_is_tried_again(tmp_path: 
             transaction.add_delivery(dead)
             transaction.add_delivery(delivery("dlv_other", channel="gone", status="dead", ended_at=1.0))
         await act(path, "deliveries", "retry", id="dlv_dead")
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "hello"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "hello"]

@@ -14,7 +14,7 @@ from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import PlainAgent, echo, spell
-from tests.scenarios.desk import open_client, serving
+from tests.scenarios.desk import open_client, serve_host
 
 
 class Stamp:
@@ -70,7 +70,7 @@ async def test_middleware_can_refuse() -> None:
 async def test_middleware_that_is_added_to_the_app_itself_is_not_passed_by() -> None:
     host = AgentFrameworkHost(echo, channels=[InvocationsChannel()])
     host.app.add_middleware(Refuse)
-    async with serving(host) as server, httpx.AsyncClient(trust_env=False) as client:
+    async with serve_host(host) as server, httpx.AsyncClient(trust_env=False) as client:
         port = server.servers[0].sockets[0].getsockname()[1]
         response = await client.post(f"http://127.0.0.1:{port}/invocations", json={"message": "hi"})
         assert (response.status_code, response.json()["error"]["code"]) == (403, "rude")

@@ -33,7 +33,7 @@ async def host(agent: GatedAgent) -> AsyncIterator[AgentFrameworkHost]:
         yield host
 
 
-async def ended(host: AgentFrameworkHost, token: ContinuationToken) -> RunRecord:
+async def wait_for_end(host: AgentFrameworkHost, token: ContinuationToken) -> RunRecord:
     async with asyncio.timeout(60):
         # Asking again is all that these calls offer, so asking again is what is tested.
         while (run := await host.get_continuation(token, identity=ADA)).status not in FINAL:  # noqa: ASYNC110
@@ -46,7 +46,7 @@ async def test_a_run_is_followed_to_its_end(host: AgentFrameworkHost, agent: Gat
     await agent.started.wait()
     assert (await host.get_continuation(token, identity=ADA)).status == "running"
     agent.release.set()
-    run = await ended(host, token)
+    run = await wait_for_end(host, token)
     assert (run.status, run.background, run.run_id) == ("completed", True, str(token))
     assert "two words" in run.result.text
 
@@ -56,7 +56,7 @@ async def test_a_run_is_cancelled(host: AgentFrameworkHost, agent: GatedAgent) -
     await agent.started.wait()
     assert (await host.cancel(token, identity=ADA)).status == "cancelled"
     assert agent.cancelled.is_set()
-    assert (await ended(host, token)).status == "cancelled"
+    assert (await wait_for_end(host, token)).status == "cancelled"
 
 
 async def test_a_run_does_not_exist_for_anybody_else(host: AgentFrameworkHost, agent: GatedAgent) -> None:

@@ -138,11 +138,11 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
         asking = asyncio.create_task(desk.ask("two", background=True, headers=MINE))
         await slow.began.wait()
         slow.go_on.set()
-        await desk.ended(first["id"])
+        await desk.wait_for_end(first["id"])
         await until(lambda: not get_components(desk.host).background.run_tasks)
         store.ended.set()
         await asking
-        assert (await desk.ended("mine"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "completed"
 
 
 async def test_a_second_cancellation_disturbed_the_first() -> None:
@@ -207,11 +207,11 @@ async def test_the_store_was_gone_for_a_moment_and_the_run_was_lost() -> None:
         token = await host.run_in_background(ASKED, identity=ADA)
         # Its beginning can't be written; it is given up, taken up again, and runs.
         store.broken = 1
-        ended = await _ended(host, token)
+        ended = await _wait_for_end(host, token)
         assert ended.status == "completed"
 
 
-async def _ended(host: AgentFrameworkHost, token: Any) -> RunRecord:
+async def _wait_for_end(host: AgentFrameworkHost, token: Any) -> RunRecord:
     found: list[RunRecord] = []
 
     async def look() -> bool:
@@ -275,6 +275,6 @@ async def test_the_reply_to_the_start_of_a_run_was_lost_and_it_failed_as_interru
     host = AgentFrameworkHost(spell, channels=[InvocationsChannel()], store=store)
     async with host.app.router.lifespan_context(host.app):
         token = await host.run_in_background(ASKED.replace(stream=stream), identity=ADA)
-        record = await _ended(host, token)
+        record = await _wait_for_end(host, token)
     assert store.is_lost
     assert (record.status, record.failure) == ("completed", None)

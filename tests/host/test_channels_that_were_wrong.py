@@ -143,5 +143,5 @@ async def test_a_plain_function_as_a_command_failed_after_it_was_done() -> None:
         await chat.platform.say(ada, "/note milk")
         # One of the channel's own takes the place of the usual one.
         await chat.platform.say(ada, "/new")
-        assert await chat.heard(ada.chat_id, 1) == ["in my own way"]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["in my own way"]
     assert called == ["milk"]

@@ -22,7 +22,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent
 from tests.scenarios.cast import Upper, echo, two_voices, voices
-from tests.scenarios.desk import open_client, serving
+from tests.scenarios.desk import open_client, serve_host
 from tests.scenarios.kinds_of_targets.kinds import Mind, WithoutSession
 
 VARIABLES = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
@@ -179,7 +179,7 @@ async def test_an_ephemeral_place_is_accepted_with_a_warning(
     host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], allow_in_process_runner=True)
     assert host.runtime_mode == "ephemeral"
     with caplog.at_level(logging.INFO, "frontdesk.host"):
-        async with serving(host):
+        async with serve_host(host):
             pass
     said = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "frontdesk.host"]
     assert ("INFO", f"runtime mode: ephemeral ({VARIABLES[0]} is set)") in said
@@ -196,7 +196,7 @@ async def test_an_ephemeral_place_with_a_state_on_disk_loses_none_of_it(tmp_path
 async def test_the_log_says_at_the_start_what_is_served(caplog: pytest.LogCaptureFixture) -> None:
     channels = [InvocationsChannel(auth=_keys()), ResponsesChannel(path="/desk")]
     with caplog.at_level(logging.INFO, "frontdesk.host"):
-        async with serving(AgentFrameworkHost(echo, channels=channels)):
+        async with serve_host(AgentFrameworkHost(echo, channels=channels)):
             pass
     said = [record.getMessage() for record in caplog.records if record.name == "frontdesk.host"]
     assert said[1:4] == [

@@ -11,7 +11,7 @@ from frontdesk.interfaces.channel import Channel, ChannelContext
 from frontdesk.interfaces.context_groups import DeprecatedCalls
 from frontdesk.linkers import oauth
 from frontdesk.models.run import RunRecord
-from tests.host.link_door import Loud, opened
+from tests.host.link_door import Loud, open_host
 
 NEW_NAMES = {
     "get_run": "runs.get",
@@ -70,7 +70,7 @@ def test_every_call_that_moved_has_its_old_name() -> None:
 @pytest.mark.parametrize("old", NEW_NAMES)
 async def test_an_old_name_warns_and_is_the_call_of_its_group(old: str) -> None:
     channel = Loud("chat")
-    async with opened([channel]):
+    async with open_host([channel]):
         with pytest.warns(DeprecationWarning, match=old) as warned:
             call = getattr(channel.context, old)
         assert call == new_call(channel.context, old)
@@ -87,7 +87,7 @@ def test_an_old_name_of_the_class_does_not_warn() -> None:
 
 async def test_old_calls_return_what_the_new_ones_return() -> None:
     channel = Loud("chat")
-    async with opened([channel]):
+    async with open_host([channel]):
         context, ann = channel.context, channel.by("ann")
         run_id = await channel.asks("ann", "hi")
         with warnings.catch_warnings():

@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.internals import active_runs, get_components
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import open_client, serving, until
+from tests.scenarios.desk import open_client, serve_host, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 Callback = Callable[[], Awaitable[None]]
@@ -64,7 +64,7 @@ STOPPING = ["third", "fourth", "shut b", "shut a"]
 
 async def test_every_callback_runs() -> None:
     diary = Diary()
-    async with serving(diary.host()):
+    async with serve_host(diary.host()):
         assert diary.lines == STARTING
     assert diary.lines == STARTING + STOPPING
 
@@ -87,7 +87,7 @@ async def test_a_failed_start_runs_everything_and_raises_the_first(
         async with app.router.lifespan_context(app):
             pytest.fail("it started")
     assert diary.lines == STARTING + STOPPING
-    _told_by_name(caplog, failing)
+    _check_told_by_name(caplog, failing)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ async def test_a_failed_stop_runs_everything_and_raises_the_first(
         async with app.router.lifespan_context(app):
             pass
     assert diary.lines == STARTING + STOPPING
-    _told_by_name(caplog, failing)
+    _check_told_by_name(caplog, failing)
 
 
-def _told_by_name(caplog: pytest.LogCaptureFixture, failing: tuple[str, ...]) -> None:
+def _check_told_by_name(caplog: pytest.LogCaptureFixture, failing: tuple[str, ...]) -> None:
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == len(failing)
     for name, record in zip(failing, errors, strict=True):
@@ -116,7 +116,7 @@ def _told_by_name(caplog: pytest.LogCaptureFixture, failing: tuple[str, ...]) ->
 
 async def test_a_host_that_can_t_start_does_not_serve() -> None:
     with pytest.raises(SystemExit):
-        async with serving(Diary("first").host()):
+        async with serve_host(Diary("first").host()):
             pytest.fail("it served")
 
 
@@ -174,8 +174,8 @@ async def test_background_runs_that_take_too_long_are_left_to_the_next_start() -
     assert not desk.active
     slow.go_on.set()
     async with open_client(slow.whole, store=store) as desk:
-        assert (await desk.ended("mine"))["error"]["code"] == "interrupted"
-        assert (await desk.ended("waiting"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["error"]["code"] == "interrupted"
+        assert (await desk.wait_for_end("waiting"))["status"] == "completed"
 
 
 async def test_a_request_that_is_still_running_when_the_host_stops_was_recorded_as_cancelled() -> None:
@@ -216,7 +216,7 @@ async def test_a_host_starts_again_after_it_has_stopped() -> None:
     diary = Diary()
     host = diary.host()
     for _ in range(2):
-        async with serving(host) as server:
+        async with serve_host(host) as server:
             port = server.servers[0].sockets[0].getsockname()[1]
             async with httpx.AsyncClient(trust_env=False) as client:
                 response = await client.post(f"http://127.0.0.1:{port}/a", json={"message": "hi"})

@@ -52,7 +52,7 @@ class KnownOrder:
     dish: str
 
 
-def putting_out(kind: type) -> Any:
+def build_cook(kind: type) -> Any:
     class Cook(Executor):
         @handler
         async def cook(self, text: str, context: WorkflowContext[str, kind]) -> None:  # type: ignore[valid-type]
@@ -67,7 +67,7 @@ async def echo(text: str) -> str:
 
 def test_a_result_that_cannot_be_kept_until_it_is_sent_is_found_at_build() -> None:
     with pytest.raises(ChannelConfigurationError) as caught:
-        AgentFrameworkHost(target=putting_out(Order), channels=[Pager()])
+        AgentFrameworkHost(target=build_cook(Order), channels=[Pager()])
     (finding,) = caught.value.findings
     assert finding.startswith("channel 'pager': what the target puts out can't be kept until it is sent: ")
     assert "Order has no JSON form; give it one with frontdesk.serialization.codec.register_dataclass" in finding
@@ -75,13 +75,13 @@ def test_a_result_that_cannot_be_kept_until_it_is_sent_is_found_at_build() -> No
 
 @pytest.mark.parametrize("channel", [CodedPager, CuttingPager])
 def test_a_channel_that_makes_its_own_payload_takes_any_result(channel: type[Pager]) -> None:
-    assert AgentFrameworkHost(target=putting_out(Order), channels=[channel()])
+    assert AgentFrameworkHost(target=build_cook(Order), channels=[channel()])
 
 
 def test_a_result_with_a_json_form_can_be_kept() -> None:
     register_dataclass(KnownOrder, "tests.host.KnownOrder")
-    assert AgentFrameworkHost(target=putting_out(KnownOrder), channels=[Pager()])
-    assert AgentFrameworkHost(target=putting_out(str), channels=[Pager()])
+    assert AgentFrameworkHost(target=build_cook(KnownOrder), channels=[Pager()])
+    assert AgentFrameworkHost(target=build_cook(str), channels=[Pager()])
     assert AgentFrameworkHost(target=echo, channels=[Pager()])
 
 

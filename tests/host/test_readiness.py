@@ -104,7 +104,7 @@ async def test_a_host_is_not_ready_while_its_store_is_down(error: Exception, mon
     store = _Store()
     readiness = Readiness(store.ask)
     assert not await readiness.is_ready()
-    with readiness.running():
+    with readiness.run():
         assert not await readiness.is_ready()
         readiness.is_serving = True
         told: list[bool] = []
@@ -117,7 +117,7 @@ async def test_a_host_is_not_ready_while_its_store_is_down(error: Exception, mon
 async def test_who_asks_often_does_not_ask_the_store_as_often() -> None:
     store = _Store()
     readiness = Readiness(store.ask)
-    with readiness.running():
+    with readiness.run():
         readiness.is_serving = True
         assert [await readiness.is_ready() for _ in range(20)] == [True] * 20
     assert store.asked == 1

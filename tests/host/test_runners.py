@@ -9,7 +9,7 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemorySta
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing.internals import get_components
-from frontdesk_testing.runner_contract import Notes, ended
+from frontdesk_testing.runner_contract import Notes, wait_for_status
 
 
 async def echo(text: str) -> str:
@@ -71,7 +71,7 @@ async def test_tasks_of_one_s_own_run_with_the_host() -> None:
     async with host.app.router.lifespan_context(host.app):
         await runner.schedule("note", {"n": 2}, task_id="after")
         for task_id in ("before", "after"):
-            await ended(runner, task_id, "succeeded")
+            await wait_for_status(runner, task_id, "succeeded")
     assert sorted(one["n"] for one in notes.calls) == [1, 2]
 
 

@@ -11,11 +11,11 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, HostStatePa
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
-from frontdesk.state_dir.lock import LOCK, owned
+from frontdesk.state_dir.lock import LOCK, lock_directory
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import serving
-from tests.scenarios.cast import echo, parrot, scripted, two_voices
+from tests.scenarios.cast import build_scripted, echo, parrot, two_voices
 
 
 def host_with(target: Any = echo, **options: Any) -> AgentFrameworkHost:
@@ -24,7 +24,7 @@ def host_with(target: Any = echo, **options: Any) -> AgentFrameworkHost:
 
 def parrot_of_all() -> Any:
     """An agent that repeats all that it was ever told in its session."""
-    return scripted(lambda messages: [" ".join(one.text for one in messages if one.role == "user")])
+    return build_scripted(lambda messages: [" ".join(one.text for one in messages if one.role == "user")])
 
 
 class Watched(InMemoryStateStore):
@@ -44,7 +44,7 @@ class Watched(InMemoryStateStore):
 
 def is_held(directory: Path) -> bool:
     try:
-        with owned(directory, SystemClock()):
+        with lock_directory(directory, SystemClock()):
             return False
     except StateDirectoryInUseError:
         return True
@@ -186,7 +186,7 @@ class Counter(Executor):
         self.number = state["number"]
 
 
-def counting(storage: Any = None) -> Any:
+def build_counting(storage: Any = None) -> Any:
     """A function that builds a workflow, perhaps with a storage of its own."""
 
     def build() -> Any:
@@ -224,7 +224,7 @@ class TestCheckpoints:
 
     async def test_a_directory_for_everything_gives_way_to_a_storage_of_the_workflows_own(self, tmp_path: Path) -> None:
         storage = InMemoryCheckpointStorage()
-        assert await count_twice(counting(storage), state_dir=tmp_path) == ["turn 1", "turn 2"]
+        assert await count_twice(build_counting(storage), state_dir=tmp_path) == ["turn 1", "turn 2"]
         assert await storage.list_checkpoint_ids(workflow_name="counting")
         assert not files_in(tmp_path / "checkpoints")
 
@@ -232,13 +232,13 @@ class TestCheckpoints:
     def test_two_storages_are_a_finding(self, setting: str, tmp_path: Path) -> None:
         value = {"checkpoints": tmp_path} if setting == "state_dir" else tmp_path
         with pytest.raises(ChannelConfigurationError, match="the host was given one too") as caught:
-            host_with(counting(InMemoryCheckpointStorage()), **{setting: value})
+            host_with(build_counting(InMemoryCheckpointStorage()), **{setting: value})
         assert len(caught.value.findings) == 1
 
     async def test_a_place_that_can_t_be_written_is_named_at_the_start(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(StateDirectoryError, match="file/c can't be used"):
-            async with serving(host_with(counting(), checkpoint_location=tmp_path / "file" / "c")):
+            async with serving(host_with(build_counting(), checkpoint_location=tmp_path / "file" / "c")):
                 pytest.fail("it started")
 
 
@@ -246,7 +246,7 @@ async def count_twice(target: Any = None, **options: Any) -> list[str]:
     """What a session is answered by two hosts, one after the other."""
     said: list[str] = []
     for _ in range(2):
-        async with serving(host_with(target or counting(), **options)) as client:
+        async with serving(host_with(target or build_counting(), **options)) as client:
             said.append((await client.invoke("turn", session_id="mine"))["text"])
     return said
 

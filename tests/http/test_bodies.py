@@ -38,7 +38,7 @@ def _count(value: Any) -> int:
     return 1 + sum(map(_count, parts))
 
 
-def _nested(depth: int) -> bytes:
+def _nest(depth: int) -> bytes:
     return b"[" * depth + b"]" * depth
 
 
@@ -80,9 +80,9 @@ def test_a_record_has_room_around_the_deepest_body() -> None:
 @pytest.mark.parametrize(
     ("raw", "code", "param"),
     [
-        (b'{"a": %b}' % _nested(MAX_DEPTH), "nested_too_deep", "a[0]"),
-        (b'{"a": 1, "b": [1, {"c": %b}]}' % _nested(MAX_DEPTH - 2), "nested_too_deep", "b[1]"),
-        (b'{"a": {"b": %b}}' % _nested(MAX_DEPTH - 1), "nested_too_deep", "a"),
+        (b'{"a": %b}' % _nest(MAX_DEPTH), "nested_too_deep", "a[0]"),
+        (b'{"a": 1, "b": [1, {"c": %b}]}' % _nest(MAX_DEPTH - 2), "nested_too_deep", "b[1]"),
+        (b'{"a": {"b": %b}}' % _nest(MAX_DEPTH - 1), "nested_too_deep", "a"),
         (b'{"a": "%b", "b": [%b0]}' % (b"," * 300, b"0," * 200), "too_many_values", "b"),
         (b'{"%b": [%b0]}' % (b"k" * 999, b"0," * 200), "too_many_values", "k" * 64),
     ],
@@ -96,7 +96,7 @@ def test_the_error_names_the_field(raw: bytes, code: str, param: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b'{"a": %b}' % _nested(MAX_DEPTH - 1),
+        b'{"a": %b}' % _nest(MAX_DEPTH - 1),
         b'{"a": "%b"}' % (b"[{," * 1000),
         b'{"a": "\\\\", "b": "%b"}' % (b'\\"[,' * 1000),
         b'{"a": [%b0]}' % (b"0," * 90),

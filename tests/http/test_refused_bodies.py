@@ -14,7 +14,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk_testing import EchoAgent, HostClient, serving
 from tests.architecture import PACKAGE
 
@@ -81,7 +81,7 @@ def test_every_pattern_of_a_body_has_words() -> None:
     ],
 )
 def test_sizes_are_shown_in_mb(size: int, shown: str) -> None:
-    assert shown_size(size) == shown
+    assert format_size(size) == shown
 
 
 async def test_a_limit_was_stated_in_bytes() -> None:

@@ -123,7 +123,7 @@ class Slow(Reader):
         self.looks = 0
         self.left = asyncio.Event()
 
-    def taken(self) -> int:
+    def count_received(self) -> int:
         self.looks += 1
         return self.looks if self.takes else -1
 

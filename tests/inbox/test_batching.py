@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ChannelRequest, InMemoryStateStore
-from frontdesk.inbox.batching import MessageBatcher, merged
+from frontdesk.inbox.batching import MessageBatcher, merge
 from frontdesk.models.delivery import EventKind, InboxItem
 from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import NOW, inbox_item
 from tests.scenarios.delivery.chats import SpokenChat
 
 
-def gathering(store: InMemoryStateStore | None = None, *, gather: float = 0.0, album: float = 0.0) -> MessageBatcher:
+def build_batcher(
+    store: InMemoryStateStore | None = None, *, gather: float = 0.0, album: float = 0.0
+) -> MessageBatcher:
     channel = SpokenChat("telegram")
     channel.gather_seconds, channel.album_seconds = gather, album
     return MessageBatcher(store or InMemoryStateStore(), {"telegram": channel}, FakeClock(NOW))
@@ -40,7 +42,7 @@ WAITS: list[tuple[float, float, InboxItem, float | None]] = [
 
 @pytest.mark.parametrize(("gather", "album", "item", "seconds"), WAITS)
 def test_how_long_a_message_waits(gather: float, album: float, item: InboxItem, seconds: float | None) -> None:
-    postponed = gathering(gather=gather, album=album).postponed(item)
+    postponed = build_batcher(gather=gather, album=album).postpone(item)
     waits = (None, None) if seconds is None else (NOW + seconds, NOW + 5 * seconds)
     assert (postponed.not_before, postponed.due_by) == waits
 
@@ -53,26 +55,26 @@ async def test_events_that_are_no_turns_are_taken_up_wherever_turns_wait(
     store = InMemoryStateStore()
     async with store.transaction() as transaction:
         transaction.accept(inbox_item(kind=kind))
-    item = await gathering(store, **settings).claim("telegram", "chat", "host_me", kind)
+    item = await build_batcher(store, **settings).claim("telegram", "chat", "host_me", kind)
     assert isinstance(item, InboxItem)
     assert item.kind == kind
 
 
 async def test_the_time_of_an_album_that_waits_is_known() -> None:
     store = InMemoryStateStore()
-    waiting = gathering(store, album=1.0)
+    waiting = build_batcher(store, album=1.0)
     async with store.transaction() as transaction:
-        transaction.accept(waiting.postponed(picture()))
+        transaction.accept(waiting.postpone(picture()))
     assert await waiting.claim("telegram", "chat", "host_me", "turn") == NOW + 1
     assert await waiting.claim("telegram", "chat", "host_me", "control") is None
 
 
 async def test_an_album_that_came_while_something_else_was_answered_was_forgotten() -> None:
     store = InMemoryStateStore()
-    waiting = gathering(store, album=1.0)
+    waiting = build_batcher(store, album=1.0)
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
-        transaction.accept(waiting.postponed(picture("evt_2")))
+        transaction.accept(waiting.postpone(picture("evt_2")))
     first = await waiting.claim("telegram", "chat", "host_me", "turn")
     assert isinstance(first, InboxItem)
     # Its wake-up may have been that of the first one, which is spent.
@@ -83,7 +85,7 @@ async def test_an_album_that_came_while_something_else_was_answered_was_forgotte
 
 async def test_what_came_while_something_else_was_answered_is_taken_up_at_once() -> None:
     store = InMemoryStateStore()
-    waiting = gathering(store, album=1.0)
+    waiting = build_batcher(store, album=1.0)
     assert await waiting.claim("telegram", "chat", "host_me", "turn", again=True) is None
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
@@ -95,7 +97,7 @@ def asks(value: Any) -> ChannelRequest:
     return ChannelRequest(channel="telegram", input=value)
 
 
-def told(request: ChannelRequest | None) -> Any:
+def read_input(request: ChannelRequest | None) -> Any:
     if request is None or isinstance(request.input, str):
         return request and request.input
     return [[content.text or content.uri for content in message.contents] for message in request.input]
@@ -122,12 +124,12 @@ TOGETHER: list[tuple[list[tuple[str | None, ChannelRequest | None]], Any]] = [
 def test_what_is_made_of_messages_that_are_answered_together(
     requests: list[tuple[str | None, ChannelRequest | None]], expected: Any
 ) -> None:
-    assert told(merged(requests)) == expected
+    assert read_input(merge(requests)) == expected
 
 
 def test_an_album_has_one_author() -> None:
     first, second = (Message("user", [text], author_name="Ada") for text in ("one", "two"))
-    together = merged([("x", asks(first)), ("x", asks(second))])
+    together = merge([("x", asks(first)), ("x", asks(second))])
     assert together is not None
     assert [(message.author_name, message.role) for message in together.input] == [("Ada", "user")]
 

@@ -12,7 +12,7 @@ from frontdesk.inbox import quarantine
 from frontdesk.inbox import quarantine as isolation
 from frontdesk.inbox.claimed import HeldEvent
 from frontdesk.inbox.quarantine import Isolation, Quarantine, QuarantineQueue
-from frontdesk_testing.store_boxes import accept, claimed
+from frontdesk_testing.store_boxes import accept, claim_event
 from frontdesk_testing.store_samples import inbox_item
 from tests.scenarios.desk import until
 
@@ -31,7 +31,7 @@ class Process:
         """Begin to work on the event; return what ends that."""
         await accept(self.store, inbox_item("evt_1"))
         for number in range(self._lost + 1):
-            held = HeldEvent(await claimed(self.store, f"host_{number}"))
+            held = HeldEvent(await claim_event(self.store, f"host_{number}"))
         began, over = asyncio.Event(), asyncio.Event()
 
         async def work() -> None:

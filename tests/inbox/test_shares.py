@@ -70,14 +70,14 @@ async def test_thirty_cookies_with_600_messages_delayed_another_channel() -> Non
         for person in people:
             await chat.platform.say(person, "hello")
         # Not one of the visitors' turns has ended by then.
-        assert [await chat.heard(person.chat_id) for person in people] == [["hello"]] * 5
+        assert [await chat.wait_for_answers(person.chat_id) for person in people] == [["hello"]] * 5
         assert agent.running == 134
         agent.release.set()
 
 
 async def test_a_backlog_of_visitors_hid_the_events_of_another_channel_from_a_new_process(monkeypatch: Any) -> None:
     """A process that finds a backlog at its start takes up the events of all channels."""
-    monkeypatch.setattr(worker, "_PAGE", 10)
+    monkeypatch.setattr(worker, "_PAGE_ROWS", 10)
     agent, store = SlowForVisitors(), InMemoryStateStore()
     async with store.transaction() as transaction:
         for number in range(500):

@@ -20,18 +20,18 @@ from frontdesk_testing import EchoAgent, FakeClock, GatedAgent
 from frontdesk_testing.internals import active_runs, get_components
 from frontdesk_testing.messages import MessagePlatform
 from frontdesk_testing.store_samples import inbox_item
-from tests.faults.inbox.desk import answering, heard, undone
+from tests.faults.inbox.desk import count_waiting, run_host, wait_for_answers
 from tests.scenarios.desk import until
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 
 @pytest.fixture
 async def platform(tmp_path: Path) -> AsyncIterator[MessagePlatform]:
-    async with forked_platform(tmp_path / "log") as found:
+    async with fork_platform(tmp_path / "log") as found:
         yield found
 
 
-def changed(**changes: Any) -> dict[str, Any]:
+def build_hook(**changes: Any) -> dict[str, Any]:
     def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
         return request.replace(**changes)
 
@@ -40,22 +40,22 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 async def test_an_event_that_a_hook_puts_into_the_background_is_done_and_answered(platform: MessagePlatform) -> None:
     agent, store = EchoAgent(), InMemoryStateStore()
-    async with answering(agent, platform, settings=changed(background=True), store=store):
+    async with run_host(agent, platform, settings=build_hook(background=True), store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "later")
-        assert await heard(platform, ann, 2) == [f"{WORK_GOES_ON} /cancel stops it.", "later"]
-        assert await undone(store) == 0
+        assert await wait_for_answers(platform, ann, 2) == [f"{WORK_GOES_ON} /cancel stops it.", "later"]
+        assert await count_waiting(store) == 0
     assert len(agent.seen) == 1
 
 
 async def test_an_event_of_which_nothing_is_kept_is_answered_once(platform: MessagePlatform) -> None:
     agent, store = EchoAgent(), InMemoryStateStore()
-    async with answering(agent, platform, settings=changed(store=False), store=store):
+    async with run_host(agent, platform, settings=build_hook(store=False), store=store):
         ann = await platform.user("Ann")
         for text in ("one", "two"):
             await platform.say(ann, text)
-        assert await heard(platform, ann, 2) == ["one", "two"]
-        assert await undone(store) == 0
+        assert await wait_for_answers(platform, ann, 2) == ["one", "two"]
+        assert await count_waiting(store) == 0
     assert len(agent.seen) == 2
 
 
@@ -66,11 +66,11 @@ async def test_what_a_hook_refuses_is_said_and_the_next_event_is_answered(platfo
         return request
 
     store = InMemoryStateStore()
-    async with answering(EchoAgent(), platform, settings={"run_hook": hook}, store=store):
+    async with run_host(EchoAgent(), platform, settings={"run_hook": hook}, store=store):
         ann = await platform.user("Ann")
         for text in ("bad", "good"):
             await platform.say(ann, text)
-        said = await heard(platform, ann, 2)
+        said = await wait_for_answers(platform, ann, 2)
     assert said == ["A hook of this host refused the request.", "good"]
     assert [error for _, error in await store.inbox.failed()] == ["hook_failed"]
 
@@ -90,10 +90,10 @@ class _Shaky(MemoryInbox):
 async def test_an_event_waits_for_a_store_that_is_away(platform: MessagePlatform) -> None:
     store = InMemoryStateStore()
     store.inbox = shaky = _Shaky(100)
-    async with answering(EchoAgent(), platform, store=store):
+    async with run_host(EchoAgent(), platform, store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "still there?")
-        assert await heard(platform, ann, 1) == ["still there?"]
+        assert await wait_for_answers(platform, ann, 1) == ["still there?"]
     assert shaky.failures == 0
 
 
@@ -101,7 +101,7 @@ async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
     from frontdesk_testing import GatedAgent
 
     agent, store = GatedAgent(), InMemoryStateStore()
-    async with answering(agent, platform, store=store) as host:
+    async with run_host(agent, platform, store=store) as host:
         ann = await platform.user("Ann")
         await platform.say(ann, "for ever")
         await agent.started.wait()
@@ -109,13 +109,13 @@ async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
         await get_components(host).active.cancel(run)
         agent.release.set()
         await platform.say(ann, "again")
-        assert await heard(platform, ann, 1) == ["again"]
+        assert await wait_for_answers(platform, ann, 1) == ["again"]
         await until(lambda: _undone(store))
     assert [error for _, error in await store.inbox.failed()] == ["cancelled"]
 
 
 async def _undone(store: InMemoryStateStore) -> bool:
-    return await undone(store) == 0
+    return await count_waiting(store) == 0
 
 
 class _Newer(MemoryInbox):
@@ -140,12 +140,12 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
         store, clock, held, gathering, awaited=nothing, answering=nothing, groups=groups, schedule=nothing
     )
     conversation = {"channel": "telegram", "conversation_id": "chat"}
-    assert [task async for task in worker._waiting()] != []
+    assert [task async for task in worker._list_waiting()] != []
     for _ in range(100):
         assert await worker._work(conversation) == clock.now() + 30.0
-    assert (newer.claims, [task async for task in worker._waiting()]) == (1, [])
+    assert (newer.claims, [task async for task in worker._list_waiting()]) == (1, [])
     clock.advance(31)
-    assert [task async for task in worker._waiting()] != []
+    assert [task async for task in worker._list_waiting()] != []
     await worker._work(conversation)
     assert newer.claims == 2
 
@@ -170,7 +170,7 @@ class TestPlaces:
         monkeypatch.setattr(worker, "MAX_CONCURRENT", 4)
         monkeypatch.setattr(worker, "MAX_PER_SENDER", 2)
         agent, store = _SlowFor("Ann"), InMemoryStateStore()
-        async with answering(agent, platform, store=store):
+        async with run_host(agent, platform, store=store):
             ann, bob = await platform.user("Ann"), await platform.user("Bob")
             groups = [await platform.group(f"Group {number}", ann) for number in range(6)]
             for group in groups:
@@ -178,7 +178,7 @@ class TestPlaces:
                 await platform.say(ann, "@desk Ann asks again", chat_id=group.chat_id)
             await until(lambda: agent.running == 2)
             await platform.say(bob, "Bob asks")
-            assert await heard(platform, bob, 1) == ["Bob asks"]
+            assert await wait_for_answers(platform, bob, 1) == ["Bob asks"]
             agent.release.set()
             for group in groups:
                 said = await platform.wait_for_answers(group.chat_id, 2)

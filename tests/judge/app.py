@@ -58,7 +58,7 @@ def make() -> AgentFrameworkHost:
     directory = Path(given["directory"])
     clock = FileClock(directory / "clock")
     auth = ApiKeyAuth({f"p{number}": get_key(number) for number in range(PRINCIPALS)})
-    limits = _known(InvocationsChannel, dict.fromkeys(_SEND_LIMITS, given.get("send_seconds", 3.0)))
+    limits = _select_known(InvocationsChannel, dict.fromkeys(_SEND_LIMITS, given.get("send_seconds", 3.0)))
     channels: list[Any] = [
         InvocationsChannel(auth=auth, **limits),
         ResponsesChannel(auth=auth),
@@ -120,6 +120,6 @@ def _chat(
     return channel
 
 
-def _known(kind: type, settings: dict[str, Any]) -> dict[str, Any]:
+def _select_known(kind: type, settings: dict[str, Any]) -> dict[str, Any]:
     names = inspect.signature(kind).parameters
     return {name: value for name, value in settings.items() if name in names}

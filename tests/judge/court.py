@@ -59,7 +59,7 @@ class Court:
         return rng.choice(self.site.hosts)
 
     @contextmanager
-    def disturbing(self) -> Iterator[None]:
+    def disturb(self) -> Iterator[None]:
         """Note that whatever runs in the background now, or begins until a little later, may be interrupted."""
         self._disturbing += 1
         self._mark()
@@ -78,7 +78,7 @@ class Court:
     def starve(self) -> None:
         """Note that the hosts do not get the time of the machine that their leases need."""
         self.starved += 1
-        with self.disturbing():
+        with self.disturb():
             pass
 
     def _mark(self) -> None:
@@ -86,13 +86,13 @@ class Court:
             if not run.statuses or run.statuses[-1][1] not in FINAL:
                 run.disturbed = True
 
-    def killing(self) -> None:
+    def note_kill(self) -> None:
         """Note whose answers are on their way when a process is killed, or loses its leases."""
         for approval in self.ledger.approvals.values():
             # Who has left may still be worked for.
             approval.killed = approval.killed or approval.asking > 0 or approval.answers[-1:] == ["cut"]
 
-    def begun(self, run_id: str) -> Run:
+    def enter_run(self, run_id: str) -> Run:
         """Enter a background run."""
         return self.ledger.runs.setdefault(run_id, Run(run_id, disturbed=not self.quiet))
 

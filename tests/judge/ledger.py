@@ -142,8 +142,8 @@ class Ledger:
         """Everything that is wrong."""
         found = [*lines(self.turns, self.said), *chains(self.turns), *approvals(self.approvals.values(), self.effects)]
         found += [*runs(self.runs.values()), *chats(self.messages.values()), *ids(self.ids)]
-        found += [*again(self.messages.values(), self.heard_at, self.pauses), *told(self.cut_tools)]
-        return [*found, *shown(self.unfinished), *polled(self.polls), *growth(self.grown)]
+        found += [*again(self.messages.values(), self.heard_at, self.pauses), *judge_told(self.cut_tools)]
+        return [*found, *judge_shown(self.unfinished), *judge_polls(self.polls), *growth(self.grown)]
 
     @property
     def acknowledged(self) -> int:
@@ -289,7 +289,7 @@ def again(messages: Iterable[Message], heard_at: dict[str, list[float]], pauses:
         yield Verdict("An answered message is not run again.", f"{len(late)} times over {pauses} pauses; {late[0]}")
 
 
-def told(cut_tools: Iterable[tuple[str, bool]]) -> Iterator[Verdict]:
+def judge_told(cut_tools: Iterable[tuple[str, bool]]) -> Iterator[Verdict]:
     """Judge tools that a kill has cut off: who asked for one is told."""
     for key, is_told in cut_tools:
         if not is_told:
@@ -298,13 +298,13 @@ def told(cut_tools: Iterable[tuple[str, bool]]) -> Iterator[Verdict]:
             )
 
 
-def shown(unfinished: Iterable[str]) -> Iterator[Verdict]:
+def judge_shown(unfinished: Iterable[str]) -> Iterator[Verdict]:
     """Judge live messages: each comes to its end."""
     for story in unfinished:
         yield Verdict("A live message ends as the whole answer, or is taken away.", story)
 
 
-def polled(polls: Iterable[tuple[str, int, float]]) -> Iterator[Verdict]:
+def judge_polls(polls: Iterable[tuple[str, int, float]]) -> Iterator[Verdict]:
     """Judge pages that poll: they ask at the pace at which there can be something new."""
     for page, idle, seconds in polls:
         if idle > FEW_POLLS + POLLS_PER_SECOND * seconds:

@@ -80,7 +80,7 @@ class PostgresProxy:
         self._rules.clear()
         self._flowing.set()
 
-    async def passing(self) -> None:
+    async def wait_until_flowing(self) -> None:
         """Return when nothing is stalled."""
         await self._flowing.wait()
 
@@ -95,7 +95,7 @@ class PostgresProxy:
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.passing()
+        await self.wait_until_flowing()
         try:
             server = await asyncio.open_unix_connection(self._upstream)
         except OSError:
@@ -149,11 +149,11 @@ class _Line:
         with suppress(OSError, asyncio.IncompleteReadError, ConnectionError):
             await self._start()
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._ended(self._to_server()))
-                group.create_task(self._ended(self._to_client()))
+                group.create_task(self._run_to_end(self._to_server()))
+                group.create_task(self._run_to_end(self._to_client()))
         self.cut()
 
-    async def _ended(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, ConnectionError):
             await work
         self.cut()
@@ -174,7 +174,7 @@ class _Line:
     async def _to_server(self) -> None:
         while True:
             kind, message = await _message(self._client[0])
-            await self._proxy.passing()
+            await self._proxy.wait_until_flowing()
             if self._is_commit(kind, message):
                 rule = self._proxy.rule_for(("hold",), self._statements)
                 if rule is not None:
@@ -223,7 +223,7 @@ class _Line:
         writer = self._client[1]
         while True:
             kind, message = await self._from_server()
-            await self._proxy.passing()
+            await self._proxy.wait_until_flowing()
             if kind == b"C" and message[5:] == b"COMMIT\0":
                 self._proxy.commits += 1
                 rule = self._proxy.rule_for(("cut", "hold_reply"), self._statements)

@@ -17,7 +17,7 @@ _PAUSE = 0.2
 
 
 @asynccontextmanager
-async def watched(court: Court) -> AsyncIterator[None]:
+async def watch(court: Court) -> AsyncIterator[None]:
     """Ask each host and the database all the time whether they are there, and count how often they say so too late."""
     tasks = [asyncio.create_task(_watch(court, partial(host.get, "/healthz"))) for host in court.site.hosts]
     if court.site.kind == "postgres":

@@ -22,7 +22,7 @@ from tests.judge.actors.sessions import Announced, ChosenIds, Sessions
 from tests.judge.court import Court
 from tests.judge.faults import clocks, databases, platforms, processes, turns
 from tests.judge.ledger import Ledger, Verdict
-from tests.judge.pulse import watched
+from tests.judge.pulse import watch
 from tests.judge.site import Site, site
 
 Fault = Callable[[Court, Random], Coroutine[Any, Any, None]]
@@ -135,17 +135,17 @@ async def campaign(plan: Plan) -> Report:
     if plan.layout == "move":
         with postgres_server(on_disk=True) as server, server.database() as one, server.database() as other:
             async with site("sqlite", server=server, **settings) as place:
-                return await _judged(plan, place, [("postgres", one), ("sqlite", ""), ("postgres", other)])
+                return await _judge(plan, place, [("postgres", one), ("sqlite", ""), ("postgres", other)])
     if plan.layout == "sqlite":
         async with site("sqlite", **settings) as place:
-            return await _judged(plan, place, [])
+            return await _judge(plan, place, [])
     version = require_postgres(BEFORE_TRANSACTION_TIMEOUT if plan.layout == "postgres16" else NEWEST)
     earlier = find_checkout(plan.against).root if plan.layout == ROLLING else None
     async with site("postgres", hosts=2, workers=1, version=version, earlier=earlier, **settings) as place:
-        return await _judged(plan, place, [])
+        return await _judge(plan, place, [])
 
 
-async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Report:
+async def _judge(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Report:
     ledger = Ledger()
     court = Court(place, ledger, plan.seed)
     chosen = [kind for kind in ACTORS if not plan.actors or kind.name in plan.actors]
@@ -163,16 +163,16 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
             kind, where = moves[number]
             where = where or str(_fresh(place) / "state.db")
             # What still runs in the background is interrupted when its host stops.
-            with court.disturbing():
+            with court.disturb():
                 await place.move(kind, where, hosts=2 if kind == "postgres" else 1, workers=int(kind == "postgres"))
     worked = time.monotonic() - began
-    async with place.supervised():
+    async with place.supervise():
         await turns.until_crashes_end(court)
         await asyncio.gather(*(actor.settle() for actor in actors))
         await turns.settle(court)
     ledger.effects = place.effects("did")
     ledger.heard_at = place.times("heard")
-    left = await _shown(court)
+    left = await _list_shown(court)
     verdicts = ledger.verdicts()
     ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
     logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))][: 4 * SHOWN]
@@ -204,9 +204,9 @@ async def _phase(court: Court, actors: Sequence[Actor], rng: Random, plan: Plan,
     faults = asyncio.create_task(_faults(court, rng, plan, going))
     clients = [client(actor) for actor in actors for _ in range(actor.clients)]
     try:
-        async with court.site.supervised():
+        async with court.site.supervise():
             try:
-                async with watched(court):
+                async with watch(court):
                     await asyncio.gather(*clients)
             finally:
                 # Hosts are started again until the last fault is over.
@@ -253,7 +253,7 @@ async def _right(court: Court) -> None:
                 await process.start()
 
 
-async def _shown(court: Court) -> list[dict[str, Any]]:
+async def _list_shown(court: Court) -> list[dict[str, Any]]:
     """Ask what an operator sees, and return the deliveries that were not accepted.
 
     An answer that may have arrived, on a platform without keys, is shown as unknown.

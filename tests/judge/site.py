@@ -105,7 +105,7 @@ class Process:
     async def kill(self) -> None:
         """End it at once."""
         self.send(signal.SIGKILL)
-        await self._ended()
+        await self._wait_for_end()
 
     async def stop(self) -> None:
         """End it as an operator would."""
@@ -114,11 +114,11 @@ class Process:
         self.send(signal.SIGTERM)
         try:
             async with asyncio.timeout(60):
-                await self._ended()
+                await self._wait_for_end()
         except TimeoutError:
             await self.kill()
 
-    async def _ended(self) -> None:
+    async def _wait_for_end(self) -> None:
         if self._process is not None:
             await self._process.wait()
         self.stopped = False
@@ -217,7 +217,7 @@ class Site:
             await process.start()
 
     @asynccontextmanager
-    async def supervised(self) -> AsyncIterator[None]:
+    async def supervise(self) -> AsyncIterator[None]:
         """Start processes again that end by themselves, as every supervisor does."""
         task = asyncio.create_task(self._supervise())
         try:
@@ -246,7 +246,7 @@ class Site:
         path = {"PYTHONPATH": os.pathsep.join(map(str, sources))} if sources else {}
         return {**os.environ, **path, "JUDGE": json.dumps(given)}
 
-    def _noted(self) -> list[tuple[str, str, int, float]]:
+    def _read_notes(self) -> list[tuple[str, str, int, float]]:
         """Return what the agent noted, in order; only what is new of it is read."""
         path = self.directory / "effects"
         with suppress(FileNotFoundError), path.open("rb") as file:
@@ -262,23 +262,23 @@ class Site:
 
     def progress(self) -> tuple[int, ...]:
         """Return what changes when the agent is asked something, or a process is started."""
-        return (len(self._noted()), *(one.starts for one in self.processes))
+        return (len(self._read_notes()), *(one.starts for one in self.processes))
 
     def effects(self, kind: str) -> list[str]:
         """Return the words of what the agent noted, in order."""
-        return [word for one, word, _, _ in self._noted() if one == kind]
+        return [word for one, word, _, _ in self._read_notes() if one == kind]
 
     def times(self, kind: str) -> dict[str, list[float]]:
         """Return when the agent noted something, for each word, on the machine's clock."""
         found: dict[str, list[float]] = {}
-        for one, word, _, at in self._noted():
+        for one, word, _, at in self._read_notes():
             if one == kind:
                 found.setdefault(word, []).append(at)
         return found
 
     def process_of(self, kind: str, word: str) -> "Process | None":
         """Return the process in which the agent noted something last, if it is still there."""
-        pids = [pid for one, noted, pid, _ in self._noted() if (one, noted) == (kind, word)]
+        pids = [pid for one, noted, pid, _ in self._read_notes() if (one, noted) == (kind, word)]
         return next((one for one in self.processes if pids and one.alive and one.pid == pids[-1]), None)
 
     async def noted(self, kind: str, word: str, *, within: float = START_SECONDS) -> bool:
@@ -306,7 +306,7 @@ class Site:
         path.replace(self.directory / "clock")
 
     @contextmanager
-    def locked(self) -> Any:
+    def lock(self) -> Any:
         """Keep the SQLite file from being written, as a disk that stands still does; reading goes on."""
         connection = sqlite3.connect(self.place, isolation_level=None, timeout=30.0)
         try:
@@ -325,7 +325,7 @@ class Site:
         deliveries = self.query("SELECT COUNT(*) FROM deliveries WHERE status IN ('pending', 'sending')")
         return events[0][0] + deliveries[0][0]
 
-    def misdated(self) -> int:
+    def count_misdated(self) -> int:
         """Count the deliveries that are due at another time than about now, because a clock was wrong."""
         due = f"due_at - {time.time()!r} NOT BETWEEN -{MAX_DUE_SECONDS} AND {MAX_DUE_SECONDS}"
         return self.query(f"SELECT COUNT(*) FROM deliveries WHERE ended_at IS NULL AND {due}")[0][0]  # noqa: S608

@@ -8,7 +8,7 @@ from tests.judge.site import Process
 from tests.judge.wire import Answer, CutError, Exchange
 
 
-def heard_in(text: str) -> list[str]:
+def parse_heard(text: str) -> list[str]:
     """The words that an answer lists."""
     return json.loads(text[text.index("{") :])["heard"] if "{" in text else []
 
@@ -24,7 +24,7 @@ async def turn(ledger: Ledger, host: Process, line: str, word: str, **more: Any)
 def enter(ledger: Ledger, line: str, word: str, asked: int, answer: Answer) -> None:
     """Enter a turn, if it is acknowledged."""
     if answer.ok and answer.body.get("status") == "completed":
-        ledger.hear(line, word.split()[0], heard_in(answer.body["text"]), asked)
+        ledger.hear(line, word.split()[0], parse_heard(answer.body["text"]), asked)
 
 
 async def read(exchange: Exchange) -> Answer | None:

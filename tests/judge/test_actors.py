@@ -84,7 +84,7 @@ async def test_an_expired_approval_is_answered_once_more(given: list[str], answe
     async def asked(*arguments: Any, **options: Any) -> Answer:
         return Answer(409, {"error": {"code": next(codes)}})
 
-    actor.asked = asked  # type: ignore[method-assign]
+    actor.ask = asked  # type: ignore[method-assign]
     await actor.settle()
     assert approval.answers == answers
 

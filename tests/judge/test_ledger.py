@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.judge.ledger import Approval, Ledger, Message, Run, approvals, chats, growth, ids, runs
 
 
-def told(*turns: tuple[str, str, str]) -> Ledger:
+def build_ledger(*turns: tuple[str, str, str]) -> Ledger:
     """A ledger of turns, one after the other: the session, the word, and what was heard."""
     ledger = Ledger()
     for line, word, heard in turns:
@@ -32,12 +32,12 @@ WRONG = [
 
 @pytest.mark.parametrize("turns", RIGHT)
 def test_what_is_right_is_not_reported(turns: list[tuple[str, str, str]]) -> None:
-    assert told(*turns).verdicts() == []
+    assert build_ledger(*turns).verdicts() == []
 
 
 @pytest.mark.parametrize(("turns", "promise"), WRONG)
 def test_a_planted_violation_of_a_session_is_reported(turns: list[tuple[str, str, str]], promise: str) -> None:
-    assert any(promise in one.promise for one in told(*turns).verdicts())
+    assert any(promise in one.promise for one in build_ledger(*turns).verdicts())
 
 
 @given(st.integers(2, 8), st.data())
@@ -47,9 +47,9 @@ def test_any_turn_that_is_forgotten_is_reported(length: int, data: st.DataObject
     later = data.draw(st.integers(1, length - 1))
     lost = data.draw(st.integers(0, later - 1))
     heard = [" ".join(words[: number + 1]) for number in range(length)]
-    assert told(*(("s", word, heard[number]) for number, word in enumerate(words))).verdicts() == []
+    assert build_ledger(*(("s", word, heard[number]) for number, word in enumerate(words))).verdicts() == []
     heard[later] = " ".join(word for word in words[: later + 1] if word != words[lost])
-    assert told(*(("s", word, heard[number]) for number, word in enumerate(words))).verdicts()
+    assert build_ledger(*(("s", word, heard[number]) for number, word in enumerate(words))).verdicts()
 
 
 def test_turns_that_overlap_may_come_in_any_order() -> None:

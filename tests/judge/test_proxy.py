@@ -14,7 +14,7 @@ from tests.judge.proxy import PostgresProxy, Rule
 
 
 @asynccontextmanager
-async def proxied(conninfo: str) -> AsyncIterator[tuple[PostgresProxy, str]]:
+async def open_proxy(conninfo: str) -> AsyncIterator[tuple[PostgresProxy, str]]:
     """A database with a table, and a way to it that can be disturbed."""
     with psycopg.connect(conninfo, autocommit=True) as line:
         line.execute("CREATE TABLE kept (number int)")
@@ -23,7 +23,7 @@ async def proxied(conninfo: str) -> AsyncIterator[tuple[PostgresProxy, str]]:
         yield proxy, make_conninfo(conninfo, host="127.0.0.1", port=proxy.port, sslmode="disable")
 
 
-def kept(conninfo: str) -> list[int]:
+def read_kept(conninfo: str) -> list[int]:
     """What the server has."""
     with psycopg.connect(conninfo, autocommit=True) as line:
         return [number for (number,) in line.execute("SELECT number FROM kept ORDER BY number").fetchall()]
@@ -39,29 +39,29 @@ async def insert(conninfo: str, number: int) -> None:
 
 
 async def test_a_reply_is_cut_at_every_byte_and_the_commit_counts(postgres: str) -> None:
-    async with proxied(postgres) as (proxy, conninfo):
+    async with open_proxy(postgres) as (proxy, conninfo):
         for at_byte in range(REPLY):
             rule = proxy.add(Rule("cut", touching="INTO kept", at_byte=at_byte))
             with pytest.raises(psycopg.OperationalError):
                 await insert(conninfo, at_byte)
             assert rule.seen.is_set()
-        assert kept(postgres) == list(range(REPLY))
+        assert read_kept(postgres) == list(range(REPLY))
 
 
 async def test_a_commit_that_is_held_takes_effect_when_it_is_released(postgres: str) -> None:
-    async with proxied(postgres) as (proxy, conninfo):
+    async with open_proxy(postgres) as (proxy, conninfo):
         rule = proxy.add(Rule("hold", touching="INTO kept"))
         work = asyncio.create_task(insert(conninfo, 1))
         await rule.seen.wait()
-        assert kept(postgres) == []
+        assert read_kept(postgres) == []
         rule.release.set()
         await rule.done.wait()
         await work
-        assert kept(postgres) == [1, 101, 201]
+        assert read_kept(postgres) == [1, 101, 201]
 
 
 async def test_a_rule_waits_for_the_transaction_that_it_means(postgres: str) -> None:
-    async with proxied(postgres) as (proxy, conninfo):
+    async with open_proxy(postgres) as (proxy, conninfo):
         rules = [proxy.add(Rule("cut", touching="elsewhere")), proxy.add(Rule("cut", without="INTO kept"))]
         await insert(conninfo, 1)
         assert not any(rule.seen.is_set() for rule in rules)

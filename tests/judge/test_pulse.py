@@ -41,7 +41,7 @@ async def test_a_run_during_which_a_host_was_late_is_disturbed(
         monkeypatch.setattr(module, "time", host)
     monkeypatch.setattr(pulse, "_PAUSE", 0.0)
     run = court.ledger.runs["r"] = Run("r")
-    async with pulse.watched(court):
+    async with pulse.watch(court):
         await host.asked.wait()
         # The watch looks at the clock before it asks again.
         host.asked.clear()
@@ -56,7 +56,7 @@ async def test_a_database_that_was_late_was_not_noticed(monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "time", late)
     monkeypatch.setattr(pulse, "_PAUSE", 0.0)
     monkeypatch.setattr(pulse, "_commit", late.get)
-    async with pulse.watched(court):
+    async with pulse.watch(court):
         await late.asked.wait()
         late.asked.clear()
         await late.asked.wait()

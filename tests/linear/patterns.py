@@ -36,7 +36,7 @@ def modules(root: Path = PACKAGE) -> Iterator[tuple[str, ast.Module]]:
             yield path.relative_to(root).with_suffix("").as_posix(), ast.parse(text)
 
 
-def hidden(root: Path = PACKAGE) -> list[str]:
+def find_hidden(root: Path = PACKAGE) -> list[str]:
     """Uses of `re` that the tests can't see: patterns that are made when a function runs, or under another name."""
     wrong: list[str] = []
     for place, tree in modules(root):

@@ -53,7 +53,7 @@ from frontdesk.openai.tools import input_arguments, parse_input
 from frontdesk.outbound import network
 from frontdesk.secret import Secret, redact, shorten
 from frontdesk.serialization import codec, json_tree
-from frontdesk.telemetry.redaction import Redacting
+from frontdesk.telemetry.redaction import RedactionFilter
 from frontdesk_testing.sse import parse_sse, read_sse
 from tests.examples import examples
 
@@ -147,7 +147,7 @@ def invocation(text: str) -> Any:
     return invocations.decode(body.encode())
 
 
-def updated(text: str, units: int) -> Any:
+def read_updated(text: str, units: int) -> Any:
     marks = ("mention", "bot_command", "text_mention")
     entities = [{"type": marks[place % 3], "offset": place, "length": place} for place in range(units)]
     message = {"message_id": 1, "chat": {"id": 1}, "from": {"id": 1}, "text": text, "entities": entities}
@@ -155,7 +155,7 @@ def updated(text: str, units: int) -> Any:
     return telegram.read_update(body.encode(), BotIdentity(id="1", name="me"))
 
 
-def quoted(text: str) -> Any:
+def read_quoted(text: str) -> Any:
     said = InboundMessage(
         event_id="e",
         at=1.0,
@@ -192,20 +192,20 @@ READERS: dict[str, Reads] = {
     "text_length": lambda text, units: text_length(text, "utf16"),
     "redact": lambda text, units: redact(text),
     "shorten": lambda text, units: shorten(text, len(text) // 2),
-    "a record": lambda text, units: Redacting().filter(record(text)),
+    "a record": lambda text, units: RedactionFilter().filter(record(text)),
     "parse_sse": lambda text, units: parse_sse(b"data: " + text.encode("utf-8", "replace") + b"\n\n"),
     "read_sse": lambda text, units: asyncio.run(_collect(pieces_of(text))),
     "read_events": lambda text, units: list(read_events(pieces_of(text))),
     "encode_data": lambda text, units: sse.encode_data(text.encode("utf-8", "replace")),
     "read_rest": lambda text, units: asyncio.run(_body(text)),
-    "resumed_after": lambda text, units: http.resumed_after(text.encode("utf-8", "replace")),
+    "parse_resume_position": lambda text, units: http.parse_resume_position(text.encode("utf-8", "replace")),
     "plain_id": lambda text, units: identifiers.plain_id(text, "id"),
     "locate": lambda text, units: bodies.locate(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
     "a completion": lambda text, units: completions.decode(json.dumps({"messages": [{text: text}], text: 1}).encode()),
     "tools of a response": lambda text, units: responses.client_tools(
-        [], tools.merged([{"type": "function", "name": f"f{place}"} for place in range(units)])
+        [], tools.merge([{"type": "function", "name": f"f{place}"} for place in range(units)])
     ),
     "the text of a custom tool": lambda text, units: parse_input(input_arguments(text)) + parse_input(text),
     "messages of a completion": lambda text, units: read_messages(chat(text, units // 8), (), "append"),
@@ -216,11 +216,11 @@ READERS: dict[str, Reads] = {
     "a code": lambda text, units: one_time_code.read(text, 8),
     "printable": lambda text, units: terminal.printable(text),
     "visible": lambda text, units: terminal.visible(text),
-    "an update": updated,
+    "an update": read_updated,
     "a mention": lambda text, units: inbound.without_mentions(text, [(place, 1) for place in range(units)]),
     "a chat command": lambda text, units: inbound.command_in("/" + text),
     "a worded answer": lambda text, units: questions.read_words("yes " + text),
-    "a chat message": lambda text, units: quoted(text),
+    "a chat message": lambda text, units: read_quoted(text),
     "a plain reply": lambda text, units: Renderer(dialect=Mrkdwn(), limit=16).plain(text),
     "the demo": lambda text, units: next_step([Message("user", [Content.from_text(text)])]),
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),

@@ -59,7 +59,7 @@ READERS: dict[str, Callable[[Document], Any]] = {
 
 TEXT_READERS: dict[str, Callable[[str], Any]] = {
     "closing what is open": close_open,
-    "an answer that is being written": GROWING.growing,
+    "an answer that is being written": GROWING.render_growing,
 }
 TEXTS: list[Callable[[int], str]] = [*SHAPES.values(), *(unit.__mul__ for unit in UNITS)]
 

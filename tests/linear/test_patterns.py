@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.linear.attacks import attacks
-from tests.linear.patterns import Found, hidden, patterns
+from tests.linear.patterns import Found, find_hidden, patterns
 from tests.linear.steps import Steps, TooManyStepsError
 
 ALL = patterns()
@@ -73,7 +73,7 @@ def test_a_pattern_that_does_not_is_found(pattern: str, anchored: bool) -> None:
 
 
 def test_every_pattern_can_be_seen() -> None:
-    assert not hidden()
+    assert not find_hidden()
     assert len(ALL) > 40
     assert any(found.place == "channels/responses/schema" for found in ALL)
 
@@ -89,7 +89,7 @@ def test_every_pattern_can_be_seen() -> None:
 )
 def test_one_that_can_not_be_seen_is_found(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "module.py").write_text(text)
-    assert any(told in one for one in hidden(tmp_path))
+    assert any(told in one for one in find_hidden(tmp_path))
 
 
 ALPHABET = st.sampled_from("aZ0_-. :/@=\"'`~,;!?&(\n\tx$[]é\x00") | st.sampled_from(

@@ -7,23 +7,23 @@ import pytest
 
 from frontdesk_testing.telegram.bodies import read_parameters
 from frontdesk_testing.telegram.errors import ApiError
-from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.markup.entities import format_text
 from frontdesk_testing.telegram.privacy import mentions
 from tests.linear.test_loops import Reads, grows
 
 
-def parsed(mode: str) -> Reads:
+def build_reader(mode: str) -> Reads:
     def read(text: str, units: int) -> Any:
         with suppress(ApiError):
-            return formatted(text, mode, None)
+            return format_text(text, mode, None)
 
     return read
 
 
-def given(text: str, units: int) -> Any:
+def format_given(text: str, units: int) -> Any:
     bold = [{"type": "bold", "offset": place, "length": units - place} for place in range(units)]
     with suppress(ApiError):
-        return formatted(text, None, bold)
+        return format_text(text, None, bold)
 
 
 def form(text: str, units: int) -> Any:
@@ -32,19 +32,19 @@ def form(text: str, units: int) -> Any:
         return read_parameters("", "multipart/form-data; boundary=x", body.encode())
 
 
-def named(text: str, units: int) -> Any:
+def list_named(text: str, units: int) -> Any:
     found = [{"type": "mention", "offset": place, "length": 1} for place in range(units)]
     return mentions({"text": text, "entities": found})
 
 
 READERS: dict[str, Reads] = {
-    "HTML": parsed("HTML"),
-    "MarkdownV2": parsed("MarkdownV2"),
-    "Markdown": parsed("Markdown"),
-    "plain": parsed(""),
-    "entities": given,
+    "HTML": build_reader("HTML"),
+    "MarkdownV2": build_reader("MarkdownV2"),
+    "Markdown": build_reader("Markdown"),
+    "plain": build_reader(""),
+    "entities": format_given,
     "a form": form,
-    "mentions": named,
+    "mentions": list_named,
 }
 UNITS = [
     *(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.linkers.one_time_code import ALPHABET, read, shown, spelled
+from frontdesk.linkers.one_time_code import ALPHABET, format_code, read, spell
 
 numbers = st.integers(0, 2**64)
 lengths = st.integers(8, 40)
@@ -12,14 +12,14 @@ lengths = st.integers(8, 40)
 
 @given(numbers, lengths)
 def test_what_is_shown_is_read(number: int, length: int) -> None:
-    code = spelled(number, length)
+    code = spell(number, length)
     assert len(code) == length
-    assert read(shown(code), length) == code
+    assert read(format_code(code), length) == code
 
 
 @given(numbers, st.data())
 def test_case_dashes_and_letters_that_look_alike_do_not_matter(number: int, data: st.DataObject) -> None:
-    code = spelled(number, 8)
+    code = spell(number, 8)
     typed = ""
     for letter in code:
         alike = {"0": "0oO", "1": "1iIlL"}.get(letter, letter + letter.lower())
@@ -36,7 +36,7 @@ def test_anything_that_is_typed_is_a_code_or_none(typed: str) -> None:
 @given(numbers, numbers)
 def test_two_numbers_are_two_codes(one: int, two: int) -> None:
     bits = 2**40
-    assert (spelled(one, 8) == spelled(two, 8)) is (one % bits == two % bits)
+    assert (spell(one, 8) == spell(two, 8)) is (one % bits == two % bits)
 
 
 @pytest.mark.parametrize(

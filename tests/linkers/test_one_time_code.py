@@ -69,7 +69,7 @@ async def hall() -> Hall:
     return hall
 
 
-async def refused(hall: Hall, name: str, proof: str) -> LinkRefusedError:
+async def read_refusal(hall: Hall, name: str, proof: str) -> LinkRefusedError:
     with pytest.raises(LinkRefusedError) as caught:
         await hall.linker.complete(who(name), proof)
     return caught.value
@@ -110,8 +110,8 @@ async def test_a_code_read_over_a_shoulder_is_not_enough(hall: Hall) -> None:
     assert "“C” (id c) on chat-c has entered your code" in hall.said.to("a")[0]
     assert await hall.linker.complete(who("a"), "reject") is None
     assert hall.said.to("c") == ["“A” (id a) on chat-a has refused to be linked with this account."]
-    assert (await refused(hall, "a", "confirm")).code == "nothing_to_confirm"
-    assert (await refused(hall, "b", code)).code == "code_refused"
+    assert (await read_refusal(hall, "a", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "b", code)).code == "code_refused"
     assert await hall.nobody_is_linked()
 
 
@@ -120,21 +120,21 @@ async def test_neither_side_links_alone(hall: Hall, times: int) -> None:
     code = await hall.code("a")
     await hall.enter("b", code)
     for name in "ac":
-        assert (await refused(hall, name, "confirm")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, name, "confirm")).code == "nothing_to_confirm"
     for _ in range(times):
         await hall.enter("b", "confirm")
     assert len(hall.said.to("a")) == 1
-    assert (await refused(hall, "c", "confirm")).code == "nothing_to_confirm"
-    assert (await refused(hall, "c", "reject")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "c", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "c", "reject")).code == "nothing_to_confirm"
     assert await hall.nobody_is_linked()
 
 
 async def test_who_did_nothing_was_linked_when_the_issuer_confirmed(hall: Hall) -> None:
     await hall.enter("b", await hall.code("a"))
-    assert (await refused(hall, "a", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "a", "confirm")).code == "nothing_to_confirm"
     assert hall.said.words == []
     hall.clock.advance(900)
-    assert (await refused(hall, "b", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "b", "confirm")).code == "nothing_to_confirm"
     assert await hall.nobody_is_linked()
 
 
@@ -146,9 +146,9 @@ async def test_who_entered_a_code_can_refuse_before_agreeing(hall: Hall, word: s
     # Who has not agreed is not named to whoever issued the code.
     (told,) = hall.said.to("a")
     assert told.startswith("Somebody has entered your code and refused")
-    assert (await refused(hall, "a", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "a", "confirm")).code == "nothing_to_confirm"
     for name in "bc":
-        assert (await refused(hall, name, code)).code == "code_refused"
+        assert (await read_refusal(hall, name, code)).code == "code_refused"
     assert await hall.nobody_is_linked()
 
 
@@ -158,8 +158,8 @@ async def test_who_entered_a_code_can_refuse_until_the_issuer_has_confirmed(hall
     hall.clock.advance(899)
     assert await hall.linker.complete(who("b"), "reject") is None
     assert hall.said.to("a")[-1] == "“B” (id b) on chat-b has refused to be linked with this account."
-    assert (await refused(hall, "a", "confirm")).code == "nothing_to_confirm"
-    assert (await refused(hall, "b", "reject")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "a", "confirm")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "b", "reject")).code == "nothing_to_confirm"
     assert await hall.nobody_is_linked()
 
 
@@ -169,14 +169,14 @@ async def test_an_issuer_can_confirm_no_longer_than_the_other_can_refuse(hall: H
     await hall.enter("b", "yes")
     hall.clock.advance(100)
     for name in "ab":
-        assert (await refused(hall, name, "confirm")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, name, "confirm")).code == "nothing_to_confirm"
     assert await hall.nobody_is_linked()
 
 
 async def test_a_refusal_after_the_link_does_not_say_that_nothing_was_linked(hall: Hall) -> None:
     await hall.agree("b", await hall.code("a"))
     await hall.confirm("a")
-    assert (await refused(hall, "b", "reject")).code == "nothing_to_confirm"
+    assert (await read_refusal(hall, "b", "reject")).code == "nothing_to_confirm"
     assert (await keys(hall.store))["b"] == "a"
 
 
@@ -185,9 +185,9 @@ async def test_an_issuer_can_take_codes_back_before_they_are_entered(hall: Hall)
     await hall.enter("c", found[1])
     assert await hall.linker.complete(who("a"), "cancel") is None
     for code in found:
-        assert (await refused(hall, "b", code)).code == "code_refused"
-    assert (await refused(hall, "c", "confirm")).code == "code_refused"
-    assert (await refused(hall, "a", "cancel")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, "b", code)).code == "code_refused"
+    assert (await read_refusal(hall, "c", "confirm")).code == "code_refused"
+    assert (await read_refusal(hall, "a", "cancel")).code == "nothing_to_confirm"
     await hall.agree("b", await hall.code("a"))
     await hall.confirm("a")
 
@@ -198,7 +198,7 @@ async def test_a_code_that_is_only_looked_at_is_not_used_up(hall: Hall) -> None:
         await hall.enter(name, code)
     await hall.enter("b", "confirm")
     for name in "cd":
-        assert (await refused(hall, name, "confirm")).code == "code_refused"
+        assert (await read_refusal(hall, name, "confirm")).code == "code_refused"
     assert (await hall.confirm("a")).identity.key == who("b").key
 
 
@@ -216,7 +216,7 @@ async def test_an_issuer_who_is_asked_something_else_keeps_the_code_for_later(ha
     code = await hall.code("a")
     await hall.enter("a", await hall.code("c"))
     await hall.enter("b", code)
-    assert (await refused(hall, "b", "confirm")).code == "link_busy"
+    assert (await read_refusal(hall, "b", "confirm")).code == "link_busy"
     await hall.linker.complete(who("a"), "reject")
     await hall.enter("b", "confirm")
     assert (await hall.confirm("a")).identity.key == who("b").key
@@ -270,9 +270,9 @@ async def test_whatever_is_said_only_two_who_both_agreed_are_linked(steps: list[
 async def test_wrong_ended_used_and_own_codes_look_alike(hall: Hall) -> None:
     used, own, late = await hall.code("a"), await hall.code("b"), await hall.code("c")
     await hall.agree("d", used)
-    words = {str(await refused(hall, "b", code)) for code in ("0000-0000", "what?", used, own)}
+    words = {str(await read_refusal(hall, "b", code)) for code in ("0000-0000", "what?", used, own)}
     hall.clock.advance(900)
-    words.add(str(await refused(hall, "a", late)))
+    words.add(str(await read_refusal(hall, "a", late)))
     assert words == {"This code is invalid. Ask for a new one."}
     assert await hall.nobody_is_linked()
 
@@ -281,9 +281,9 @@ async def test_a_code_lived_for_a_day_when_the_clock_was_set_back(hall: Hall) ->
     hall.clock.jump(86_400)
     code = await hall.code("a")
     hall.clock.jump(-86_400)
-    await refused(hall, "b", code)
+    await read_refusal(hall, "b", code)
     hall.clock.advance(86_400)
-    await refused(hall, "b", code)
+    await read_refusal(hall, "b", code)
     # Another is issued and works, as if nothing had been.
     await hall.agree("b", await hall.code("a"))
     await hall.confirm("a")
@@ -299,7 +299,7 @@ async def test_a_second_code_does_not_take_the_place_of_one_that_waits_for_a_wor
     await hall.agree("b", first)
     await hall.enter("c", second)
     # Else a yes to the one would link the other.
-    assert (await refused(hall, "c", "confirm")).code == "link_busy"
+    assert (await read_refusal(hall, "c", "confirm")).code == "link_busy"
     record = await hall.confirm("a")
     assert record.identity.key == who("b").key
 
@@ -326,13 +326,13 @@ async def test_what_was_not_shown_is_not_confirmed() -> None:
 async def test_a_confirmation_can_name_what_it_confirms(hall: Hall) -> None:
     shown = await hall.enter("b", await hall.code("a"))
     for wrong in (f"{shown.challenge_id}0", "lch_1"):
-        assert (await refused(hall, "b", f"confirm {wrong}")).code == "nothing_to_confirm"
-        assert (await refused(hall, "b", f"reject {wrong}")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, "b", f"confirm {wrong}")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, "b", f"reject {wrong}")).code == "nothing_to_confirm"
     await hall.enter("b", f"confirm {shown.challenge_id}")
     shown = await hall.linker.begin(who("a"))
     entered = await hall.linker.begin(who("c"))
     for wrong in (entered.challenge_id, f"{shown.challenge_id}0", shown.challenge_id[:-1] + "x", "lch_1", "ü.\ud800"):
-        assert (await refused(hall, "a", f"confirm {wrong}")).code == "nothing_to_confirm"
+        assert (await read_refusal(hall, "a", f"confirm {wrong}")).code == "nothing_to_confirm"
     assert isinstance(await hall.linker.complete(who("a"), f"confirm {shown.challenge_id}"), LinkRecord)
 
 
@@ -346,7 +346,7 @@ async def test_a_made_up_challenge_is_refused_without_a_look(hall: Hall, monkeyp
         return await plain(grant_id)
 
     monkeypatch.setattr(hall.store.identities, "grant", grant)
-    await refused(hall, "a", "confirm lch_made.up")
+    await read_refusal(hall, "a", "confirm lch_made.up")
     assert asked == []
 
 
@@ -363,7 +363,7 @@ async def test_of_ten_who_agree_at_once_one_waits(hall: Hall) -> None:
 
 async def test_attempts_of_one_are_limited(hall: Hall) -> None:
     for _ in range(5):
-        await refused(hall, "b", "0000-0000")
+        await read_refusal(hall, "b", "0000-0000")
     code = await hall.code("a")
     with pytest.raises(TooManyRequestsError) as caught:
         await hall.linker.complete(who("b"), code)

@@ -36,7 +36,7 @@ FRAGMENTS = [
 ]
 
 
-def numbered(fragments: list[str]) -> str:
+def number_words(fragments: list[str]) -> str:
     """Join fragments, with a word of its own wherever one of them has a word."""
     count = 0
 
@@ -48,16 +48,16 @@ def numbered(fragments: list[str]) -> str:
     return re.sub("WORD", word, "".join(fragments))
 
 
-TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(numbered)
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(number_words)
 ANY_TEXTS = st.one_of(TEXTS, st.text())
 DIALECTS: list[Dialect] = [Plain(), Mrkdwn(), Entities()]
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text that `numbered` has put there."""
+    """Return the words of a text that `number_words` has put there."""
     return WORD.findall(text)
 
 
-def shown_words(text: str) -> list[str]:
+def list_shown_words(text: str) -> list[str]:
     """Return the words that have to be shown: what is behind a fence in its line may be the name of a language."""
     return words("\n".join(line for line in text.splitlines() if "```" not in line and "~~~" not in line))

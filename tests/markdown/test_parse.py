@@ -139,29 +139,29 @@ def test_blocks(text: str, blocks: tuple[Block, ...]) -> None:
     assert parse(text) == Document(blocks)
 
 
-def shown(text: str) -> str:
+def show(text: str) -> str:
     return render(parse(text), Plain()).text
 
 
 def test_a_definition_that_nothing_refers_to_is_text() -> None:
-    assert shown(f"[1]: {URL}\n\na") == f"[1]: {URL}\n\na"
-    assert shown(f'[a]: {URL} "b"\n[a]: {URL}/2\n\n[a]') == f"[a]: {URL}/2\n\na ({URL})"
+    assert show(f"[1]: {URL}\n\na") == f"[1]: {URL}\n\na"
+    assert show(f'[a]: {URL} "b"\n[a]: {URL}/2\n\n[a]') == f"[a]: {URL}/2\n\na ({URL})"
 
 
 def test_cells_without_a_column_are_kept() -> None:
-    assert shown("|a|b|\n|-|-|\n|1|2|3|`4`|") == "a | b\n--+----------\n1 | 2 | 3 | 4"
+    assert show("|a|b|\n|-|-|\n|1|2|3|`4`|") == "a | b\n--+----------\n1 | 2 | 3 | 4"
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
 def test_what_is_nested_too_deeply_is_text(mark: str) -> None:
-    assert shown(mark * 500 + "a").endswith("a")
-    assert shown(mark * 500 + "a").count(mark.strip()) >= 16
+    assert show(mark * 500 + "a").endswith("a")
+    assert show(mark * 500 + "a").count(mark.strip()) >= 16
 
 
 def test_styles_that_are_nested_too_deeply_are_left_out() -> None:
-    assert shown("*a **b " * 100 + "c" + "***" * 100).split()[:3] == ["a", "b", "a"]
-    assert shown("[" * 500 + "a" + "](b)" * 500).count("a") == 1
-    assert shown("![" * 500 + "a" + "](b)" * 500).count("a") == 1
+    assert show("*a **b " * 100 + "c" + "***" * 100).split()[:3] == ["a", "b", "a"]
+    assert show("[" * 500 + "a" + "](b)" * 500).count("a") == 1
+    assert show("![" * 500 + "a" + "](b)" * 500).count("a") == 1
 
 
 BRACKETS = ["[", "]", "![", "](", "(", ")", "a", "*", "`", "<a:b>", "\n", "\\", "[a]: b\n\n", "](b)", "][a]", "[a](b)"]
@@ -170,8 +170,8 @@ BRACKETS = ["[", "]", "![", "](", "(", ")", "a", "*", "`", "<a:b>", "\n", "\\", 
 def test_a_definition_does_not_multiply_a_text() -> None:
     url = "https://a.b/" + "c" * 2_000
     text = f"[a]: {url}\n\n" + "[a] " * 5_000
-    assert len(shown(text)) < 10 * len(text)
-    assert shown(f"[a](https://a.b/{'c' * 2_048}) d").endswith(") d")
+    assert len(show(text)) < 10 * len(text)
+    assert show(f"[a](https://a.b/{'c' * 2_048}) d").endswith(") d")
 
 
 def test_a_table_with_very_many_columns_is_text() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.markdown import Dialect, Entities, Entity, Plain, Rendered, Unit, parse, render, split
 from frontdesk.markdown.layout import length
-from tests.markdown.samples import ANY_TEXTS, DIALECTS, TEXTS, shown_words, words
+from tests.markdown.samples import ANY_TEXTS, DIALECTS, TEXTS, list_shown_words, words
 
 UNITS: st.SearchStrategy[Unit] = st.sampled_from(["characters", "utf16", "bytes"])
 NESTED = {"bold", "italic", "strikethrough"}
@@ -31,7 +31,7 @@ def without_marks(text: str) -> str:
 @given(text=TEXTS)
 def test_every_word_is_carried_in_order(dialect: Dialect, text: str) -> None:
     rendered = words(render(parse(text), dialect).text)
-    assert is_within(shown_words(text), rendered)
+    assert is_within(list_shown_words(text), rendered)
     assert set(rendered) <= set(words(text))
 
 
@@ -39,7 +39,7 @@ def test_every_word_is_carried_in_order(dialect: Dialect, text: str) -> None:
 @given(text=TEXTS, limit=st.integers(40, 120), unit=UNITS)
 def test_every_word_is_carried_in_parts(dialect: Dialect, text: str, limit: int, unit: Unit) -> None:
     carried = words("".join(without_marks(part.text) for part in split(parse(text), dialect, limit, unit=unit)))
-    assert is_within(shown_words(text), carried)
+    assert is_within(list_shown_words(text), carried)
     assert set(carried) <= set(words(text))
 
 
@@ -142,4 +142,4 @@ def test_any_beginning_can_be_shown(text: str, place: int) -> None:
     carried = words(render(parse(beginning, partial=True), Plain()).text)
     assert set(carried) <= set(words(beginning))
     # Only what is in the last block may still be left out.
-    assert is_within(shown_words(beginning.rpartition("\n\n")[0]), carried)
+    assert is_within(list_shown_words(beginning.rpartition("\n\n")[0]), carried)

@@ -6,11 +6,11 @@ import pytest
 
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.reply import ResponseTarget
-from tests.sessions.admitted import admitted
+from tests.sessions.admitted import build_admitted
 
 
 def test_an_admitted_request_is_not_copied_with_other_fields() -> None:
-    request: Any = admitted()
+    request: Any = build_admitted()
     with pytest.raises(TypeError, match="with_request"):
         request.replace(owner="bob")
 
@@ -27,13 +27,13 @@ def test_an_admitted_request_is_not_copied_with_other_fields() -> None:
 )
 def test_what_the_gate_decides_about_is_not_changed_behind_it(field: str, value: Any) -> None:
     with pytest.raises(TypeError, match=field):
-        admitted().with_request(**{field: value})
+        build_admitted().with_request(**{field: value})
 
 
 def test_steps_behind_the_gate_change_how_a_request_runs() -> None:
-    before = admitted(stream=True)
+    before = build_admitted(stream=True)
     after = before.with_request(background=True, stream=False)
     assert (after.request.background, after.request.stream) == (True, False)
     assert (after.owner, after.identity, after.run_id) == (before.owner, before.identity, before.run_id)
     assert not before.pushes
-    assert before.pushing().pushes
+    assert before.with_push().pushes

@@ -27,7 +27,7 @@ from frontdesk.stores.sql.move.endpoints import read_shapes
 from frontdesk.stores.sql.postgres import connections
 
 
-def frozen() -> dict[str, Any]:
+def read_frozen() -> dict[str, Any]:
     """The names that were released, or are about to be."""
     return json.loads(Path(__file__).with_name("stored_names.json").read_text("utf-8"))
 
@@ -70,22 +70,22 @@ def _plain_tags() -> list[str]:
     return [tag for tag, kind in json_tree._types.items() if kind.__module__ in ("builtins", "datetime")]
 
 
-def lost(frozen: Any, found: Any, at: str = "") -> list[str]:
+def find_lost(frozen: Any, found: Any, at: str = "") -> list[str]:
     """What was frozen and is not there, or is something else."""
     if isinstance(frozen, dict) and isinstance(found, dict):
-        return [name for key, value in frozen.items() for name in lost(value, found.get(key), f"{at}/{key}")]
+        return [name for key, value in frozen.items() for name in find_lost(value, found.get(key), f"{at}/{key}")]
     if isinstance(frozen, list) and isinstance(found, list):
         return [f"{at}/{one}" for one in frozen if one not in found]
     return [] if frozen == found else [at]
 
 
 def test_no_stored_name_has_changed_or_disappeared() -> None:
-    assert lost(frozen(), names()) == []
+    assert find_lost(read_frozen(), names()) == []
 
 
 def test_every_stored_name_is_frozen() -> None:
     # One that is not listed could be changed after it was released, and nobody would see it.
-    assert lost(names(), frozen()) == []
+    assert find_lost(names(), read_frozen()) == []
 
 
 def test_the_comparison_sees_every_kind_of_change() -> None:
@@ -96,7 +96,7 @@ def test_the_comparison_sees_every_kind_of_change() -> None:
     found["tables"]["inbox"].remove("data")
     found["tasks"].remove("answer")
     found["format"] = 2
-    assert lost(frozen(), found) == [
+    assert find_lost(read_frozen(), found) == [
         "/format",
         "/nouns/Lease",
         "/nouns/RunRecord/status/incomplete",
@@ -133,13 +133,13 @@ def test_the_snapshot_that_a_turn_rewrites_holds_no_field_of_another_writer() ->
     assert "lease" in takes["save_session"]
 
 
-def printed(value: Any, depth: int = 0) -> str:
+def print_json(value: Any, depth: int = 0) -> str:
     """JSON with a line for each noun and each table."""
     if depth == 2 or not isinstance(value, dict):
         return json.dumps(value)
-    lines = [f"{' ' * (depth + 1)}{json.dumps(key)}: {printed(one, depth + 1)}" for key, one in value.items()]
+    lines = [f"{' ' * (depth + 1)}{json.dumps(key)}: {print_json(one, depth + 1)}" for key, one in value.items()]
     return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
 
 
 if __name__ == "__main__":
-    print(printed(names()))
+    print(print_json(names()))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.openai.tools import ToolRef, function_name, merged, tool_refs
+from frontdesk.openai.tools import ToolRef, function_name, merge, tool_refs
 
 names = st.from_regex(r"\A[a-zA-Z0-9_-]{1,64}\Z")
 
@@ -28,4 +28,4 @@ def test_tools_are_found_by_the_names_that_a_target_uses() -> None:
 
 def test_of_a_name_the_last_counts() -> None:
     old, new = {"type": "function", "name": "f", "description": "old"}, {"type": "function", "name": "f"}
-    assert merged([old], [new, {"type": "custom", "name": "f"}]) == [new, {"type": "custom", "name": "f"}]
+    assert merge([old], [new, {"type": "custom", "name": "f"}]) == [new, {"type": "custom", "name": "f"}]

@@ -52,7 +52,7 @@ class Origin:
 
 
 @asynccontextmanager
-async def serving(host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[Origin]:
+async def serve_origin(host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[Origin]:
     """An origin on a free port."""
     origin = Origin()
     if tls is not None:
@@ -71,7 +71,7 @@ def ok(body: bytes = b"hello", *headers: str, status: str = "200 OK") -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def moved(location: str, status: str = "302 Found", *headers: str) -> bytes:
+def build_redirect(location: str, status: str = "302 Found", *headers: str) -> bytes:
     """A redirect."""
     return ok(b"not this", f"Location: {location}", *headers, status=status)
 
@@ -96,7 +96,7 @@ class Certificate:
         self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.server.load_cert_chain(self.file, key)
 
-    def trusted(self) -> ssl.SSLContext:
+    def build_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.file))
 
 

@@ -14,7 +14,7 @@ import pytest
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
 from frontdesk.outbound import network
 from frontdesk.outbound.client import Fetched, GuardedClient, Posted
-from tests.outbound.origin import SECRET, Origin, at, client_for, moved, ok, refusal, serving, until_gone
+from tests.outbound.origin import SECRET, Origin, at, build_redirect, client_for, ok, refusal, serve_origin, until_gone
 from tests.scenarios.desk import until
 
 BOMB = gzip.compress(bytes(50_000_000))
@@ -22,7 +22,7 @@ BOMB = gzip.compress(bytes(50_000_000))
 
 @pytest.fixture
 async def origin() -> AsyncIterator[Origin]:
-    async with serving() as one:
+    async with serve_origin() as one:
         yield one
 
 
@@ -61,7 +61,7 @@ async def test_a_media_type_that_is_none_is_bytes(origin: Origin, given_type: st
 
 async def test_proxies_of_the_environment_are_ignored(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     origin.answers["/"] = ok()
-    async with serving() as proxy:
+    async with serve_origin() as proxy:
         for name in ("http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, at(proxy))
         await client_for(origin).fetch(at(origin), caller="ann")
@@ -72,10 +72,10 @@ async def test_proxies_of_the_environment_are_ignored(origin: Origin, monkeypatc
 
 
 async def test_redirects_are_followed_without_cookies(origin: Origin) -> None:
-    async with serving() as other:
-        origin.answers["/1"] = moved("/2?x=1", "301 Moved", "Set-Cookie: a=b")
-        origin.answers["/2"] = moved(f"//127.0.0.1:{other.port}/3", "307 Elsewhere")
-        other.answers["/3"] = moved(at(origin, "/4"), "308 Elsewhere")
+    async with serve_origin() as other:
+        origin.answers["/1"] = build_redirect("/2?x=1", "301 Moved", "Set-Cookie: a=b")
+        origin.answers["/2"] = build_redirect(f"//127.0.0.1:{other.port}/3", "307 Elsewhere")
+        other.answers["/3"] = build_redirect(at(origin, "/4"), "308 Elsewhere")
         origin.answers["/4"] = ok(b"there")
         fetched = await client_for(origin, other).fetch(at(origin, "/1"), caller="ann")
     assert (fetched.body, fetched.url) == (b"there", at(origin, "/4"))
@@ -84,7 +84,7 @@ async def test_redirects_are_followed_without_cookies(origin: Origin) -> None:
 
 @pytest.mark.parametrize("allowed", [0, 2])
 async def test_redirects_come_to_an_end(origin: Origin, allowed: int) -> None:
-    origin.answers["/"] = moved("/")
+    origin.answers["/"] = build_redirect("/")
     code, text = await refusal(client_for(origin, max_redirects=allowed), at(origin))
     assert (code, len(origin.heads)) == ("url_refused", allowed + 1)
     assert "too many redirects" in text
@@ -111,8 +111,8 @@ async def test_redirects_come_to_an_end(origin: Origin, allowed: int) -> None:
     ],
 )
 async def test_a_redirect_is_checked_like_any_url(origin: Origin, location: str) -> None:
-    async with serving() as other:
-        origin.answers["/start"] = moved(location.format(port=origin.port, other=other.port))
+    async with serve_origin() as other:
+        origin.answers["/start"] = build_redirect(location.format(port=origin.port, other=other.port))
         code, _ = await refusal(client_for(origin), at(origin, "/start"))
     assert (code, len(origin.heads), other.heads) == ("url_refused", 1, [])
 
@@ -229,7 +229,7 @@ async def test_a_bad_answer_is_an_error(origin: Origin, answer: bytes) -> None:
 
 
 async def test_a_server_that_is_not_there_is_an_error() -> None:
-    async with serving() as gone:
+    async with serve_origin() as gone:
         pass
     assert (await refusal(client_for(gone), at(gone)))[0] == "url_unreachable"
 
@@ -272,7 +272,7 @@ async def test_a_cancelled_fetch_hangs_up(origin: Origin) -> None:
 
 async def test_logs_show_no_query_and_no_body(origin: Origin, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    origin.answers["/a"] = moved(f"/b?key={SECRET}", "302 Found", f"Set-Cookie: {SECRET}=1")
+    origin.answers["/a"] = build_redirect(f"/b?key={SECRET}", "302 Found", f"Set-Cookie: {SECRET}=1")
     origin.answers["/b"] = ok(SECRET.encode())
     origin.answers["/bad"] = f"{SECRET}\r\n\r\n".encode()
     client = client_for(origin)
@@ -315,7 +315,7 @@ async def test_a_post_sends_its_body_and_headers(origin: Origin) -> None:
 
 
 async def test_a_post_follows_no_redirect(origin: Origin) -> None:
-    origin.answers["/"], origin.answers["/b"] = moved("/b"), ok()
+    origin.answers["/"], origin.answers["/b"] = build_redirect("/b"), ok()
     assert (await client_for(origin).post(at(origin), b"{}", headers={}, caller="ann")).status == 302
     assert len(origin.heads) == 1
 

@@ -15,7 +15,7 @@ from frontdesk.errors import PushError, PushRefusedError, PushUnknownError
 from frontdesk.outbound import http_connection
 from frontdesk.outbound.platform import PlatformHttp, PlatformResponse
 from tests.examples import examples
-from tests.outbound.origin import Certificate, Internet, Names, ok, serving
+from tests.outbound.origin import Certificate, Internet, Names, ok, serve_origin
 from tests.scenarios.desk import DEADLINE
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -51,7 +51,7 @@ class Platform:
 
 
 @asynccontextmanager
-async def calling(serve: Serve, **settings: Any) -> AsyncIterator[PlatformHttp]:
+async def open_client(serve: Serve, **settings: Any) -> AsyncIterator[PlatformHttp]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024 * 1024)
     client = PlatformHttp(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", allow_private=True, **settings)
     try:
@@ -63,7 +63,7 @@ async def calling(serve: Serve, **settings: Any) -> AsyncIterator[PlatformHttp]:
 
 async def ask(*answers: bytes, method: str = "GET", close: bool = False, **settings: Any) -> PlatformResponse:
     """Return the response of a server that sends these pieces."""
-    async with calling(Platform(answers, close=close).serve, **settings) as client:
+    async with open_client(Platform(answers, close=close).serve, **settings) as client:
         return await client.request(method, "x")
 
 
@@ -128,7 +128,7 @@ class TestResponses:
                     await writer.drain()
             gone.set()
 
-        async with calling(serve) as client:
+        async with open_client(serve) as client:
             with pytest.raises(PushUnknownError, match="head too large"):
                 await client.request("GET", "x")
             await gone.wait()
@@ -150,7 +150,7 @@ class TestResponses:
                     await asyncio.sleep(0)
             gone.set()
 
-        async with calling(serve, timeout=60.0) as client, asyncio.timeout(DEADLINE):
+        async with open_client(serve, timeout=60.0) as client, asyncio.timeout(DEADLINE):
             with pytest.raises(PushUnknownError, match="trailers too large"):
                 await client.request("GET", "x")
             await gone.wait()
@@ -158,7 +158,7 @@ class TestResponses:
     async def test_a_body_of_small_chunks_took_fifty_times_its_bytes(self) -> None:
         size = 1024 * 1024
         whole = CHUNKED + b"2\r\nab\r\n" * (size // 2) + b"0\r\n\r\n"
-        async with calling(Platform([whole]).serve) as client:
+        async with open_client(Platform([whole]).serve) as client:
             await client.request("GET", "x")
             tracemalloc.start()
             try:
@@ -187,14 +187,14 @@ class TestRequests:
     )
     async def test_a_line_end_got_into_a_header(self, headers: dict[str, str]) -> None:
         platform = Platform([ok()])
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             with pytest.raises(PushRefusedError):
                 await client.request("GET", "x", headers=headers)
         assert platform.requests == []
 
     async def test_a_target_is_encoded_once(self) -> None:
         platform = Platform([ok()])
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             base = f"http://{client.hosts.get_origin(client._base.reveal()).netloc}"
             for url in ("a%2Fb/ü?c=<d>&e=f#g", f"{base}?a=/b", base):
                 await client.request("GET", url)
@@ -208,7 +208,7 @@ class TestRequests:
     async def test_a_large_body_arrives_whole(self) -> None:
         platform = Platform([ok()])
         content = bytes(range(256)) * 12_000
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             assert (await client.request("POST", "x", content=content)).ok
             assert (await client.request("POST", "x", content=content)).ok
         assert [request.partition(b"\r\n\r\n")[2] for request in platform.requests] == [content, content]
@@ -225,7 +225,7 @@ class TestRequests:
             writer.write(ok(b"", status="413 Content Too Large"))
             await asyncio.Event().wait()
 
-        async with calling(refuse) as client:
+        async with open_client(refuse) as client:
             for _ in range(2):
                 assert (await client.request("POST", "x", content=b"x" * 40_000_000)).status == 413
         assert connections == 2
@@ -234,7 +234,7 @@ class TestRequests:
 class TestConnections:
     async def test_a_connection_is_used_again_and_by_one_request_at_a_time(self) -> None:
         platform = Platform([ok()])
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             for _ in range(3):
                 await client.request("POST", "x", content=b"{}")
             assert platform.connections == 1
@@ -243,7 +243,7 @@ class TestConnections:
 
     async def test_no_more_connections_than_allowed(self) -> None:
         platform = Platform([ok()])
-        async with calling(platform.serve, max_connections=2) as client:
+        async with open_client(platform.serve, max_connections=2) as client:
             responses = await asyncio.gather(*(client.request("GET", "x") for _ in range(20)))
         assert (len(responses), platform.connections) == (20, 2)
 
@@ -251,7 +251,7 @@ class TestConnections:
         async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
             await reader.read()
 
-        async with calling(silent, max_connections=1) as client:
+        async with open_client(silent, max_connections=1) as client:
             first = asyncio.ensure_future(client.request("GET", "x"))
             await asyncio.sleep(0)
             with pytest.raises(PushError, match="TimeoutError") as caught:
@@ -263,7 +263,7 @@ class TestConnections:
     @pytest.mark.parametrize("end", [b"Connection: close", b""])
     async def test_a_connection_that_the_server_ends_is_not_used_again(self, end: bytes) -> None:
         platform = Platform([ok(b"x", *([end.decode()] if end else []))], close=True)
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             for _ in range(3):
                 assert (await client.request("GET", "x")).ok
         assert platform.connections == 3
@@ -274,7 +274,7 @@ class TestConnections:
         self, more: bytes, together: bool
     ) -> None:
         platform = Platform([ok(b"true") + more] if together else [ok(b"true"), more], [ok(b"next")])
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             assert (await client.request("GET", "x")).body == b"true"
             assert (await client.request("GET", "x")).body in (b"next", b"true")
             assert (await client.request("GET", "x")).body != b"false"
@@ -283,7 +283,7 @@ class TestConnections:
     async def test_an_idle_connection_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(http_connection, "KEEP_ALIVE_SECONDS", 0.02)
         platform = Platform([ok()])
-        async with calling(platform.serve) as client:
+        async with open_client(platform.serve) as client:
             await client.request("GET", "x")
             await platform.gone.wait()
             await client.request("GET", "x")
@@ -299,7 +299,7 @@ class TestConnections:
                 await reader.read()
             gone.set()
 
-        async with calling(silent) as client:
+        async with open_client(silent) as client:
             call = asyncio.ensure_future(client.request("GET", "x"))
             await asked.wait()
             call.cancel()
@@ -329,13 +329,13 @@ class TestTls:
     ) -> None:
         internet = Internet(monkeypatch)
         names = Names(files_example=[["93.184.216.34"]], other_example=[["93.184.216.34"]])
-        async with serving(tls=certificate.server) as origin:
+        async with serve_origin(tls=certificate.server) as origin:
             internet.places["93.184.216.34"] = origin.port
             origin.answers["/x"] = ok(b"safe")
             for host, trust, expected in (
-                ("files.example", certificate.trusted(), b"safe"),
-                ("93.184.216.34", certificate.trusted(), b"safe"),
-                ("other.example", certificate.trusted(), None),
+                ("files.example", certificate.build_context(), b"safe"),
+                ("93.184.216.34", certificate.build_context(), b"safe"),
+                ("other.example", certificate.build_context(), None),
                 ("files.example", None, None),
             ):
                 client = PlatformHttp(f"https://{host}", ssl_context=trust, resolve=names.resolve)
@@ -356,11 +356,11 @@ class TestTls:
         server = await asyncio.start_server(platform.serve, "127.0.0.1", 0, ssl=certificate.server)
         internet.places["93.184.216.34"] = server.sockets[0].getsockname()[1]
         names = Names(files_example=[["93.184.216.34"]])
-        client = PlatformHttp("https://files.example", ssl_context=certificate.trusted(), resolve=names.resolve)
+        client = PlatformHttp("https://files.example", ssl_context=certificate.build_context(), resolve=names.resolve)
         for _ in range(3):
             response = await client.request("POST", "x", content=b"z" * 3_000_000)
             assert response.body == b"y" * 3_000_000
         assert platform.connections == 1
-        assert isinstance(certificate.trusted(), ssl.SSLContext)
+        assert isinstance(certificate.build_context(), ssl.SSLContext)
         await client.close()
         server.close()

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from frontdesk.errors import InvalidRequestError
 from frontdesk.outbound.client import GuardedClient
 from frontdesk.outbound.network import resolve
-from tests.outbound.origin import Certificate, Internet, Names, Origin, moved, ok, refusal, serving
+from tests.outbound.origin import Certificate, Internet, Names, Origin, build_redirect, ok, refusal, serve_origin
 
 
 @pytest.fixture
 async def origin() -> AsyncIterator[Origin]:
-    async with serving() as one:
+    async with serve_origin() as one:
         yield one
 
 
@@ -43,7 +43,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(
 async def test_a_name_that_changes_between_redirects_is_refused(origin: Origin, internet: Internet) -> None:
     names = Names(files_example=[["93.184.216.34"], ["10.0.0.1"]])
     internet.places["93.184.216.34"] = origin.port
-    origin.answers["/"] = moved("http://files.example/again")
+    origin.answers["/"] = build_redirect("http://files.example/again")
     client = GuardedClient(allow_http=True, resolve=names.resolve)
     assert (await refusal(client, "http://files.example/"))[0] == "url_refused"
     assert internet.dialled == [("93.184.216.34", 80)]
@@ -149,8 +149,8 @@ async def test_no_spelling_leads_to_an_address_that_is_not_global(ip: Any, spell
 
 async def test_a_certificate_is_checked_for_the_name(internet: Internet, certificate: Certificate) -> None:
     names = Names(files_example=[["93.184.216.34"]], other_example=[["93.184.216.34"]])
-    client = GuardedClient(ssl_context=certificate.trusted(), resolve=names.resolve)
-    async with serving(tls=certificate.server) as origin:
+    client = GuardedClient(ssl_context=certificate.build_context(), resolve=names.resolve)
+    async with serve_origin(tls=certificate.server) as origin:
         internet.places["93.184.216.34"] = origin.port
         origin.answers["/"] = ok(b"safe")
         assert (await client.fetch("https://files.example./", caller="ann")).body == b"safe"
@@ -162,7 +162,7 @@ async def test_a_certificate_is_checked_for_the_name(internet: Internet, certifi
 
 async def test_a_certificate_that_nobody_signed_is_refused(internet: Internet, certificate: Certificate) -> None:
     client = GuardedClient(resolve=Names(files_example=[["93.184.216.34"]]).resolve)
-    async with serving(tls=certificate.server) as origin:
+    async with serve_origin(tls=certificate.server) as origin:
         internet.places["93.184.216.34"] = origin.port
         with pytest.raises(InvalidRequestError) as caught:
             await client.fetch("https://files.example/", caller="ann")
@@ -173,9 +173,9 @@ async def test_a_certificate_that_nobody_signed_is_refused(internet: Internet, c
 
 async def test_no_redirect_leaves_tls(internet: Internet, certificate: Certificate) -> None:
     names = Names(files_example=[["93.184.216.34"]])
-    client = GuardedClient(ssl_context=certificate.trusted(), allow_http=True, resolve=names.resolve)
-    async with serving(tls=certificate.server) as origin:
+    client = GuardedClient(ssl_context=certificate.build_context(), allow_http=True, resolve=names.resolve)
+    async with serve_origin(tls=certificate.server) as origin:
         internet.places["93.184.216.34"] = origin.port
-        origin.answers["/"] = moved("http://files.example/plain")
+        origin.answers["/"] = build_redirect("http://files.example/plain")
         code, text = await refusal(client, "https://files.example/")
     assert (code, "from https to http" in text, len(internet.dialled)) == ("url_refused", True, 1)

@@ -13,17 +13,17 @@ from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, Push
 from frontdesk.outbound import platform
 from frontdesk.outbound.platform import PlatformHttp, PlatformResponse, parse_retry_after, push_error_from
 from frontdesk.secret import Secret
-from tests.outbound.origin import SECRET, Internet, Names, Origin, at, moved, ok, serving, until_gone
+from tests.outbound.origin import SECRET, Internet, Names, Origin, at, build_redirect, ok, serve_origin, until_gone
 
 
 @pytest.fixture
 async def origin() -> AsyncIterator[Origin]:
-    async with serving() as server:
+    async with serve_origin() as server:
         yield server
 
 
 @asynccontextmanager
-async def calling(origin: Origin, path: str = "", **settings: Any) -> AsyncIterator[PlatformHttp]:
+async def open_client(origin: Origin, path: str = "", **settings: Any) -> AsyncIterator[PlatformHttp]:
     client = PlatformHttp(at(origin, path), **{"allow_private": True, **settings})
     try:
         yield client
@@ -49,7 +49,7 @@ def detect_kind(error: PushError) -> tuple[type[PushError], str]:
 async def test_a_call_has_the_token_and_nothing_that_nobody_asked_for(origin: Origin) -> None:
     origin.answers["/api/send"] = ok(b'{"id":"7"}', "X-Kind: Test")
     token = {"Authorization": Secret(f"Bearer {SECRET}")}
-    async with calling(origin, "/api", headers=token) as client:
+    async with open_client(origin, "/api", headers=token) as client:
         response = await client.request("POST", "send?a=%20b", content=b"{}", headers={"Content-Type": "x/y"})
     assert (response.status, response.ok, response.json(dict), response.headers["x-kind"]) == (
         200,
@@ -172,8 +172,8 @@ def test_servers_are_checked_when_the_client_is_made(server: str) -> None:
 
 
 async def test_redirects_are_not_followed(origin: Origin) -> None:
-    origin.answers["/a"] = moved("/b")
-    async with calling(origin) as client:
+    origin.answers["/a"] = build_redirect("/b")
+    async with open_client(origin) as client:
         response = await client.request("GET", "/a")
     assert (response.status, len(origin.heads)) == (302, 1)
     assert type(push_error_from(response)) is PushRefusedError
@@ -210,7 +210,7 @@ async def test_no_response_leaves_it_open(origin: Origin) -> None:
         await writer.drain()
 
     origin.answers |= {"/silent": silent, "/cut": cut, "/half": half}
-    async with calling(origin) as client:
+    async with open_client(origin) as client:
         late = await failure(client.request("POST", f"silent?key={SECRET}", seconds=0.2))
         assert detect_kind(late) == (PushUnknownError, "push_unknown")
         for path in ("cut", "half"):
@@ -228,7 +228,7 @@ async def test_a_response_is_bounded(origin: Origin) -> None:
         "/zip": ok(b"x", "Content-Encoding: gzip"),
         "/page": ok(b"x" * 65, status="500 Oops"),
     }
-    async with calling(origin, max_bytes=64) as client:
+    async with open_client(origin, max_bytes=64) as client:
         for path in ("endless", "zip"):
             error = await failure(client.request("GET", path))
             assert detect_kind(error) == (PushUnknownError, "unreadable_response")

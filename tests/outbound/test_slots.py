@@ -19,7 +19,7 @@ class Work:
         self.running: list[str] = []
 
     async def do(self, caller: str, go_on: asyncio.Event) -> None:
-        async with self.slots.held(caller):
+        async with self.slots.hold(caller):
             self.running.append(caller)
             try:
                 await go_on.wait()
@@ -63,10 +63,10 @@ async def test_a_share_lasts_as_long_as_what_can_t_be_cancelled() -> None:
         await ends.wait()
 
     lasting = asyncio.create_task(stubborn())
-    async with slots.held("mallory") as slot:
+    async with slots.hold("mallory") as slot:
         slot.lasts(lasting)
     waiting = asyncio.create_task(Work(slots).do("mallory", ends))
-    async with slots.held("bob"):
+    async with slots.hold("bob"):
         await _steps(5)
     assert not waiting.done()
     ends.set()

@@ -12,7 +12,7 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.runners.base import InProcessTaskRunner, Registered, StoredTasks
 from frontdesk.runners.wakes import Wake, Wakes
 from frontdesk_testing import FakeClock
-from tests.scenarios.stores import opened
+from tests.scenarios.stores import open_store
 
 DAY = 86_400.0
 RETRY = RetryPolicy(attempts=4, first_delay=20.0, longest_delay=60.0)
@@ -25,7 +25,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncGenerator[HostStateStore]:
-    async with opened(request.param, tmp_path, clock=clock) as store:
+    async with open_store(request.param, tmp_path, clock=clock) as store:
         yield store
 
 
@@ -98,7 +98,7 @@ async def test_a_runner_did_not_look_for_what_was_scheduled_ahead(store: HostSta
     runner._stored.holder = "host"
     await runner.begin()
     await runner.look()
-    assert runner.wakes.running("task") is False
+    assert runner.wakes.find_running("task") is False
     await runner.drain(0)
 
 
@@ -174,7 +174,7 @@ class Calls:
         self.made.clear()
         self.wakes._run_due()
         for task_id in "ab":
-            await self.wakes.settled(task_id)
+            await self.wakes.wait_for(task_id)
         return list(self.made)
 
 

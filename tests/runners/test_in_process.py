@@ -10,7 +10,7 @@ from frontdesk.models.operations import TaskRecord
 from frontdesk.runners import base
 from frontdesk.runners.base import InProcessTaskRunner
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from frontdesk_testing.runner_contract import Notes, ended, started
+from frontdesk_testing.runner_contract import Notes, run_runner, wait_for_status
 
 
 async def test_attempts_that_ended_with_their_process_count(tmp_path: Path) -> None:
@@ -23,8 +23,8 @@ async def test_attempts_that_ended_with_their_process_count(tmp_path: Path) -> N
     notes.failures = 99
     runner = InProcessTaskRunner(store)
     runner.register("note", notes, retry=RetryPolicy(attempts=3, first_delay=0.0))
-    async with started(runner):
-        await ended(runner, "task", "failed")
+    async with run_runner(runner):
+        await wait_for_status(runner, "task", "failed")
     assert len(notes.calls) == 1
     await store.close()
 
@@ -37,8 +37,8 @@ async def test_a_task_that_ends_its_process_each_time_is_given_up(tmp_path: Path
         assert await store.tasks.claim("task", f"dead_{number}", now=1.0) is not None
     runner = InProcessTaskRunner(store)
     runner.register("note", notes, retry=RetryPolicy(attempts=3))
-    async with started(runner):
-        await ended(runner, "task", "failed")
+    async with run_runner(runner):
+        await wait_for_status(runner, "task", "failed")
     assert notes.calls == []
     await store.close()
 
@@ -48,9 +48,9 @@ async def test_a_task_that_nobody_knows_here_waits_for_who_does() -> None:
     await store.tasks.schedule(TaskRecord(task_id="foreign", name="other", payload={}, due_at=0.0))
     runner = InProcessTaskRunner(store)
     runner.register("note", notes)
-    async with started(runner):
+    async with run_runner(runner):
         await runner.schedule("note", {}, task_id="mine")
-        await ended(runner, "mine", "succeeded")
+        await wait_for_status(runner, "mine", "succeeded")
         assert await runner.get("foreign") == "pending"
 
 
@@ -60,13 +60,13 @@ async def test_more_than_can_be_known_is_found_when_there_is_room(monkeypatch: A
     notes.gate = asyncio.Event()
     runner = InProcessTaskRunner(store)
     runner.register("note", notes, most=2)
-    async with started(runner):
+    async with run_runner(runner):
         for number in range(50):
             await runner.schedule("note", {}, task_id=f"task_{number}")
-        await notes.called(2)
+        await notes.wait_for_calls(2)
         assert len(runner.wakes) == 8
         notes.gate.set()
-        await notes.called(50)
+        await notes.wait_for_calls(50)
         assert notes.together == 2
 
 
@@ -78,7 +78,7 @@ async def test_the_grace_of_a_drain_is_for_what_runs_and_not_for_what_waits() ->
     await runner.start()
     for number in range(3):
         await runner.schedule("note", {}, task_id=f"task_{number}")
-    await notes.called(1)
+    await notes.wait_for_calls(1)
     draining = asyncio.get_running_loop().create_task(runner.drain(20.0))
     await asyncio.sleep(0)
     notes.gate.set()
@@ -99,9 +99,9 @@ async def test_a_look_that_fails_is_not_the_last(caplog: Any) -> None:
 
     runner = InProcessTaskRunner(store)
     runner.register("work", notes, waiting=waiting)
-    async with started(runner):
+    async with run_runner(runner):
         runner._swept.set()
-        await notes.called(1)
+        await notes.wait_for_calls(1)
     assert "failed to look up" in caplog.text
 
 

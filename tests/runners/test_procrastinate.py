@@ -12,13 +12,13 @@ from frontdesk.identifiers import digest
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner, _text, schema_name
 from frontdesk.serialization.codec import encode
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
-from frontdesk_testing.runner_contract import Notes, ended, started
+from frontdesk_testing.runner_contract import Notes, run_runner, wait_for_status
 from tests.databases import PostgresServer, short_lease
 from tests.scenarios.desk import until
 
 
 @asynccontextmanager
-async def opened(conninfo: str, lease: float = 1.0) -> AsyncIterator[PostgresStateStore]:
+async def open_store(conninfo: str, lease: float = 1.0) -> AsyncIterator[PostgresStateStore]:
     store = short_lease(conninfo, lease)
     await store.open()
     try:
@@ -40,7 +40,7 @@ def execute(conninfo: str, sql: str, *values: Any) -> list[Any]:
 
 
 async def test_replicas_that_start_at_once_make_one_queue_in_a_schema_of_its_own(postgres: str) -> None:
-    async with opened(postgres) as store:
+    async with open_store(postgres) as store:
         runners = [ProcrastinateTaskRunner(store) for _ in range(4)]
         for runner in runners:
             runner.register("work", Notes(), waiting=none)
@@ -52,31 +52,31 @@ async def test_replicas_that_start_at_once_make_one_queue_in_a_schema_of_its_own
 
 async def test_work_is_shared_and_each_piece_is_done_once(postgres: str) -> None:
     first, second = Notes(), Notes()
-    async with opened(postgres) as one, opened(postgres) as other:
+    async with open_store(postgres) as one, open_store(postgres) as other:
         runners = [ProcrastinateTaskRunner(one), ProcrastinateTaskRunner(other)]
         for runner, notes in zip(runners, (first, second), strict=True):
             notes.gate = asyncio.Event()
             runner.register("note", notes, most=2)
-        async with started(runners[0]), started(runners[1]):
+        async with run_runner(runners[0]), run_runner(runners[1]):
             for number in range(4):
                 await runners[0].schedule("note", {"n": number}, task_id=f"task_{number}")
             # Each has room for two, so that both have to help.
-            await first.called(2)
-            await second.called(2)
+            await first.wait_for_calls(2)
+            await second.wait_for_calls(2)
             for notes in (first, second):
                 assert notes.gate is not None
                 notes.gate.set()
             for number in range(4):
-                await ended(runners[1], f"task_{number}", "succeeded")
+                await wait_for_status(runners[1], f"task_{number}", "succeeded")
     assert sorted(one["n"] for notes in (first, second) for one in notes.calls) == [0, 1, 2, 3]
 
 
 async def test_the_job_of_a_worker_that_is_gone_does_not_keep_others_from_its_task(postgres: str) -> None:
     notes = Notes()
-    async with opened(postgres) as store:
+    async with open_store(postgres) as store:
         runner = ProcrastinateTaskRunner(store)
         runner.register("work", notes, waiting=none)
-        async with started(runner):
+        async with run_runner(runner):
             schema = schema_name()
             (worker,) = execute(
                 postgres,
@@ -93,20 +93,20 @@ async def test_the_job_of_a_worker_that_is_gone_does_not_keep_others_from_its_ta
                 Jsonb(args),
                 worker[0],
             )
-            await notes.called(1)
+            await notes.wait_for_calls(1)
             await until(lambda: execute(postgres, f"SELECT 1 FROM {schema}.procrastinate_jobs") == [])
     assert notes.calls == [{"n": 1}]
 
 
 async def test_no_job_is_left_when_all_is_done(postgres: str) -> None:
     notes = Notes()
-    async with opened(postgres) as store:
+    async with open_store(postgres) as store:
         runner = ProcrastinateTaskRunner(store)
         runner.register("work", notes, waiting=none)
-        async with started(runner):
+        async with run_runner(runner):
             for number in range(20):
                 await runner.schedule("work", {}, task_id=f"task_{number}")
-            await notes.called(20)
+            await notes.wait_for_calls(20)
             await until(lambda: execute(postgres, f"SELECT 1 FROM {schema_name()}.procrastinate_jobs") == [])
     assert len(notes.calls) == 20
 
@@ -114,12 +114,12 @@ async def test_no_job_is_left_when_all_is_done(postgres: str) -> None:
 async def test_a_server_that_was_away_is_worked_for_again(postgres_of_this_process: PostgresServer) -> None:
     notes = Notes()
     with postgres_of_this_process.database() as conninfo:
-        async with opened(conninfo) as store:
+        async with open_store(conninfo) as store:
             runner = ProcrastinateTaskRunner(store)
             runner.register("work", notes, waiting=none)
-            async with started(runner):
+            async with run_runner(runner):
                 await runner.schedule("work", {"n": 1}, task_id="a")
-                await notes.called(1)
+                await notes.wait_for_calls(1)
                 await asyncio.to_thread(postgres_of_this_process.stop)
                 await runner.schedule("work", {"n": 2}, task_id="b")
                 await asyncio.to_thread(postgres_of_this_process.start)
@@ -133,10 +133,10 @@ async def test_a_server_that_was_away_is_worked_for_again(postgres_of_this_proce
 
 async def test_a_job_that_can_t_be_read_is_dropped(postgres: str, caplog: Any) -> None:
     notes = Notes()
-    async with opened(postgres) as store:
+    async with open_store(postgres) as store:
         runner = ProcrastinateTaskRunner(store)
         runner.register("work", notes, waiting=none)
-        async with started(runner):
+        async with run_runner(runner):
             await runner._take(name="work", task_id="AAAA", payload=_text({}))
             await runner._take(name="unknown", task_id=_text("a"), payload=_text({}))
     assert notes.calls == []

@@ -14,7 +14,7 @@ from frontdesk.runs.background.worker import Next, after_interruption
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.store_samples import job, run
-from tests.scenarios.cast import call, echo, scripted
+from tests.scenarios.cast import build_scripted, call, echo
 from tests.scenarios.desk import open_client, until
 from tests.scenarios.test_cancel import MINE
 
@@ -42,12 +42,12 @@ def test_one_that_was_deleted_is_nothing() -> None:
     assert after_interruption(job(), None, 0) == "nothing"
 
 
-async def interrupted(target: Any, started: asyncio.Event, store: InMemoryStateStore, **options: Any) -> None:
+async def interrupt(target: Any, started: asyncio.Event, store: InMemoryStateStore, **options: Any) -> None:
     """Asks for something in the background, and stops the host in the middle of it."""
     stream = options.pop("stream", False)
     async with open_client(target, store=store, shutdown_grace_seconds=0, **options) as desk:
         if stream:
-            async with desk.streaming("one two", headers=MINE, background=True, session_id="s"):
+            async with desk.open_stream("one two", headers=MINE, background=True, session_id="s"):
                 await started.wait()
                 await until(lambda: store.runs.log)
         else:
@@ -59,11 +59,11 @@ async def interrupted(target: Any, started: asyncio.Event, store: InMemoryStateS
 @pytest.mark.parametrize("stream", [False, True])
 async def test_it_fails_and_its_question_stays(stream: bool) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
-    await interrupted(agent, agent.started, store, stream=stream)
+    await interrupt(agent, agent.started, store, stream=stream)
     async with open_client(echo, store=store) as desk:
-        ended = await desk.ended("mine")
+        ended = await desk.wait_for_end("mine")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "interrupted")
-        assert desk.said("s") == ["one two"]
+        assert desk.list_texts("s") == ["one two"]
         assert desk.history("s")[0].additional_properties["hosting"]["status"] == "failed"
         assert (await desk.ask("more", session_id="s")).json()["text"] == "you said more"
         assert not store.background.jobs
@@ -90,12 +90,12 @@ async def test_it_begins_again_if_nothing_was_done_yet() -> None:
         async def process(self, context: Any, call_next: Any) -> None:
             await Waits().process(context, call_next)
 
-    held = scripted(slow, middleware=[Held()])
-    await interrupted(held, began, store, on_interrupt="restart")
-    async with open_client(scripted([["said at last"]]), store=store, on_interrupt="restart") as desk:
-        ended = await desk.ended("mine")
+    held = build_scripted(slow, middleware=[Held()])
+    await interrupt(held, began, store, on_interrupt="restart")
+    async with open_client(build_scripted([["said at last"]]), store=store, on_interrupt="restart") as desk:
+        ended = await desk.wait_for_end("mine")
         assert (ended["status"], ended["text"]) == ("completed", "said at last")
-        assert desk.said("s") == ["one two", "said at last"]
+        assert desk.list_texts("s") == ["one two", "said at last"]
 
 
 async def test_a_tool_that_was_called_is_not_called_again() -> None:
@@ -110,19 +110,19 @@ async def test_a_tool_that_was_called_is_not_called_again() -> None:
         return "paid"
 
     def agent() -> Any:
-        return scripted([[call("pay", item="tea")], ["done"]], tools=[pay])
+        return build_scripted([[call("pay", item="tea")], ["done"]], tools=[pay])
 
-    await interrupted(agent(), began, store, on_interrupt="restart")
+    await interrupt(agent(), began, store, on_interrupt="restart")
     async with open_client(agent(), store=store, on_interrupt="restart") as desk:
-        assert (await desk.ended("mine"))["error"]["code"] == "interrupted"
+        assert (await desk.wait_for_end("mine"))["error"]["code"] == "interrupted"
     assert calls == ["tea"]
 
 
 async def test_what_was_said_is_not_said_again() -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
-    await interrupted(agent, agent.started, store, stream=True, on_interrupt="restart")
+    await interrupt(agent, agent.started, store, stream=True, on_interrupt="restart")
     async with open_client(echo, store=store, on_interrupt="restart") as desk:
-        ended = await desk.ended("mine")
+        ended = await desk.wait_for_end("mine")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "interrupted")
         assert len(await store.runs.events(desk.run("mine").owner, "mine")) == 1
 
@@ -133,7 +133,7 @@ async def test_a_hook_decides_for_one_request() -> None:
     def hook(request: ChannelRequest, **_: Any) -> ChannelRequest:
         return request.replace(on_interrupt="restart")
 
-    await interrupted(agent, agent.started, store, channel=InvocationsChannel(run_hook=hook))
+    await interrupt(agent, agent.started, store, channel=InvocationsChannel(run_hook=hook))
     (kept,) = store.background.jobs.values()
     assert kept.on_interrupt == "restart"
 
@@ -183,19 +183,19 @@ def steps(gate: Gate) -> Any:
 async def test_a_workflow_goes_on_from_its_checkpoint(stream: bool, tmp_path: Any) -> None:
     gate, store = Gate(), InMemoryStateStore()
     options = {"on_interrupt": "resume", "checkpoint_location": tmp_path / "points"}
-    await interrupted(steps(gate), gate.reached, store, stream=stream, **options)
+    await interrupt(steps(gate), gate.reached, store, stream=stream, **options)
     async with open_client(steps(gate), store=store, **options) as desk:
-        ended = await desk.ended("mine")
+        ended = await desk.wait_for_end("mine")
         assert ended["status"] == "completed", ended
         assert ended["outputs"] == ["one one two. ", "two one two. ", "three one two. "]
         assert gate.visits == 2
-        assert desk.said("s") == ["one two", *ended["outputs"]]
+        assert desk.list_texts("s") == ["one two", *ended["outputs"]]
         if stream:
-            read = [event async for event in _resumed(desk)]
+            read = [event async for event in _resume(desk)]
             assert [event["text"] for event in read] == ended["outputs"]
 
 
-async def _resumed(desk: Any) -> AsyncIterator[Any]:
+async def _resume(desk: Any) -> AsyncIterator[Any]:
     from tests.scenarios.desk import parse_events
 
     async with desk.client.stream("GET", "/invocations/mine?stream=true") as response:

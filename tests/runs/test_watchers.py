@@ -31,8 +31,8 @@ from tests.scenarios.cast import echo
 from tests.scenarios.desk import until
 from tests.scenarios.pausing import Inn
 from tests.scenarios.test_cancel import Slow
-from tests.scenarios.test_decisions import Shop, asked
-from tests.test_pipeline import Probe, caller, in_session, opened, request
+from tests.scenarios.test_decisions import Shop, open_asked
+from tests.test_pipeline import Probe, caller, in_session, open_context, request
 
 TOKEN = "Bearer hook-secret-7f31c0"
 SEAL_KEY = "k" * 40
@@ -72,7 +72,7 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(*statuses: str) -> AsyncIterator[Receiver]:
+async def open_receiver(*statuses: str) -> AsyncIterator[Receiver]:
     receiver = Receiver(*statuses)
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
     receiver.port = server.sockets[0].getsockname()[1]
@@ -87,7 +87,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return InMemoryStateStore() if request.param == "memory" else SqliteStateStore(tmp_path / "state.db")
 
 
-async def begun(context: Any, slow: Slow, **fields: Any) -> RunRecord:
+async def begin(context: Any, slow: Slow, **fields: Any) -> RunRecord:
     run = await context.submit(in_session("s", "one", **fields), caller())
     await slow.began.wait()
     return run
@@ -100,10 +100,10 @@ class TestNotifications:
         caplog.set_level(logging.DEBUG)
         slow = Slow()
         async with (
-            receiving() as receiver,
-            opened(slow.whole, store=store, seal_key=SEAL_KEY, watchers=receiver.options()) as (context, ledger),
+            open_receiver() as receiver,
+            open_context(slow.whole, store=store, seal_key=SEAL_KEY, watchers=receiver.options()) as (context, ledger),
         ):
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             watcher = RunWatcher(url=receiver.url, headers={"Authorization": TOKEN}, metadata={"name": "a"})
             watcher_id = await context.runs.watch(caller(), run.run_id, watcher)
             assert await context.runs.watchers(caller(), run.run_id) == [
@@ -129,8 +129,8 @@ class TestNotifications:
 
     async def test_a_question_and_the_run_after_its_answer_are_posted_in_order(self, store: Any) -> None:
         async with (
-            receiving() as receiver,
-            opened(Inn(), store=store, watchers=receiver.options()) as (context, _),
+            open_receiver() as receiver,
+            open_context(Inn(), store=store, watchers=receiver.options()) as (context, _),
         ):
             first = (await context.run(in_session("s", "two anna"), caller())).run
             await context.runs.watch(caller(), first.run_id, RunWatcher(url=receiver.url))
@@ -146,7 +146,10 @@ class TestNotifications:
 
     async def test_the_run_of_a_decision_is_posted(self, store: Any) -> None:
         shop = Shop()
-        async with receiving() as receiver, asked(shop, store=store, watchers=receiver.options()) as (context, _, name):
+        async with (
+            open_receiver() as receiver,
+            open_asked(shop, store=store, watchers=receiver.options()) as (context, _, name),
+        ):
             asking = (await context.approvals.get(caller(), name)).run_id
             await context.runs.watch(caller(), asking, RunWatcher(url=receiver.url))
             decision = await context.approvals.decide(caller(), name, True)
@@ -156,10 +159,10 @@ class TestNotifications:
     async def test_a_queued_run_that_is_cancelled_is_posted(self) -> None:
         slow = Slow()
         async with (
-            receiving() as receiver,
-            opened(slow.whole, max_background_runs=1, watchers=receiver.options()) as (context, _),
+            open_receiver() as receiver,
+            open_context(slow.whole, max_background_runs=1, watchers=receiver.options()) as (context, _),
         ):
-            await begun(context, slow)
+            await begin(context, slow)
             waiting = await context.submit(in_session("t", "two"), caller())
             await context.runs.watch(caller(), waiting.run_id, RunWatcher(url=receiver.url))
             await context.runs.cancel(caller(), waiting.run_id)
@@ -169,8 +172,8 @@ class TestNotifications:
 
     async def test_a_run_that_has_ended_is_included_if_the_watcher_says_so(self, store: Any) -> None:
         async with (
-            receiving() as receiver,
-            opened(echo, store=store, watchers=receiver.options()) as (context, _),
+            open_receiver() as receiver,
+            open_context(echo, store=store, watchers=receiver.options()) as (context, _),
         ):
             run = (await context.run(in_session("s"), caller())).run
             for _ in range(2):
@@ -181,10 +184,10 @@ class TestNotifications:
     async def test_a_failing_receiver_gets_the_same_notification_again(self, store: Any) -> None:
         slow = Slow()
         async with (
-            receiving("500 No", "429 Wait\r\nRetry-After: 1") as receiver,
-            opened(slow.whole, store=store, watchers=receiver.options()) as (context, ledger),
+            open_receiver("500 No", "429 Wait\r\nRetry-After: 1") as receiver,
+            open_context(slow.whole, store=store, watchers=receiver.options()) as (context, ledger),
         ):
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url))
             slow.go_on.set()
 
@@ -200,10 +203,10 @@ class TestNotifications:
     async def test_a_redirect_or_a_rejection_ends_the_notification(self, status: str) -> None:
         slow = Slow()
         async with (
-            receiving(status) as receiver,
-            opened(slow.whole, watchers=receiver.options()) as (context, ledger),
+            open_receiver(status) as receiver,
+            open_context(slow.whole, watchers=receiver.options()) as (context, ledger),
         ):
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url))
             slow.go_on.set()
 
@@ -216,9 +219,12 @@ class TestNotifications:
 
     async def test_a_private_address_is_not_contacted(self) -> None:
         slow = Slow()
-        async with receiving() as receiver, opened(slow.whole, watchers=WatcherOptions(allow_http=True)) as one:
+        async with (
+            open_receiver() as receiver,
+            open_context(slow.whole, watchers=WatcherOptions(allow_http=True)) as one,
+        ):
             context, ledger = one
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             for url in (receiver.url, "https://10.0.0.1/hook", "https://[::1]/hook"):
                 with pytest.raises(InvalidRequestError):
                     await context.runs.watch(caller(), run.run_id, RunWatcher(url=url))
@@ -243,10 +249,10 @@ class TestNotifications:
         slow = Slow()
         probe = Rendering(response_hook=lambda result, **_: result.replace(result="hidden"))
         async with (
-            receiving() as receiver,
-            opened(slow.whole, probe=probe, watchers=receiver.options()) as (context, _),
+            open_receiver() as receiver,
+            open_context(slow.whole, probe=probe, watchers=receiver.options()) as (context, _),
         ):
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url, metadata={"id": 7}))
             slow.go_on.set()
             await until(lambda: receiver.received)
@@ -256,7 +262,7 @@ class TestNotifications:
 
 class TestAccess:
     async def test_a_foreign_caller_can_t_watch_list_or_unwatch(self, store: Any) -> None:
-        async with receiving() as receiver, opened(store=store, watchers=receiver.options()) as (context, _):
+        async with open_receiver() as receiver, open_context(store=store, watchers=receiver.options()) as (context, _):
             run = (await context.run(request(), caller())).run
             await context.run(request(), caller("ben"))
             watcher = RunWatcher(url=receiver.url)
@@ -278,10 +284,10 @@ class TestAccess:
     async def test_a_removed_watcher_receives_nothing(self, store: Any) -> None:
         slow = Slow()
         async with (
-            receiving() as receiver,
-            opened(slow.whole, store=store, watchers=receiver.options()) as (context, _),
+            open_receiver() as receiver,
+            open_context(slow.whole, store=store, watchers=receiver.options()) as (context, _),
         ):
-            run = await begun(context, slow)
+            run = await begin(context, slow)
             removed = await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url))
             await context.runs.watch(caller(), run.run_id, RunWatcher(url=receiver.url, metadata={"kept": True}))
             await context.runs.unwatch(caller(), run.run_id, removed)
@@ -291,7 +297,10 @@ class TestAccess:
 
     @pytest.mark.parametrize("bound", ["max_per_caller", "max_per_run"])
     async def test_their_number_is_bounded(self, store: Any, bound: str) -> None:
-        async with receiving() as receiver, opened(store=store, watchers=receiver.options(**{bound: 2})) as one:
+        async with (
+            open_receiver() as receiver,
+            open_context(store=store, watchers=receiver.options(**{bound: 2})) as one,
+        ):
             context, _ = one
             run = (await context.run(request(), caller())).run
             for _ in range(2):
@@ -318,7 +327,7 @@ class TestAccess:
         ],
     )
     async def test_a_wrong_watcher_is_rejected_and_not_stored(self, fields: dict[str, Any]) -> None:
-        async with opened(seal_key=SEAL_KEY) as (context, ledger):
+        async with open_context(seal_key=SEAL_KEY) as (context, ledger):
             run = (await context.run(request(), caller())).run
             watcher = RunWatcher(**{"url": "https://hooks.example.com/", **fields})
             with pytest.raises(InvalidRequestError):
@@ -326,7 +335,7 @@ class TestAccess:
             assert await ledger.watchers.may_exist() is False
 
     async def test_headers_need_a_key(self) -> None:
-        async with opened() as (context, _):
+        async with open_context() as (context, _):
             run = (await context.run(request(), caller())).run
             watcher = RunWatcher(url="https://hooks.example.com/", headers={"Authorization": TOKEN})
             with pytest.raises(SealError):
@@ -363,7 +372,7 @@ class TestCost:
             made.extend(getattr(one, "sql", "put") for one in operations)
             return await write(operations)
 
-        async with receiving() as receiver, opened(store=store, watchers=receiver.options()) as (context, _):
+        async with open_receiver() as receiver, open_context(store=store, watchers=receiver.options()) as (context, _):
             engine.read, engine.write = noted_read, noted_write
             run = (await context.run(in_session("s"), caller())).run
             assert made
@@ -420,7 +429,7 @@ class Tasks:
             await self.tasks[name](payload)
 
 
-def checked_later(ledger: Any, options: WatcherOptions) -> tuple[RunWatchers, Tasks]:
+def build_later_watchers(ledger: Any, options: WatcherOptions) -> tuple[RunWatchers, Tasks]:
     """Return the watchers of another process with the same store, and its tasks."""
     clock, tasks = SystemClock(), Tasks()
     runner = cast(DurableTaskRunner, tasks)
@@ -442,11 +451,11 @@ class TestMissedEnds:
     ) -> None:
         slow = Slow()
         async with (
-            receiving() as receiver,
-            opened(slow.whole, store=store, watchers=receiver.options()) as (context, ledger),
+            open_receiver() as receiver,
+            open_context(slow.whole, store=store, watchers=receiver.options()) as (context, ledger),
         ):
-            run = await begun(context, slow)
-            watchers, tasks = checked_later(ledger, receiver.options())
+            run = await begin(context, slow)
+            watchers, tasks = build_later_watchers(ledger, receiver.options())
             chain, started = await context.runs.chain(caller(), run.run_id), time.time()
             await watchers.add(chain, "probe", caller().identity, RunWatcher(url=receiver.url))
             ((_, _, at),) = tasks.scheduled
@@ -464,10 +473,10 @@ class TestMissedEnds:
             assert await notifications(ledger, run) == [(run.run_id, "completed")]
 
     async def test_the_check_adds_nothing_to_what_was_noticed(self, store: Any) -> None:
-        async with receiving() as receiver, opened(Inn(), store=store, watchers=receiver.options()) as one:
+        async with open_receiver() as receiver, open_context(Inn(), store=store, watchers=receiver.options()) as one:
             context, ledger = one
             first = (await context.run(in_session("s", "two anna"), caller())).run
-            watchers, tasks = checked_later(ledger, receiver.options())
+            watchers, tasks = build_later_watchers(ledger, receiver.options())
             chain = await context.runs.chain(caller(), first.run_id)
             await watchers.add(chain, "probe", caller().identity, RunWatcher(url=receiver.url))
             # The run had ended before.

@@ -31,10 +31,10 @@ class Clerk:
             return "done"
         ids = next(self._turns) if said.text.startswith("pay") else ()
         amounts = [int(one) for one in said.text.split() if one.isdigit()]
-        return _asked(ids, amounts) if amounts else "waited"
+        return _ask(ids, amounts) if amounts else "waited"
 
 
-def _asked(ids: Any, amounts: Sequence[int]) -> AgentResponse[Any]:
+def _ask(ids: Any, amounts: Sequence[int]) -> AgentResponse[Any]:
     many = ids if isinstance(ids, list) else [ids]
     requests = [
         Content.from_function_approval_request(one, Content.from_function_call(f"call-{place}", "pay", arguments=given))

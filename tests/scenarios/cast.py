@@ -63,14 +63,14 @@ def call(name: str, call_id: str = "call-1", **arguments: Any) -> Content:
     return Content.from_function_call(call_id, name, arguments=json.dumps(arguments))
 
 
-def scripted(script: Script, *, tools: Any = None, **options: Any) -> Any:
+def build_scripted(script: Script, *, tools: Any = None, **options: Any) -> Any:
     """An `Agent` over a scripted client."""
     return Agent(ScriptedClient(script), name="Concierge", description="Helps.", tools=tools, **options)
 
 
 def parrot() -> Any:
     """An `Agent` that repeats the last words, in three pieces."""
-    return scripted(lambda messages: ["you ", "said ", messages[-1].text])
+    return build_scripted(lambda messages: ["you ", "said ", messages[-1].text])
 
 
 async def echo(text: str) -> str:

@@ -58,12 +58,12 @@ class InvocationsHost:
 
     async def events(self, message: Any = "hello", *, headers: Any = None, **body: Any) -> Any:
         """Posts a message, and returns the events of its stream."""
-        async with self.streaming(message, headers=headers, **body) as (response, events):
+        async with self.open_stream(message, headers=headers, **body) as (response, events):
             assert response.status_code == 200, await response.aread()
             return [event async for event in events]
 
     @asynccontextmanager
-    async def streaming(
+    async def open_stream(
         self, message: Any = "hello", *, headers: Any = None, **body: Any
     ) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[Event]]]:
         """A stream that is read event by event; leaving the block hangs up."""
@@ -71,7 +71,7 @@ class InvocationsHost:
         async with self.client.stream("POST", PATH, json=sent, headers=headers) as response:
             yield response, parse_events(response.aiter_lines())
 
-    async def ended(self, run_id: str) -> dict[str, Any]:
+    async def wait_for_end(self, run_id: str) -> dict[str, Any]:
         """A background run, when it has ended."""
         found: dict[str, Any] = {}
 
@@ -99,7 +99,7 @@ class InvocationsHost:
         (found,) = [one.session_id for one in self.sessions() if one.key == key]
         return self.ledger.kept_messages[found]
 
-    def said(self, key: str) -> list[str]:
+    def list_texts(self, key: str) -> list[str]:
         """The same, their texts only."""
         return [message.text for message in self.history(key)]
 
@@ -153,7 +153,7 @@ async def until(condition: Callable[[], Any], *, within: float = DEADLINE) -> No
 
 
 @asynccontextmanager
-async def serving(host: AgentFrameworkHost) -> AsyncIterator[uvicorn.Server]:
+async def serve_host(host: AgentFrameworkHost) -> AsyncIterator[uvicorn.Server]:
     """Serves a host on a free port of the loopback address, in the loop of the test."""
     config = uvicorn.Config(host.app, host="127.0.0.1", port=0, log_config=None)
     config.load()
@@ -193,7 +193,7 @@ async def open_client(
     ledger = Ledger(options.pop("store", None) or new_store())
     store: Any = ledger
     host = AgentFrameworkHost(target, channels=channels or [channel or InvocationsChannel()], store=store, **options)
-    async with serving(host) as server:
+    async with serve_host(host) as server:
         port = server.servers[0].sockets[0].getsockname()[1]
         address = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=address, timeout=DEADLINE, headers=headers, trust_env=False) as client:

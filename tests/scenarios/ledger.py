@@ -34,7 +34,7 @@ class Ledger(ReportsWriteFailures):
     def transaction(self) -> Any:
         return _Noted(self, self._store.transaction())
 
-    def committed(self, writes: list[tuple[str, tuple[Any, ...]]]) -> None:
+    def note_committed(self, writes: list[tuple[str, tuple[Any, ...]]]) -> None:
         """Takes note of a transaction that went through."""
         self.writes += writes
         for name, arguments in writes:
@@ -75,4 +75,4 @@ class _Noted:
     ) -> None:
         await self._transaction.__aexit__(kind, error, trace)
         if kind is None:
-            self._ledger.committed(self._writes)
+            self._ledger.note_committed(self._writes)

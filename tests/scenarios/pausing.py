@@ -16,7 +16,7 @@ from agent_framework import (
 
 from frontdesk import register_dataclass
 from frontdesk.models.request import ChannelRequest
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 
 
 @dataclass
@@ -120,7 +120,7 @@ class Till:
             return f"paid {amount}"
 
         if not hasattr(self, "agent"):
-            self.agent = scripted(list(self._turns), tools=[pay, *self._more])
+            self.agent = build_scripted(list(self._turns), tools=[pay, *self._more])
         executor = AgentExecutor(self.agent, id="cashier")
         return WorkflowBuilder(name="till", start_executor=executor, output_from=[executor]).build()
 
@@ -150,6 +150,6 @@ def counter() -> Workflow:
     return WorkflowBuilder(name="counter", start_executor=adder, output_from=[adder]).build()
 
 
-def counted(request: ChannelRequest, **_: Any) -> ChannelRequest:
+def count_input(request: ChannelRequest, **_: Any) -> ChannelRequest:
     """The hook that makes a number of what was said."""
     return request.replace(input=int(request.input))

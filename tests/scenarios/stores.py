@@ -29,7 +29,7 @@ def new_store() -> Any:
 
 
 @asynccontextmanager
-async def opened(kind: str, directory: Path, **options: Any) -> AsyncGenerator[HostStateStore]:
+async def open_store(kind: str, directory: Path, **options: Any) -> AsyncGenerator[HostStateStore]:
     """Open a store of a kind, with these options if it is on disk, and close it at the end."""
     store = InMemoryStateStore() if kind == "memory" else SqliteStateStore(directory / "state.db", **options)
     await store.open()

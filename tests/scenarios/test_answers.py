@@ -9,7 +9,7 @@ from agent_framework import Content, Message, UsageDetails, tool
 from pydantic import BaseModel
 
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import PlainAgent, call, echo, parrot, scripted, spell, two_voices, voices
+from tests.scenarios.cast import PlainAgent, build_scripted, call, echo, parrot, spell, two_voices, voices
 from tests.scenarios.desk import open_client
 
 TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -75,7 +75,7 @@ async def clock(zone: str) -> str:
 
 def _asks_both_tools() -> Any:
     calls = [call("weather", "call-1", city="Rome"), call("clock", "call-2", zone="UTC")]
-    return scripted([calls, ["sunny at ", "noon"], calls, ["sunny at ", "noon"]], tools=[weather, clock])
+    return build_scripted([calls, ["sunny at ", "noon"], calls, ["sunny at ", "noon"]], tools=[weather, clock])
 
 
 async def test_tools_run_and_the_model_gets_their_results() -> None:
@@ -106,7 +106,7 @@ def _thinks() -> Any:
     usage = UsageDetails(input_token_count=3, output_token_count=4, total_token_count=7)
     image = Content.from_data(b"\x89PNG", "image/png")
     turn = [Content.from_text_reasoning(text="Hm."), "here: ", image, "done", Content.from_usage(usage)]
-    return scripted([turn, turn])
+    return build_scripted([turn, turn])
 
 
 async def test_reasoning_usage_and_images_come_through() -> None:
@@ -131,7 +131,7 @@ async def test_the_text_is_the_same_whole_or_in_pieces() -> None:
 
 
 async def test_images_files_and_links_reach_the_model() -> None:
-    agent = scripted([["seen"]])
+    agent = build_scripted([["seen"]])
     data = base64.b64encode(b"%PDF").decode()
     parts = [
         {"type": "text", "text": "Look:"},
@@ -156,12 +156,12 @@ class Weather(BaseModel):
     degrees: int
 
 
-def _structured(answer: str) -> Any:
-    return scripted(lambda _: [answer], default_options={"response_format": Weather})
+def _build_structured(answer: str) -> Any:
+    return build_scripted(lambda _: [answer], default_options={"response_format": Weather})
 
 
 async def test_structured_output_has_its_value() -> None:
-    async with open_client(_structured('{"city": "Rome", "degrees": 21}')) as desk:
+    async with open_client(_build_structured('{"city": "Rome", "degrees": 21}')) as desk:
         whole = (await desk.ask()).json()
         last = (await desk.events())[-1].data
         assert whole["value"] == last["value"] == {"city": "Rome", "degrees": 21}
@@ -169,7 +169,7 @@ async def test_structured_output_has_its_value() -> None:
 
 
 async def test_options_reach_the_model_and_nothing_else_does() -> None:
-    agent = scripted([["warm"]])
+    agent = build_scripted([["warm"]])
     async with open_client(agent) as desk:
         assert (await desk.ask(options={"temperature": 0.5, "stop": ["."]})).status_code == 200
         seen = agent.client.options[0]

@@ -12,10 +12,10 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import ApprovalIdError, ConflictError
 from frontdesk.models.approval import ApprovalAnswer
 from tests.scenarios.asking import Clerk
-from tests.scenarios.cast import scripted
+from tests.scenarios.cast import build_scripted
 from tests.scenarios.desk import InvocationsHost, open_client
 from tests.scenarios.pausing import Till
-from tests.test_pipeline import caller, in_session, opened, request
+from tests.test_pipeline import caller, in_session, open_context, request
 
 AUTH = {"alice": "the-key-of-alice", "bob": "the-key-of-bob-long"}
 
@@ -153,7 +153,7 @@ async def test_a_refused_question_fails_its_background_run() -> None:
     async with open_client(clerk.answer) as desk:
         await desk.ask("pay 5", session_id="s")
         queued = await desk.ask("pay 500", session_id="s", background=True)
-        ended = await desk.ended(queued.json()["id"])
+        ended = await desk.wait_for_end(queued.json()["id"])
         assert (ended["status"], ended["error"]["code"]) == ("failed", "approval_id_taken")
 
 
@@ -177,20 +177,20 @@ async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None
         paid.append(amount)
         return f"paid {amount}"
 
-    async with open_client(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
+    async with open_client(build_scripted([build_payment(5), build_payment(500), ["done"]], tools=[pay])) as desk:
         shown = id_in(await desk.ask("pay 5", session_id="s"))
         assert build_error(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, shown)).json()["text"] == "done"
         assert paid == [5]
 
 
-def paying(amount: int) -> list[Any]:
+def build_payment(amount: int) -> list[Any]:
     """What a model says that numbers its calls anew each time."""
     return [Content.from_function_call("call-1", "pay", id="q", arguments=f'{{"amount": {amount}}}')]
 
 
 async def test_a_workflow_in_another_session_asks_under_the_same_id() -> None:
-    till = Till(paying(5), paying(500), ["done"], ["done"])
+    till = Till(build_payment(5), build_payment(500), ["done"], ["done"])
     async with open_client(till) as desk:
         five, much = [id_in(await desk.ask(f"pay {one}", session_id=f"s{one}")) for one in (5, 500)]
         assert (await say_yes(desk, much)).json()["text"] == "done"
@@ -200,8 +200,8 @@ async def test_a_workflow_in_another_session_asks_under_the_same_id() -> None:
 
 
 async def test_a_yes_resumed_a_branch_whose_checkpoint_waits_for_another_call() -> None:
-    till = Till(["hello"], paying(5), paying(500), ["done"])
-    async with opened(till) as (context, ledger):
+    till = Till(["hello"], build_payment(5), build_payment(500), ["done"])
+    async with open_context(till) as (context, ledger):
         first = (await context.run(in_session("s", "hello"), caller())).run
         await context.run(in_session("s", "pay 5"), caller())
         with pytest.raises(ApprovalIdError):

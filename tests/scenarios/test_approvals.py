@@ -10,7 +10,7 @@ from agent_framework import tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
@@ -30,11 +30,11 @@ class Bank:
             self.paid.append(amount)
             return f"paid {amount}"
 
-        return scripted(list(turns), tools=[pay, *more])
+        return build_scripted(list(turns), tools=[pay, *more])
 
 
 @asynccontextmanager
-async def _paused(bank: Bank, *, stream: bool = False) -> AsyncIterator[tuple[InvocationsHost, dict[str, Any]]]:
+async def _open_paused(bank: Bank, *, stream: bool = False) -> AsyncIterator[tuple[InvocationsHost, dict[str, Any]]]:
     """A conversation in which the agent wants to pay 5 and has asked."""
     auth = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
     agent = bank.agent([call("pay", amount=5)], ["done"], ["more"])
@@ -53,7 +53,7 @@ def _answer(run: dict[str, Any], approved: bool, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_run_pauses_and_shows_the_question(stream: bool) -> None:
     bank = Bank()
-    async with _paused(bank, stream=stream) as (desk, run):
+    async with _open_paused(bank, stream=stream) as (desk, run):
         (question,) = run["approvals"]
         assert (question["tool"], question["arguments"]) == ("pay", {"amount": 5})
         assert (await desk.get(run["id"])).json()["approvals"] == [question]
@@ -63,7 +63,7 @@ async def test_the_run_pauses_and_shows_the_question(stream: bool) -> None:
 
 async def test_an_approved_tool_runs_once_and_the_session_goes_on() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         response = await desk.post(_answer(run, True))
         assert (response.status_code, response.json()["text"], response.json()["session_id"]) == (200, "done", "s")
         assert bank.paid == [5]
@@ -73,7 +73,7 @@ async def test_an_approved_tool_runs_once_and_the_session_goes_on() -> None:
 
 async def test_a_rejected_tool_does_not_run() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         response = await desk.post(_answer(run, False, reason="too much"))
         assert (response.status_code, response.json()["text"]) == (200, "done")
         assert bank.paid == []
@@ -84,7 +84,7 @@ async def test_a_rejected_tool_does_not_run() -> None:
 @pytest.mark.parametrize("second", [False, True])
 async def test_the_first_answer_counts(first: bool, second: bool) -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         await desk.post(_answer(run, first))
         before = list(bank.paid), len(desk.ledger.writes)
         repeated = await desk.post(_answer(run, second))
@@ -94,7 +94,7 @@ async def test_the_first_answer_counts(first: bool, second: bool) -> None:
 
 async def test_of_ten_answers_at_once_one_counts() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         answers = await asyncio.gather(*(desk.post(_answer(run, True)) for _ in range(10)))
         assert sorted(one.status_code for one in answers) == [200] + [409] * 9
         assert bank.paid == [5]
@@ -102,7 +102,7 @@ async def test_of_ten_answers_at_once_one_counts() -> None:
 
 async def test_a_stranger_s_question_does_not_exist() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         for known in (False, True):
             foreign = await desk.post(_answer(run, True), headers=BOB)
             unknown = await desk.post({"approval": {"id": "nope", "approved": True}}, headers=BOB)
@@ -117,7 +117,7 @@ async def test_a_stranger_s_question_does_not_exist() -> None:
 
 async def test_an_unknown_question_is_not_there() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, _):
+    async with _open_paused(bank) as (desk, _):
         before = len(desk.ledger.writes)
         response = await desk.post({"approval": {"id": "nope", "approved": True}})
         assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
@@ -127,7 +127,7 @@ async def test_an_unknown_question_is_not_there() -> None:
 @pytest.mark.parametrize("extra", [{"message": "hi"}, {"input": 1}, {"session_id": "t"}, {"options": {}}], ids=str)
 async def test_an_answer_comes_alone(extra: dict[str, Any]) -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         response = await desk.post({**_answer(run, True), **extra})
         assert (response.status_code, response.json()["error"]["param"]) == (400, "approval")
         assert bank.paid == []
@@ -149,7 +149,7 @@ async def test_two_questions_of_one_turn_are_both_answered() -> None:
 
 async def test_a_question_outlives_the_turns_after_it() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         assert (await desk.ask("something else", session_id="s")).json()["text"] == "done"
         response = await desk.post(_answer(run, True))
         assert (response.status_code, response.json()["text"], bank.paid) == (200, "more", [5])
@@ -169,7 +169,7 @@ async def test_without_a_session_nobody_can_be_asked() -> None:
 
 async def test_an_answer_can_be_followed_as_a_stream() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         response = await desk.post({**_answer(run, True), "stream": True})
         assert response.headers["content-type"].startswith("text/event-stream")
         assert "event: completed" in response.text
@@ -180,17 +180,17 @@ async def test_an_answer_can_be_followed_as_a_stream() -> None:
 
 async def test_an_answer_can_be_worked_on_in_the_background() -> None:
     bank = Bank()
-    async with _paused(bank) as (desk, run):
+    async with _open_paused(bank) as (desk, run):
         accepted = await desk.post({**_answer(run, True), "background": True})
         assert accepted.status_code == 202
-        assert (await desk.ended(accepted.json()["id"]))["text"] == "done"
+        assert (await desk.wait_for_end(accepted.json()["id"]))["text"] == "done"
         assert bank.paid == [5]
 
 
 async def test_a_question_asked_in_the_background_is_found_by_polling() -> None:
     bank = Bank()
     async with open_client(bank.agent([call("pay", amount=5)], ["done"])) as desk:
-        run = await desk.ended((await desk.ask("pay 5", background=True, session_id="s")).json()["id"])
+        run = await desk.wait_for_end((await desk.ask("pay 5", background=True, session_id="s")).json()["id"])
         assert (await desk.post(_answer(run, True))).json()["text"] == "done"
         assert bank.paid == [5]
 

@@ -25,9 +25,9 @@ async def test_it_is_accepted_and_polled_to_its_end() -> None:
         await slow.began.wait()
         assert (await desk.get(run["id"])).json()["status"] == "running"
         slow.go_on.set()
-        ended = await desk.ended(run["id"])
+        ended = await desk.wait_for_end(run["id"])
         assert (ended["status"], ended["text"], ended["metadata"]) == ("completed", "begun, done", {"a": "b"})
-        assert desk.said("s") == ["it", "begun, done"]
+        assert desk.list_texts("s") == ["it", "begun, done"]
 
 
 @pytest.mark.parametrize("path", ["/invocations", "/v2/ask", ""])
@@ -53,14 +53,14 @@ async def test_its_session_is_known_before_it_begins() -> None:
     async with open_client(echo) as desk:
         run = (await desk.ask("Hi", background=True)).json()
         assert run["session_id"]
-        assert (await desk.ended(run["id"]))["session_id"] == run["session_id"]
+        assert (await desk.wait_for_end(run["id"]))["session_id"] == run["session_id"]
 
 
 @pytest.mark.parametrize("target", [echo, spell, two_voices()], ids=["function", "generator", "workflow"])
 async def test_every_target_runs_in_the_background(target: object) -> None:
     async with open_client(target) as desk:
         run = (await desk.ask("Hi", background=True)).json()
-        ended = await desk.ended(run["id"])
+        ended = await desk.wait_for_end(run["id"])
         assert ended["status"] == "completed"
         assert "Hi" in ended["text"] or "HI" in ended["text"]
         again = (await desk.ask("Hi", session_id=ended["session_id"])).json()
@@ -75,7 +75,7 @@ async def test_a_running_one_is_cancelled() -> None:
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
         assert slow.left == ["CancelledError"]
         assert (await desk.get("mine")).json()["status"] == "cancelled"
-        assert desk.said("s") == ["it"]
+        assert desk.list_texts("s") == ["it"]
 
 
 async def test_one_that_waits_for_its_session_is_cancelled() -> None:
@@ -91,7 +91,7 @@ async def test_one_that_waits_for_its_session_is_cancelled() -> None:
         assert cancelled["finished_at"] is not None
         slow.go_on.set()
         assert (await first).status_code == 200
-        assert desk.said("s") == ["one", "done with one"]
+        assert desk.list_texts("s") == ["one", "done with one"]
 
 
 async def test_those_of_one_session_wait_for_each_other() -> None:
@@ -99,8 +99,8 @@ async def test_those_of_one_session_wait_for_each_other() -> None:
         asked = [desk.ask(f"q{number}", background=True, session_id="s") for number in range(10)]
         runs = [response.json()["id"] for response in await asyncio.gather(*asked)]
         for run in runs:
-            assert (await desk.ended(run))["status"] == "completed"
-        said = desk.said("s")
+            assert (await desk.wait_for_end(run))["status"] == "completed"
+        said = desk.list_texts("s")
         assert said[1::2] == [f"you said {question}" for question in said[::2]]
         assert len(said) == 20
 
@@ -141,15 +141,15 @@ async def test_one_that_waits_for_room_is_cancelled() -> None:
         await desk.ask("two", background=True, headers=MINE)
         assert (await desk.cancel("mine")).json()["status"] == "cancelled"
         slow.go_on.set()
-        assert (await desk.ended(first["id"]))["status"] == "completed"
-        assert (await desk.ended("mine"))["status"] == "cancelled"
+        assert (await desk.wait_for_end(first["id"]))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_an_invocation_id_counts_once_in_the_background_too(first: bool) -> None:
     async with open_client(echo) as desk:
         assert (await desk.ask("one", headers=MINE, background=first)).status_code in (200, 202)
-        await desk.ended("mine")
+        await desk.wait_for_end("mine")
         repeated = await desk.ask("two", headers=MINE, background=True)
         assert (repeated.status_code, repeated.json()["error"]["code"]) == (409, "run_exists")
         assert (await desk.get("mine")).json()["text"] == "you said one"
@@ -160,7 +160,7 @@ async def test_of_two_with_one_id_at_once_only_one_runs() -> None:
         asked = (desk.ask(str(number), headers=MINE, background=True) for number in range(5))
         statuses = sorted([response.status_code for response in await asyncio.gather(*asked)])
         assert statuses == [202, 409, 409, 409, 409]
-        assert (await desk.ended("mine"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "completed"
         assert len(desk.sessions()) == 1
 
 
@@ -177,6 +177,6 @@ async def test_a_failure_is_found_by_polling() -> None:
 
     async with open_client(broken) as desk:
         run = (await desk.ask(background=True)).json()
-        ended = await desk.ended(run["id"])
+        ended = await desk.wait_for_end(run["id"])
         assert (ended["status"], ended["error"]["code"], ended["error"]["id"]) == ("failed", "target_failed", run["id"])
         assert "secret" not in str(ended)

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.sessions.job import MAX_PENDING, RECENT
+from frontdesk.sessions.job import MAX_PENDING, MAX_RECENT_UPDATES
 from tests.scenarios.cast import spell, two_voices
 from tests.scenarios.desk import InvocationsHost, open_client, parse_events, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -39,7 +39,7 @@ async def test_the_first_event_is_the_same_before_the_run_begins_and_when_it_is_
     async with open_client(slow.pieces, max_background_runs=1) as desk:
         await desk.ask("it", background=True)
         await slow.began.wait()
-        async with desk.streaming("it", background=True, headers=MINE) as (_, events):
+        async with desk.open_stream("it", background=True, headers=MINE) as (_, events):
             first = await anext(events)
             assert (await desk.get("mine")).json()["status"] == "queued"
             slow.go_on.set()
@@ -51,17 +51,17 @@ async def test_the_first_event_is_the_same_before_the_run_begins_and_when_it_is_
 async def test_a_reader_that_leaves_cancels_nothing() -> None:
     slow = Slow()
     async with open_client(slow.pieces) as desk:
-        async with desk.streaming("it", background=True, headers=MINE) as (_, events):
+        async with desk.open_stream("it", background=True, headers=MINE) as (_, events):
             assert (await anext(events)).name == "started"
         await slow.began.wait()
         await until(lambda: not desk.requests)
         slow.go_on.set()
-        assert (await desk.ended("mine"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "completed"
         assert not slow.left
 
 
 async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
-    count = 4 * (RECENT + MAX_PENDING)
+    count = 4 * (MAX_RECENT_UPDATES + MAX_PENDING)
 
     async def chatter(text: str) -> AsyncIterator[str]:
         for number in range(count):
@@ -71,12 +71,12 @@ async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
     async with open_client(chatter) as desk:
         reader, writer = await asyncio.open_connection("127.0.0.1", desk.port, limit=1024)
         await desk.ask("it", background=True, headers={"x-agent-invocation-id": "other"})
-        async with desk.streaming("it", background=True, headers=MINE) as (_, events):
+        async with desk.open_stream("it", background=True, headers=MINE) as (_, events):
             await anext(events)
         writer.write(b"GET /invocations/mine?stream=true HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
         await writer.drain()
-        assert (await desk.ended("mine"))["status"] == "completed"
-        assert (await desk.ended("other"))["status"] == "completed"
+        assert (await desk.wait_for_end("mine"))["status"] == "completed"
+        assert (await desk.wait_for_end("other"))["status"] == "completed"
         body = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         assert [int(number) for number in re.findall(rb"^id: (\d+)$", body, re.MULTILINE)] == list(range(count + 2))

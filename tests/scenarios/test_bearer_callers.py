@@ -37,7 +37,7 @@ def bearer(provider: OidcProvider) -> BearerAuth:
     return BearerAuth(issuer=provider.issuer, audience="api://desk")
 
 
-def carrying(provider: OidcProvider, **claims: Any) -> dict[str, str]:
+def build_headers(provider: OidcProvider, **claims: Any) -> dict[str, str]:
     return {"authorization": f"Bearer {provider.sign(provider.claims(**claims))}"}
 
 
@@ -51,14 +51,14 @@ async def test_a_wrong_token_is_refused_in_the_channel_s_shape(
     auth = bearer(provider)
     channels = [InvocationsChannel(auth=auth), ResponsesChannel(auth=auth), ConversationsChannel(auth=auth)]
     async with serving(AgentFrameworkHost(count, channels=channels)) as client:
-        good = await client.http.post(path, json=body, headers=carrying(provider))
+        good = await client.http.post(path, json=body, headers=build_headers(provider))
         assert good.status_code == 200, good.text
         for headers, challenge in (
             ({}, "Bearer"),
             ({"authorization": "Bearer nonsense"}, "Bearer"),
             ({"authorization": "Bearer a.b.c"}, 'Bearer error="invalid_token"'),
-            (carrying(provider, aud="api://other"), 'Bearer error="invalid_token"'),
-            (carrying(provider, exp=1), 'Bearer error="invalid_token"'),
+            (build_headers(provider, aud="api://other"), 'Bearer error="invalid_token"'),
+            (build_headers(provider, exp=1), 'Bearer error="invalid_token"'),
         ):
             refused = await client.http.post(path, json=body, headers=headers)
             assert refused.status_code == 401
@@ -69,12 +69,16 @@ async def test_a_wrong_token_is_refused_in_the_channel_s_shape(
 async def test_what_one_subject_makes_does_not_exist_for_another(provider: OidcProvider) -> None:
     host = AgentFrameworkHost(count, channels=[InvocationsChannel(auth=bearer(provider))])
     async with serving(host) as client:
-        made = await client.invoke("hello", headers=carrying(provider), session_id="desk")
-        more = await client.invoke("hello", headers=carrying(provider, jti="another token"), session_id="desk")
-        other = await client.invoke("hello", headers=carrying(provider, sub="u-2"), session_id="desk")
+        made = await client.invoke("hello", headers=build_headers(provider), session_id="desk")
+        more = await client.invoke("hello", headers=build_headers(provider, jti="another token"), session_id="desk")
+        other = await client.invoke("hello", headers=build_headers(provider, sub="u-2"), session_id="desk")
         found = [
             (await client.http.get(f"/invocations/{made['id']}", headers=headers)).status_code
-            for headers in (carrying(provider), carrying(provider, sub="u-2"), carrying(provider, sub=None))
+            for headers in (
+                build_headers(provider),
+                build_headers(provider, sub="u-2"),
+                build_headers(provider, sub=None),
+            )
         ]
     assert [one["text"] for one in (made, more, other)] == ["message 1", "message 3", "message 1"]
     assert found == [200, 404, 401]
@@ -84,11 +88,15 @@ async def test_what_one_subject_makes_does_not_exist_for_another(provider: OidcP
 async def test_tokens_and_keys_are_offered_together(provider: OidcProvider, order: int) -> None:
     auths = [ApiKeyAuth({"u-1": KEY}), bearer(provider)][::order]
     async with serving(AgentFrameworkHost(count, channels=[InvocationsChannel(auth=auths)])) as client:
-        key, token = {"authorization": f"Bearer {KEY}"}, carrying(provider)
+        key, token = {"authorization": f"Bearer {KEY}"}, build_headers(provider)
         for headers in (key, token):
             # A subject and a principal of one name are two.
             assert (await client.invoke("hello", headers=headers, session_id="desk"))["text"] == "message 1"
-        for headers in ({"authorization": "Bearer a.b.c"}, carrying(provider, aud="x"), {"x-api-key": "wrong" * 5}):
+        for headers in (
+            {"authorization": "Bearer a.b.c"},
+            build_headers(provider, aud="x"),
+            {"x-api-key": "wrong" * 5},
+        ):
             assert (await client.http.post("/invocations", json={"message": "x"}, headers=headers)).status_code == 401
 
 
@@ -96,7 +104,7 @@ async def test_a_provider_that_is_away_is_said_so(provider: OidcProvider) -> Non
     provider.away = True
     host = AgentFrameworkHost(count, channels=[InvocationsChannel(auth=bearer(provider))])
     async with serving(host) as client:
-        answer = await client.http.post("/invocations", json={"message": "x"}, headers=carrying(provider))
+        answer = await client.http.post("/invocations", json={"message": "x"}, headers=build_headers(provider))
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "provider_unavailable")
     assert answer.headers["retry-after"]
 
@@ -112,7 +120,7 @@ async def test_a_token_of_a_linked_account_is_that_person(provider: OidcProvider
     )
 
     async def ask(client: HostClient, **claims: Any) -> None:
-        await client.invoke("hello", headers=carrying(provider, **claims))
+        await client.invoke("hello", headers=build_headers(provider, **claims))
 
     async with serving(host) as client:
         provider.client.redirect_uris = {"https://desk.example/link/callback"}

@@ -75,7 +75,7 @@ async def test_a_whole_answer_is_cancelled_from_another_connection() -> None:
 async def test_a_stream_is_cancelled_from_another_connection() -> None:
     slow = Slow()
     async with open_client(slow.pieces) as desk, await _another_connection(desk) as other:
-        async with desk.streaming("it", headers=MINE, session_id="s") as (response, events):
+        async with desk.open_stream("it", headers=MINE, session_id="s") as (response, events):
             assert response.headers["x-agent-invocation-id"] == "mine"
             assert [(await anext(events)).name, (await anext(events)).name] == ["started", "update"]
             await slow.began.wait()

@@ -19,7 +19,7 @@ from frontdesk_testing import FakeClock
 from frontdesk_testing.internals import get_components
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
-from tests.test_pipeline import caller, in_session, opened
+from tests.test_pipeline import caller, in_session, open_context
 
 
 class Shop:
@@ -45,13 +45,13 @@ def _answer(messages: Any) -> Any:
 
 
 @asynccontextmanager
-async def asked(shop: Shop, **options: Any) -> AsyncIterator[tuple[Any, Any, str]]:
-    async with opened(shop.agent, **options) as (context, ledger):
+async def open_asked(shop: Shop, **options: Any) -> AsyncIterator[tuple[Any, Any, str]]:
+    async with open_context(shop.agent, **options) as (context, ledger):
         result = (await context.run(in_session("s", "pay"), caller())).result
         yield context, ledger, result.user_input_requests[0].id
 
 
-async def ended(context: Any, decision: Decision) -> Any:
+async def wait_for_end(context: Any, decision: Decision) -> Any:
     async def run() -> Any:
         try:
             return await context.runs.get(caller(), decision.run_id)
@@ -78,10 +78,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 @pytest.mark.parametrize("approved", [True, False])
 async def test_a_decision_is_recorded_and_the_run_goes_on(store: Any, approved: bool) -> None:
     shop = Shop()
-    async with asked(shop, store=store) as (context, ledger, approval_id):
+    async with open_asked(shop, store=store) as (context, ledger, approval_id):
         decision = await context.approvals.decide(caller(), approval_id, approved, reason="because")
         assert decision.outcome == "recorded"
-        run = await ended(context, decision)
+        run = await wait_for_end(context, decision)
         assert (run.status, run.session_key, shop.paid) == ("completed", "s", [5] if approved else [])
         question = await context.approvals.get(caller(), approval_id)
         assert (question.status, question.reason, question.begun) == (decision.approval.status, "because", True)
@@ -96,7 +96,7 @@ async def test_a_decision_is_recorded_and_the_run_goes_on(store: Any, approved: 
 
 async def test_an_answer_on_a_wire_is_a_decision_too() -> None:
     shop = Shop()
-    async with asked(shop) as (context, ledger, approval_id):
+    async with open_asked(shop) as (context, ledger, approval_id):
         answer = await context.approvals.build_request(caller(), [])
         await context.run(answer.replace(approvals=(ApprovalAnswer(approval_id=approval_id, approved=True),)), caller())
         assert shop.paid == [5]
@@ -106,14 +106,14 @@ async def test_an_answer_on_a_wire_is_a_decision_too() -> None:
 
 async def test_only_whoever_asked_decides() -> None:
     shop = Shop()
-    async with asked(shop) as (context, ledger, approval_id):
+    async with open_asked(shop) as (context, ledger, approval_id):
         await context.run(in_session("s", "hello"), caller("bob"))
         for name, one in (("bob", approval_id), ("carol", approval_id), ("ann", "apr_unknown")):
             assert await context.approvals.decide(caller(name), one, True) == Decision(outcome="not_yours")
         assert (shop.paid, list(await ledger.audit.lines())) == ([], [])
 
 
-async def _decided_or_refused(context: Any, approval_id: str) -> str:
+async def _decide_and_answer(context: Any, approval_id: str) -> str:
     outcome = (await context.approvals.decide(caller(), approval_id, True)).outcome
     request = await context.approvals.build_request(caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)])
     with pytest.raises(ConflictError) as caught:
@@ -124,7 +124,7 @@ async def _decided_or_refused(context: Any, approval_id: str) -> str:
 
 async def test_another_digest_than_the_shown_one_decides_nothing() -> None:
     shop = Shop()
-    async with asked(shop) as (context, _, approval_id):
+    async with open_asked(shop) as (context, _, approval_id):
         assert (await context.approvals.decide(caller(), approval_id, True, digest="another")).outcome == "changed"
         question = await context.approvals.get(caller(), approval_id)
         assert question.status == "pending"
@@ -136,7 +136,7 @@ async def test_another_digest_than_the_shown_one_decides_nothing() -> None:
 @pytest.mark.parametrize("change", ["gone", "renamed", "other parameters"])
 async def test_a_tool_that_has_changed_does_not_run(change: str) -> None:
     shop = Shop()
-    async with asked(shop) as (context, _, approval_id):
+    async with open_asked(shop) as (context, _, approval_id):
 
         @tool(name="pay", approval_mode="always_require")
         def pay(amount: int, currency: str = "EUR") -> str:
@@ -146,7 +146,7 @@ async def test_a_tool_that_has_changed_does_not_run(change: str) -> None:
 
         tools = {"gone": [], "renamed": [shop.tool("spend")], "other parameters": [pay]}[change]
         before, shop.agent.default_options["tools"] = shop.agent.default_options["tools"], tools
-        assert await _decided_or_refused(context, approval_id) == "changed"
+        assert await _decide_and_answer(context, approval_id) == "changed"
         assert shop.paid == []
         shop.agent.default_options["tools"] = before
         assert (await context.approvals.decide(caller(), approval_id, True)).outcome == "recorded"
@@ -154,28 +154,28 @@ async def test_a_tool_that_has_changed_does_not_run(change: str) -> None:
 
 async def test_arguments_that_were_changed_in_the_store_do_not_run() -> None:
     shop = Shop()
-    async with asked(shop) as (context, ledger, approval_id):
+    async with open_asked(shop) as (context, ledger, approval_id):
         kept = ledger._store.approvals
         question = await context.approvals.get(caller(), approval_id)
         question.request.function_call.arguments = '{"amount": 500}'
         kept.add(question)
-        assert await _decided_or_refused(context, approval_id) == "changed"
+        assert await _decide_and_answer(context, approval_id) == "changed"
         assert shop.paid == []
 
 
 async def test_a_no_to_a_tool_that_is_gone_still_counts() -> None:
     shop = Shop()
-    async with asked(shop) as (context, _, approval_id):
+    async with open_asked(shop) as (context, _, approval_id):
         shop.agent.default_options["tools"] = []
         decision = await context.approvals.decide(caller(), approval_id, False)
         assert decision.outcome == "recorded"
-        assert (await ended(context, decision)).status == "completed"
+        assert (await wait_for_end(context, decision)).status == "completed"
 
 
 async def test_a_requester_who_is_denied_by_now() -> None:
     """Somebody is allowed to decide, and the same person's other account, which has asked, may not come in any more."""
     shop = Shop()
-    async with asked(shop) as (context, ledger, approval_id):
+    async with open_asked(shop) as (context, ledger, approval_id):
         parts, allowed = get_components(context), []
         plain = parts.pipeline._gate.authorize
 
@@ -204,7 +204,7 @@ async def test_a_requester_who_is_denied_by_now() -> None:
 async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
     shop, clock = Shop(), FakeClock(SystemClock().now())
     begin = clock.now()
-    async with asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
+    async with open_asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
         context,
         ledger,
         approval_id,
@@ -220,7 +220,7 @@ async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
 
 async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
-    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
+    async with open_asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
         clock.advance(61)
         request = await context.approvals.build_request(
             caller(), [ApprovalAnswer(approval_id=approval_id, approved=True)]
@@ -234,7 +234,7 @@ async def test_an_answer_on_a_wire_that_comes_too_late() -> None:
 async def test_a_second_answer_to_an_expired_question_was_called_answered(store: Any) -> None:
     """The clock is set back in the meantime, and the run that goes on has the rejection at some point."""
     shop, clock = Shop(), FakeClock(SystemClock().now())
-    async with asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
+    async with open_asked(shop, store=store, approvals=ApprovalOptions(seconds=60), clock=clock) as (
         context,
         ledger,
         approval_id,
@@ -264,7 +264,7 @@ async def test_a_second_answer_to_an_expired_question_was_called_answered(store:
 async def test_an_answer_that_was_first_when_its_question_expired_is_not_too_late() -> None:
     """The same answer comes twice at its deadline, and the first one is written before the question expires."""
     shop, clock = Shop(), FakeClock(1000.0)
-    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
+    async with open_asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (context, ledger, approval_id):
         answers = get_components(context).pipeline._starter._answers
         expire, answer = answers._expire, ApprovalAnswer(approval_id=approval_id, approved=True)
 
@@ -283,7 +283,7 @@ async def test_an_answer_that_was_first_when_its_question_expired_is_not_too_lat
 
 async def test_a_question_that_nobody_looks_at_expires_by_itself() -> None:
     shop, clock = Shop(), FakeClock(1000.0)
-    async with asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (_, ledger, approval_id):
+    async with open_asked(shop, approvals=ApprovalOptions(seconds=60), clock=clock) as (_, ledger, approval_id):
         clock.advance(61)
 
         async def is_expired() -> bool:

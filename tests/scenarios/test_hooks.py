@@ -9,7 +9,7 @@ from agent_framework import AgentResponse, Content, Executor, WorkflowBuilder, W
 from frontdesk import ChannelIdentity, ChannelRequest, ChannelResponseContext, ChannelSession, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ForbiddenError
-from tests.scenarios.cast import PlainAgent, echo, scripted, spell
+from tests.scenarios.cast import PlainAgent, build_scripted, echo, spell
 from tests.scenarios.desk import open_client
 from tests.scenarios.test_cancel import MINE
 
@@ -48,7 +48,7 @@ class Planner(Executor):
         await context.yield_output(f"{trip.days} days in {trip.city}")
 
 
-def _planning() -> WorkflowBuilder:
+def _build_planning() -> WorkflowBuilder:
     planner = Planner("planner")
     return WorkflowBuilder(name="planning", start_executor=planner, output_from=[planner])
 
@@ -58,7 +58,7 @@ async def test_a_run_hook_adapts_the_input_to_a_typed_workflow(kind: str) -> Non
     def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
         return request.replace(input=Trip(**request.input))
 
-    async with open_client(_planning(), InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
+    async with open_client(_build_planning(), InvocationsChannel(run_hook=of_kind(kind, hook))) as desk:
         body = {"input": {"city": "Rome", "days": 3}}
         assert (await desk.post(body)).json()["outputs"] == ["3 days in Rome"]
         assert "3 days in Rome" in (await desk.post({**body, "stream": True})).text
@@ -67,7 +67,7 @@ async def test_a_run_hook_adapts_the_input_to_a_typed_workflow(kind: str) -> Non
 
 
 async def test_without_a_hook_the_wrong_input_is_named() -> None:
-    async with open_client(_planning()) as desk:
+    async with open_client(_build_planning()) as desk:
         response = await desk.ask("Rome")
         assert (response.status_code, response.json()["error"]["param"]) == (400, "input")
         assert "Trip" in response.json()["error"]["message"]
@@ -98,7 +98,7 @@ async def test_a_run_hook_moves_a_request_to_the_background(kind: str, stream: b
             assert (response.status_code, response.text.count("event: update")) == (200, 2)
         else:
             assert (response.status_code, response.json()["status"]) == (202, "queued")
-        assert (await desk.ended("mine"))["text"] == "hi"
+        assert (await desk.wait_for_end("mine"))["text"] == "hi"
 
 
 async def test_a_run_hook_speaks_for_somebody_else() -> None:
@@ -160,7 +160,7 @@ async def test_a_response_hook_changes_what_is_shown_and_not_what_is_stored(kind
         whole = (await desk.ask("a secret", session_id="s")).json()
         assert whole["text"] == "you said a ******"
         assert (await desk.events("a secret", session_id="s"))[-1].data["text"] == "you said a ******"
-        assert desk.said("s") == ["a secret", "you said a secret"] * 2
+        assert desk.list_texts("s") == ["a secret", "you said a secret"] * 2
         assert desk.run(whole["id"]).result.text == "you said a secret"
 
 
@@ -170,7 +170,7 @@ async def test_a_response_hook_is_asked_whenever_the_answer_is_fetched() -> None
         assert (await desk.get(run["id"])).json() == run
         assert (await desk.cancel(run["id"])).json() == run
         later = (await desk.ask("a secret", background=True)).json()
-        assert (await desk.ended(later["id"]))["text"] == "you said a ******"
+        assert (await desk.wait_for_end(later["id"]))["text"] == "you said a ******"
 
 
 def _drop_and_redact(update: Any) -> Any:
@@ -182,7 +182,7 @@ def _drop_and_redact(update: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_stream_hook_drops_and_redacts_up_to_the_last_event(kind: str) -> None:
-    agent = scripted(lambda _: ["a ", "drop ", "secret"])
+    agent = build_scripted(lambda _: ["a ", "drop ", "secret"])
     channel = InvocationsChannel(stream_transform_hook=of_kind(kind, _drop_and_redact))
     async with open_client(agent, channel) as desk:
         response = await desk.ask("x", stream=True, session_id="s")
@@ -192,14 +192,14 @@ async def test_a_stream_hook_drops_and_redacts_up_to_the_last_event(kind: str) -
         assert [event.data["text"] for event in events if event.name == "update"] == ["a ", "******"]
         assert events[-1].data["text"] == "a ******"
         assert [event.number for event in events] == [0, 1, 2, 3]
-        assert desk.said("s")[-1].replace("  ", " ") == "a drop secret"
+        assert desk.list_texts("s")[-1].replace("  ", " ") == "a drop secret"
 
 
 async def test_a_stream_hook_that_drops_everything_leaves_an_empty_answer() -> None:
     async with open_client(spell, InvocationsChannel(stream_transform_hook=lambda update: None)) as desk:
         started, last = await desk.events("hi", session_id="s")
         assert (started.name, last.name, last.data["text"], last.data["messages"]) == ("started", "completed", "", [])
-        assert desk.said("s") == ["hi", "hi"]
+        assert desk.list_texts("s") == ["hi", "hi"]
 
 
 async def test_the_response_hook_has_the_last_word_on_a_transformed_stream() -> None:

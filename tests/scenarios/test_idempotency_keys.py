@@ -12,7 +12,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import open_client, until
 
 PATHS = {"responses": ("/v1/responses", "input"), "invocations": ("/invocations", "message")}
@@ -159,7 +159,7 @@ async def test_a_refused_request_used_its_key_up() -> None:
         paid.append(amount)
         return "paid"
 
-    async with _open(scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
+    async with _open(build_scripted([[call("pay", amount=5)], ["done"]], tools=[pay])) as desk:
         ask = _asker(desk, "responses")
         missing = await ask("hello", previous_response_id="resp_nobody")
         assert (missing.status_code, len(desk.runs())) == (400, 0)

@@ -57,7 +57,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path / "history"
 
 
-def _kept(files: Path) -> dict[str, list[dict[str, Any]]]:
+def _read_kept(files: Path) -> dict[str, list[dict[str, Any]]]:
     found = sorted(files.glob("*.jsonl")) if files.exists() else []
     return {one.name: [json.loads(line) for line in one.read_text("utf-8").splitlines()] for one in found}
 
@@ -105,9 +105,9 @@ async def test_a_branch_that_is_not_stored_hears_what_was_said_and_leaves_nothin
     async with _open(_agent(FileHistoryProvider(files))) as desk:
         first = await _say(desk, "one")
         await _say(desk, "two", first)
-        before = _kept(files)
+        before = _read_kept(files)
         assert _text(await _say(desk, "three", first, store=False)) == "one / three"
-        assert _kept(files) == before
+        assert _read_kept(files) == before
 
 
 async def test_a_branch_of_which_the_provider_tells_nothing_started_empty() -> None:
@@ -142,20 +142,20 @@ async def test_a_turn_that_failed_is_no_part_of_a_branch(files: Path) -> None:
 async def test_what_was_not_to_be_stored_left_a_file(files: Path, stream: bool, after: bool) -> None:
     async with _open(_agent(FileHistoryProvider(files))) as desk:
         first = await _say(desk, "one") if after else None
-        before = _kept(files)
+        before = _read_kept(files)
         body = {"input": "two", "store": False, "stream": stream}
         if first is not None:
             body["previous_response_id"] = first["id"]
         answer = await desk.client.post("/responses", json=body)
         assert ("one / two" if after else '"two"') in answer.text
-        assert _kept(files) == before
+        assert _read_kept(files) == before
 
 
 async def test_a_channel_without_sessions_left_a_file_for_each_request(files: Path) -> None:
     agent = _agent(FileHistoryProvider(files))
     async with open_client(agent, InvocationsChannel(session_mode="disabled")) as desk:
         assert (await desk.ask("one")).json()["text"] == "one"
-    assert _kept(files) == {}
+    assert _read_kept(files) == {}
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -165,7 +165,7 @@ async def test_answers_did_not_say_where_they_were_meant_to_go(files: Path, stre
         assert answer.status_code == 200
         assert "hosting" not in answer.text
         assert not any("hosting" in one.additional_properties for run in desk.runs() for one in run.result.messages)
-    ((question, told),) = _kept(files).values()
+    ((question, told),) = _read_kept(files).values()
     assert question["additional_properties"]["hosting"]["channel"] == "invocations"
     assert told["role"] == "assistant"
     assert told["additional_properties"]["hosting"] == {
@@ -183,8 +183,8 @@ async def test_an_answer_that_goes_nowhere_says_so_to_the_provider(files: Path) 
     async with open_client(_agent(FileHistoryProvider(files)), InvocationsChannel(run_hook=later)) as desk:
         queued = await desk.ask("one", session_id="s")
         assert queued.status_code == 202
-        await desk.ended(queued.json()["id"])
-    ((_, told),) = _kept(files).values()
+        await desk.wait_for_end(queued.json()["id"])
+    ((_, told),) = _read_kept(files).values()
     assert told["additional_properties"]["hosting"]["includes_originating"] is False
 
 
@@ -208,9 +208,9 @@ async def test_a_workflow_as_an_agent_keeps_to_the_same(files: Path) -> None:
         first = await _say(desk, "one")
         assert _text(await _say(desk, "two", first)) == "one / two"
         assert _text(await _say(desk, "three", first)) == "one / three"
-        before = _kept(files)
+        before = _read_kept(files)
         assert _text(await _say(desk, "four", first, store=False)) == "one / four"
-    assert _kept(files) == before
+    assert _read_kept(files) == before
     answers = [one for kept in before.values() for one in kept if one["role"] == "assistant"]
     assert all("originating_channel" in one["additional_properties"]["hosting"] for one in answers)
     assert len(answers) == 4

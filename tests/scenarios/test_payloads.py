@@ -66,7 +66,7 @@ async def test_a_hook_of_a_chat_was_shown_nothing() -> None:
     async with open_chat(echo, run_hook=notes) as chat:
         ann = await chat.platform.user("Ann")
         event = await chat.platform.say(ann, "hello")
-        await chat.heard(ann.chat_id)
+        await chat.wait_for_answers(ann.chat_id)
     (seen,) = notes.seen
     assert (seen["event_id"], seen["sender"]["name"], seen["message"]["text"]) == (event.event_id, "Ann", "hello")
 
@@ -87,7 +87,7 @@ async def test_a_chat_without_a_hook_keeps_no_payload() -> None:
         chat.channel.prepare = noting
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "hello")
-        await chat.heard(ann.chat_id)
+        await chat.wait_for_answers(ann.chat_id)
     assert kept == [None]
 
 
@@ -99,7 +99,7 @@ def _open(**options: Any) -> InvocationsChannel:
     return InvocationsChannel(extra_fields="attributes", **options)
 
 
-async def _refused(desk: InvocationsHost, body: Any) -> tuple[int, str]:
+async def _read_refusal(desk: InvocationsHost, body: Any) -> tuple[int, str]:
     answer = await desk.post(body)
     return answer.status_code, answer.json()["error"]["param"]
 
@@ -115,8 +115,8 @@ async def test_extra_fields_stand_beside_those_of_the_protocol() -> None:
         answer = await desk.post({"message": "hello", "customer_id": "c-1"})
         assert answer.json()["text"] == "you said hello"
         # What the protocol knows is as strict as ever.
-        assert await _refused(desk, {"message": "hello", "stream": "yes"}) == (400, "stream")
-        assert await _refused(desk, {"message": "hello", "options": {"model": "x"}}) == (400, "options")
+        assert await _read_refusal(desk, {"message": "hello", "stream": "yes"}) == (400, "stream")
+        assert await _read_refusal(desk, {"message": "hello", "options": {"model": "x"}}) == (400, "options")
         # Nobody has made an input of it.
         assert (await desk.post({"customer_id": "c-1"})).status_code == 400
         assert (await desk.post({})).status_code == 400

@@ -46,7 +46,7 @@ def pictures_seen(model: ScriptedChatClient) -> list[int]:
     return [len(call) for call in uris]
 
 
-def stored(path: Path) -> tuple[int, int]:
+def count_stored(path: Path) -> tuple[int, int]:
     """How many bytes lie in files, and how often the picture lies in the database."""
     with closing(sqlite3.connect(path)) as connection:
         (size,) = connection.execute("SELECT COALESCE(SUM(size), 0) FROM files").fetchone()
@@ -55,7 +55,7 @@ def stored(path: Path) -> tuple[int, int]:
     return size, sum(data.count(RAW.encode()) for data in rows)
 
 
-def asking(text: str) -> list[Any]:
+def build_input(text: str) -> list[Any]:
     content = [{"type": "input_text", "text": text}, {"type": "input_image", "image_url": PICTURE}]
     return [{"role": "user", "content": content}]
 
@@ -63,17 +63,17 @@ def asking(text: str) -> list[Any]:
 async def test_responses_show_what_was_sent(path: Path) -> None:
     model = ScriptedChatClient(WORDS)
     async with desk(path, model) as opened:
-        first = (await opened.client.post("/responses", json={"input": asking("what is that?")})).json()
+        first = (await opened.client.post("/responses", json={"input": build_input("what is that?")})).json()
         items = (await opened.client.get(f"/responses/{first['id']}/input_items")).json()["data"]
         assert [part.get("image_url") for part in items[0]["content"]] == [None, PICTURE]
         body = {"input": "sure?", "previous_response_id": first["id"]}
         second = (await opened.client.post("/responses", json=body)).json()
         assert second["output"][0]["content"][0]["text"] == "the same cat"
-    assert stored(path) == (60_000, 0)
+    assert count_stored(path) == (60_000, 0)
     # Another process knows it as well.
     model = ScriptedChatClient(WORDS[2:])
     async with desk(path, model) as opened:
-        body = {"input": asking("and this?"), "previous_response_id": second["id"], "background": True}
+        body = {"input": build_input("and this?"), "previous_response_id": second["id"], "background": True}
         third = (await opened.client.post("/responses", json=body)).json()
         while third["status"] in ("queued", "in_progress"):
             third = (await opened.client.get(f"/responses/{third['id']}")).json()
@@ -81,21 +81,21 @@ async def test_responses_show_what_was_sent(path: Path) -> None:
         items = (await opened.client.get(f"/responses/{third['id']}/input_items")).json()["data"]
         assert PICTURE in str(items)
     assert pictures_seen(model) == [2]
-    assert stored(path) == (60_000, 0)
+    assert count_stored(path) == (60_000, 0)
 
 
 async def test_a_conversation_lists_what_was_sent(path: Path) -> None:
     model = ScriptedChatClient(WORDS)
     async with desk(path, model) as opened:
-        talk = (await opened.client.post("/v1/conversations", json={"items": asking("keep this")})).json()["id"]
-        body = {"input": asking("and this"), "conversation": talk}
+        talk = (await opened.client.post("/v1/conversations", json={"items": build_input("keep this")})).json()["id"]
+        body = {"input": build_input("and this"), "conversation": talk}
         answered = await opened.client.post("/responses", json=body)
         assert answered.status_code == 200, answered.text
         items = (await opened.client.get(f"/v1/conversations/{talk}/items")).json()["data"]
     uris = [part["image_url"] for item in items for part in item["content"] if "image_url" in part]
     assert uris == [PICTURE, PICTURE]
     assert pictures_seen(model) == [2]
-    assert stored(path) == (60_000, 0)
+    assert count_stored(path) == (60_000, 0)
 
 
 async def test_an_invocation_goes_on_with_what_was_sent(path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_an_invocation_goes_on_with_what_was_sent(path: Path) -> None:
         body = {"message": "sure?", "session_id": answered.json()["session_id"]}
         assert (await opened.client.post("/invocations", json=body)).json()["text"] == "the same cat"
     assert pictures_seen(model) == [1, 1]
-    assert stored(path) == (60_000, 0)
+    assert count_stored(path) == (60_000, 0)
 
 
 async def test_a_picture_in_a_chat_and_one_that_the_model_made(path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_picture_in_a_chat_and_one_that_the_model_made(path: Path) -> No
         await chat.platform.wait_for_answers(ada.chat_id, 3)
     assert pictures_seen(model) == [1, 2]
     # Once for the event, which has no owner yet, and once for its sender.
-    assert stored(path) == (120_000, 0)
+    assert count_stored(path) == (120_000, 0)
 
 
 async def test_small_data_and_texts_are_stored_as_ever(path: Path) -> None:

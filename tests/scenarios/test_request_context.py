@@ -130,7 +130,7 @@ async def test_it_forgets_them_after_a_cancel(provider: Recording, stream: bool)
 async def test_it_forgets_them_after_an_abandoned_stream(provider: Recording) -> None:
     held = _Held()
     async with open_client(held.agent(provider)) as desk:
-        async with desk.streaming(headers=MINE) as (_, events):
+        async with desk.open_stream(headers=MINE) as (_, events):
             assert (await anext(events)).name == "started"
             await held.began.wait()
             assert provider.present == ["mine"]

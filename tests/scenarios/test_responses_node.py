@@ -17,7 +17,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.node_program import INSTALLED, SCRIPTS, node_with
-from tests.scenarios.cast import call, parrot, scripted
+from tests.scenarios.cast import build_scripted, call, parrot
 from tests.scenarios.chat_completions.desk import ChatHost
 from tests.scenarios.chat_completions.desk import open_client as open_chat_desk
 from tests.scenarios.responses.desk import ResponsesHost, open_client
@@ -68,14 +68,14 @@ async def test_a_function_of_the_client_s(run: Script) -> None:
         answered = any(one.type == "function_result" for one in messages[-1].contents)
         return ["It is sunny."] if answered else [call("weather", f"call-{len(agent.client.seen)}", city="Rome")]
 
-    agent: Any = scripted(reply)
+    agent: Any = build_scripted(reply)
     async with _open(agent) as desk:
         await run("tools.mjs", desk)
         assert [one.result for one in agent.client.seen[1][-1].contents] == ["sunny"]
 
 
 async def test_an_answer_in_the_form_that_was_asked_for(run: Script) -> None:
-    agent: Any = scripted(lambda messages: ['{"city": "Rome", ', '"degrees": 21}'])
+    agent: Any = build_scripted(lambda messages: ['{"city": "Rome", ', '"degrees": 21}'])
     async with _open(agent) as desk:
         await run("structured.mjs", desk)
         assert all(options["response_format"] for options in agent.client.options)
@@ -114,7 +114,7 @@ async def test_an_approval_of_the_ai_sdk_named_its_question_and_was_a_404(run: S
         turn = len(agent.client.seen)
         return [call("pay", f"call-{turn}-{number}", amount=5) for number in range(2)]
 
-    agent: Any = scripted(reply, tools=[pay])
+    agent: Any = build_scripted(reply, tools=[pay])
     async with open_client(agent, auth=ApiKeyAuth({"node": KEY}), host_tools=host_tools) as desk:
         await run("ai_approvals.mjs", desk)
         assert paid == [5] * 4
@@ -127,7 +127,7 @@ def _payer(pay: Any) -> Agent:
             return [call("pay", f"call-{len(agent.client.seen)}", amount=5)]
         return ["paid 5" if results[0].result == "paid 5" else "not paid"]
 
-    agent: Any = scripted(reply, tools=[pay])
+    agent: Any = build_scripted(reply, tools=[pay])
     return agent
 
 
@@ -135,7 +135,7 @@ async def test_a_chain_of_responses(run: Script) -> None:
     def reply(messages: list[Message]) -> Any:
         return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
 
-    async with _open(scripted(reply)) as desk:
+    async with _open(build_scripted(reply)) as desk:
         await run("chain.mjs", desk)
 
 
@@ -144,7 +144,7 @@ async def test_a_conversation(run: Script) -> None:
         return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
 
     auth = ApiKeyAuth({"node": KEY})
-    async with open_client(scripted(reply), auth=auth, beside=[ConversationsChannel(auth=auth)]) as desk:
+    async with open_client(build_scripted(reply), auth=auth, beside=[ConversationsChannel(auth=auth)]) as desk:
         await run("conversations.mjs", desk)
 
 
@@ -153,7 +153,7 @@ async def test_a_socket(run: Script) -> None:
     def reply(messages: list[Message]) -> Any:
         return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
 
-    async with _open(scripted(reply)) as desk:
+    async with _open(build_scripted(reply)) as desk:
         await run("socket.mjs", desk)
         assert len(desk.tap.connections) == 1
 
@@ -179,5 +179,5 @@ async def test_errors(run: Script) -> None:
             raise RuntimeError("the secret reason")
         return ["fine"]
 
-    async with _open(scripted(reply)) as desk:
+    async with _open(build_scripted(reply)) as desk:
         await run("errors.mjs", desk)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import PlainAgent, echo, parrot, scripted, spell, two_voices, voices
+from tests.scenarios.cast import PlainAgent, build_scripted, echo, parrot, spell, two_voices, voices
 from tests.scenarios.desk import InvocationsHost, open_client
 
 
@@ -18,7 +18,7 @@ async def test_a_session_named_in_the_body_goes_on() -> None:
         await desk.events("two", session_id="s")
         await desk.ask("three", session_id="s")
         assert [message.text for message in agent.client.seen[-1]][::2] == ["one", "two", "three"]
-        assert desk.said("s")[::2] == ["one", "two", "three"]
+        assert desk.list_texts("s")[::2] == ["one", "two", "three"]
 
 
 async def test_a_session_named_in_the_query_goes_on() -> None:
@@ -102,7 +102,7 @@ async def test_twenty_requests_at_once_are_twenty_whole_turns(make: Any) -> None
 async def test_whole_and_streamed_turns_of_one_session_never_interleave() -> None:
     async with open_client(parrot()) as desk:
         await asyncio.gather(*(_twenty(desk, number, session_id="s") for number in range(20)))
-        for question, answer in _pairs(desk.said("s")):
+        for question, answer in _pairs(desk.list_texts("s")):
             assert answer.replace("  ", " ") == f"you said {question}"
 
 
@@ -121,7 +121,7 @@ async def test_twenty_sessions_on_one_workflow_share_nothing(make: Any) -> None:
         asked = (desk.ask(f"Q{number}", session_id=f"s{number}") for number in range(20))
         answers = await asyncio.gather(*asked)
         assert [one.json()["outputs"] for one in answers] == [[f"Q{number} 1", f"q{number}"] for number in range(20)]
-        assert [desk.said(f"s{number}")[0] for number in range(20)] == [f"Q{number}" for number in range(20)]
+        assert [desk.list_texts(f"s{number}")[0] for number in range(20)] == [f"Q{number}" for number in range(20)]
 
 
 async def test_who_waits_too_long_for_a_session_is_told_to_come_back() -> None:
@@ -140,15 +140,15 @@ async def test_who_waits_too_long_for_a_session_is_told_to_come_back() -> None:
         assert int(second.headers["retry-after"]) >= 1
         go_on.set()
         assert (await first).json()["text"] == "one"
-        assert desk.said("s") == ["one", "one"]
+        assert desk.list_texts("s") == ["one", "one"]
         assert len(desk.runs()) == 1
 
 
 async def test_identical_turns_are_all_kept() -> None:
-    async with open_client(scripted(lambda _: ["yes"])) as desk:
+    async with open_client(build_scripted(lambda _: ["yes"])) as desk:
         for _ in range(4):
             await desk.ask("again", session_id="s")
-        assert desk.said("s") == ["again", "yes"] * 4
+        assert desk.list_texts("s") == ["again", "yes"] * 4
 
 
 async def test_stored_messages_say_where_they_came_from() -> None:

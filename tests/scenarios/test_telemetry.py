@@ -69,7 +69,7 @@ async def test_a_question_in_a_chat_and_its_answer_are_one_trace() -> None:
         question = await chat.last(ada.chat_id, 1)
         trace_id = telemetry.of("accept")[0].trace_id
         await chat.platform.click(ada, question, "Approve")
-        assert (await chat.heard(ada.chat_id, 2))[-1] == "done"
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[-1] == "done"
 
         async def is_settled() -> bool:
             return len(telemetry.of("delivery")) >= 3 and all(span.outcome for span in telemetry.spans)

@@ -10,8 +10,8 @@ from agent_framework import AgentSession, ContextProvider, Message
 
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.faults.loop_steps import counted_steps
-from tests.scenarios.cast import scripted
+from tests.faults.loop_steps import count_steps
+from tests.scenarios.cast import build_scripted
 from tests.scenarios.desk import open_client
 
 
@@ -28,17 +28,17 @@ class _Leaves(ContextProvider):
 
 
 async def test_a_state_without_a_json_form_fails_the_turn_that_made_it() -> None:
-    agent = scripted(lambda _: ["done"], context_providers=[_Leaves(object())])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Leaves(object())])
     async with open_client(agent) as desk:
         failed = await desk.ask("one", session_id="mine")
         assert (failed.status_code, failed.json()["error"]["code"]) == (200, "not_storable")
         assert (await desk.ask("two", session_id="mine")).json()["text"] == "done"
-        assert desk.said("mine") == ["one", "two", "done"]
+        assert desk.list_texts("mine") == ["one", "two", "done"]
         assert desk.history("mine")[0].additional_properties["hosting"]["status"] == "failed"
 
 
 async def test_a_state_that_has_one_is_there_at_the_next_turn() -> None:
-    agent = scripted(lambda _: ["done"], context_providers=[_Leaves({"deep": [1, 2.5, None, "x"]})])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Leaves({"deep": [1, 2.5, None, "x"]})])
     async with open_client(agent) as desk:
         for _ in range(2):
             assert (await desk.ask("go", session_id="mine")).status_code == 200
@@ -58,10 +58,10 @@ class _Grows(ContextProvider):
 
 
 async def test_a_state_that_grew_too_large_froze_everybody() -> None:
-    agent = scripted(lambda _: ["done"], context_providers=[_Grows(1, 5_000, 400_000, 10)])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Grows(1, 5_000, 400_000, 10)])
     async with open_client(agent) as desk:
         first = (await desk.ask("one", session_id="mine")).json()
-        with counted_steps() as steps:
+        with count_steps() as steps:
             second = (await desk.ask("two", session_id="mine")).json()
             failed = await desk.ask("three", session_id="mine")
         assert steps.longest < 60_000
@@ -75,7 +75,7 @@ async def test_a_state_that_grew_too_large_froze_everybody() -> None:
         assert (await desk.ask("four", session_id="mine")).json()["text"] == "done"
         (session,) = desk.sessions()
         assert len(session.state["state"]["grows"]["left"]) == 1 + 5_000 + 10
-        assert desk.said("mine") == ["one", "done", "two", "done", "three", "four", "done"]
+        assert desk.list_texts("mine") == ["one", "done", "two", "done", "three", "four", "done"]
 
 
 async def test_a_large_state_was_written_and_read_on_the_event_loop(monkeypatch: Any) -> None:
@@ -92,7 +92,7 @@ async def test_a_large_state_was_written_and_read_on_the_event_loop(monkeypatch:
 
     monkeypatch.setattr(AgentSession, "to_dict", written)
     monkeypatch.setattr(AgentSession, "from_dict", classmethod(read))
-    agent = scripted(lambda _: ["done"], context_providers=[_Grows(20_000, 1)])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Grows(20_000, 1)])
     async with open_client(agent) as desk:
         for _ in range(2):
             assert (await desk.ask("go", session_id="mine")).status_code == 200
@@ -101,7 +101,7 @@ async def test_a_large_state_was_written_and_read_on_the_event_loop(monkeypatch:
 
 
 async def test_a_session_too_large_is_left_for_a_new_one() -> None:
-    agent = scripted(lambda _: ["done"], context_providers=[_Grows(10, 1_000, 10)])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Grows(10, 1_000, 10)])
     async with open_client(agent, max_session_bytes=1_000) as desk:
         made = await desk.ask("one")
         key = made.json()["session_id"]
@@ -114,11 +114,11 @@ async def test_a_state_that_cannot_be_told_fails_its_turn_and_is_recorded() -> N
         def to_dict(self) -> Any:
             raise RuntimeError("no word")
 
-    agent = scripted(lambda _: ["done"], context_providers=[_Leaves(Silent())])
+    agent = build_scripted(lambda _: ["done"], context_providers=[_Leaves(Silent())])
     async with open_client(agent) as desk:
         failed = await desk.ask("one", session_id="mine")
         assert (failed.status_code, failed.json()["error"]["code"]) == (200, "not_storable")
-        assert desk.said("mine") == ["one"]
+        assert desk.list_texts("mine") == ["one"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -133,7 +133,7 @@ async def test_a_question_that_cannot_be_stored_ran_and_left_no_record(stream: b
 
     store = SqliteStateStore(Path(tempfile.mkdtemp()) / "frontdesk.db")
     channel = InvocationsChannel(run_hook=hook)
-    async with open_client(scripted(lambda _: ["done"]), channel, store=store) as desk:
+    async with open_client(build_scripted(lambda _: ["done"]), channel, store=store) as desk:
         if stream:
             run_id = (await desk.events("one", session_id="mine"))[0].data["id"]
         else:
@@ -145,4 +145,4 @@ async def test_a_question_that_cannot_be_stored_ran_and_left_no_record(stream: b
         record = await store.runs.get(desk.runs()[-1].owner, run_id)
         assert record is not None
         assert [message.text for message in record.input] == ["one"]
-        assert desk.said("mine") == ["one"]
+        assert desk.list_texts("mine") == ["one"]

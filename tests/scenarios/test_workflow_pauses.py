@@ -17,7 +17,7 @@ from agent_framework import (
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.request import ChannelRequest, ClientOutput
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import PATH, InvocationsHost, open_client, parse_events
 from tests.scenarios.pausing import Inn, Till
 
@@ -26,13 +26,13 @@ ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
 
 
-async def _said(desk: InvocationsHost, way: str, body: dict[str, Any]) -> dict[str, Any]:
+async def _say(desk: InvocationsHost, way: str, body: dict[str, Any]) -> dict[str, Any]:
     """What a request comes to, whichever way it is made."""
     if way == "streamed":
         return (await desk.events(**body) if "message" in body else await _events(desk, body))[-1].data
     if way == "background":
         queued = (await desk.post({**body, "background": True})).json()
-        return await desk.ended(queued["id"])
+        return await desk.wait_for_end(queued["id"])
     return (await desk.post(body)).json()
 
 
@@ -51,32 +51,32 @@ class TestQuestions:
     async def test_the_run_pauses_and_the_answer_takes_it_further(self, way: str) -> None:
         inn = Inn()
         async with open_client(inn) as desk:
-            run = await _said(desk, way, {"message": "anna", "session_id": "s"})
+            run = await _say(desk, way, {"message": "anna", "session_id": "s"})
             (asked,) = run["requests"]
             assert (asked["data"], asked["response_type"]) == ({"room": "attic", "price": 90}, "Choice")
             assert (run["status"], run["text"]) == ("completed", "welcome anna")
             assert (await desk.get(run["id"])).json()["requests"] == [asked]
-            told = await _said(desk, way, _answer(run, YES))
+            told = await _say(desk, way, _answer(run, YES))
             assert told["outputs"] == ["anna takes the attic for 2", "bags for 2 nights"]
             assert (told["requests"], inn.ledger, inn.lift) == ([], ["attic 2"], ["2 nights"])
 
     async def test_the_session_remembers_what_its_executors_do(self, way: str) -> None:
         async with open_client(Inn()) as desk:
             for guest in ("anna", "ben"):
-                run = await _said(desk, way, {"message": guest, "session_id": "s"})
-                await _said(desk, way, _answer(run, YES))
-            assert (await _said(desk, way, {"message": "who?", "session_id": "s"}))["text"] == "served anna, ben"
-            assert (await _said(desk, way, {"message": "who?", "session_id": "t"}))["text"] == "served nobody"
+                run = await _say(desk, way, {"message": guest, "session_id": "s"})
+                await _say(desk, way, _answer(run, YES))
+            assert (await _say(desk, way, {"message": "who?", "session_id": "s"}))["text"] == "served anna, ben"
+            assert (await _say(desk, way, {"message": "who?", "session_id": "t"}))["text"] == "served nobody"
 
     async def test_an_approval_inside_it_is_one_like_any_other(self, way: str) -> None:
         till = Till()
         async with open_client(till) as desk:
-            run = await _said(desk, way, {"message": "pay 5", "session_id": "s"})
+            run = await _say(desk, way, {"message": "pay 5", "session_id": "s"})
             (question,) = run["approvals"]
             assert (question["tool"], question["arguments"]) == ("pay", {"amount": 5})
             assert (run["requests"], till.paid) == ([], [])
             answer = {"approval": {"id": question["id"], "approved": True}}
-            assert (await _said(desk, way, answer))["text"] == "done"
+            assert (await _say(desk, way, answer))["text"] == "done"
             assert till.paid == [5]
             again = await desk.post(answer)
             assert (again.status_code, again.json()["error"]["code"], till.paid) == (409, "approval_answered", [5])
@@ -168,7 +168,7 @@ async def test_a_message_to_a_session_that_waits_is_told_what_for() -> None:
             refused = await desk.ask("hello?", session_id="s", stream=stream)
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "answer_needed")
             assert run["requests"][0]["id"] in refused.json()["error"]["message"]
-        assert desk.said("s") == ["anna", "welcome anna", ""]
+        assert desk.list_texts("s") == ["anna", "welcome anna", ""]
         told = (await desk.post(_answer(run, YES))).json()
         assert told["status"] == "completed"
 
@@ -391,7 +391,7 @@ async def test_a_functional_workflow_pauses_too() -> None:
 async def test_a_function_that_an_agent_inside_calls_and_the_client_has_gets_its_result() -> None:
     place = {"type": "object", "properties": {"place": {"type": "string"}}}
     look = FunctionTool(name="look", description="Looks.", func=None, input_model=place)
-    agent = scripted([[call("look", place="garden")], ["there is a cat"]], tools=[look])
+    agent = build_scripted([[call("look", place="garden")], ["there is a cat"]], tools=[look])
 
     def build() -> Any:
         executor = AgentExecutor(agent, id="clerk")

@@ -65,7 +65,7 @@ SCRIPTS: dict[str, Script] = {
 
 
 @asynccontextmanager
-async def served(script: Script, *, bounded: bool) -> AsyncIterator[int]:
+async def serve_script(script: Script, *, bounded: bool) -> AsyncIterator[int]:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
@@ -80,12 +80,12 @@ async def served(script: Script, *, bounded: bool) -> AsyncIterator[int]:
                 raise message
             await send(message)
 
-    async with listening(app, bounded=bounded) as port:
+    async with serve_app(app, bounded=bounded) as port:
         yield port
 
 
 @asynccontextmanager
-async def listening(app: ASGIApp, *, bounded: bool, root_path: str = "") -> AsyncIterator[int]:
+async def serve_app(app: ASGIApp, *, bounded: bool, root_path: str = "") -> AsyncIterator[int]:
     config = uvicorn.Config(
         app, port=0, log_config=None, lifespan="off", access_log=False, http="httptools", root_path=root_path
     )
@@ -99,10 +99,10 @@ async def listening(app: ASGIApp, *, bounded: bool, root_path: str = "") -> Asyn
         await serving
 
 
-async def sent(script: Script, *, bounded: bool, method: bytes = b"POST", version: bytes = b"1.1") -> bytes:
+async def send_twice(script: Script, *, bounded: bool, method: bytes = b"POST", version: bytes = b"1.1") -> bytes:
     """Return all that a client gets that asks twice on a connection."""
     ask = b"%b / HTTP/%b\r\nhost: h\r\ncontent-length: 8\r\n\r\nquestion" % (method, version)
-    async with served(script, bounded=bounded) as port:
+    async with serve_script(script, bounded=bounded) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(ask + LAST)
         async with asyncio.timeout(DEADLINE):
@@ -113,26 +113,26 @@ async def sent(script: Script, *, bounded: bool, method: bytes = b"POST", versio
 
 @pytest.mark.parametrize("name", SCRIPTS)
 async def test_an_answer_is_sent_as_uvicorn_sends_it(name: str) -> None:
-    said = await sent(SCRIPTS[name], bounded=True)
-    assert said == await sent(SCRIPTS[name], bounded=False)
+    said = await send_twice(SCRIPTS[name], bounded=True)
+    assert said == await send_twice(SCRIPTS[name], bounded=False)
 
 
 @pytest.mark.parametrize(("method", "version"), [(b"HEAD", b"1.1"), (b"POST", b"1.0")])
 async def test_other_requests_are_answered_as_uvicorn_answers_them(method: bytes, version: bytes) -> None:
     script = [head(length(b"hello")), body(b"" if method == b"HEAD" else b"hello")]
-    said = await sent(script, bounded=True, method=method, version=version)
-    assert said == await sent(script, bounded=False, method=method, version=version)
+    said = await send_twice(script, bounded=True, method=method, version=version)
+    assert said == await send_twice(script, bounded=False, method=method, version=version)
 
 
 @pytest.mark.parametrize("rest", [[], [RuntimeError("between")]], ids=["returns", "raises"])
 async def test_an_app_that_ends_between_head_and_body_is_answered_with_an_error(rest: Script) -> None:
-    said = await sent([head(length(b"hello")), *rest], bounded=True)
+    said = await send_twice([head(length(b"hello")), *rest], bounded=True)
     assert said.startswith(b"HTTP/1.1 500 ")
     assert b"Internal Server Error" in said
 
 
 async def test_head_and_body_leave_in_one_write() -> None:
-    async with served(SCRIPTS["plain"], bounded=True) as port:
+    async with serve_script(SCRIPTS["plain"], bounded=True) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 8\r\n\r\nquestion")
         async with asyncio.timeout(DEADLINE):
@@ -140,7 +140,7 @@ async def test_head_and_body_leave_in_one_write() -> None:
         writer.close()
 
 
-async def seen(asked: bytes, *, bounded: bool, root_path: str = "") -> Scope:
+async def read_scope(asked: bytes, *, bounded: bool, root_path: str = "") -> Scope:
     """Return what the app is told of a request."""
     scopes: list[Scope] = []
 
@@ -149,7 +149,7 @@ async def seen(asked: bytes, *, bounded: bool, root_path: str = "") -> Scope:
         await send(head(length(b"")))
         await send(body(b""))
 
-    async with listening(app, bounded=bounded, root_path=root_path) as port:
+    async with serve_app(app, bounded=bounded, root_path=root_path) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(asked)
         async with asyncio.timeout(DEADLINE):
@@ -176,8 +176,8 @@ async def seen(asked: bytes, *, bounded: bool, root_path: str = "") -> Scope:
 @pytest.mark.parametrize("root_path", ["", "/below"])
 async def test_an_app_is_told_of_a_request_as_uvicorn_tells_it(line: bytes, headers: bytes, root_path: str) -> None:
     asked = b"%b\r\n%bcontent-length: 8\r\n\r\nquestion" % (line, headers)
-    told = await seen(asked, bounded=True, root_path=root_path)
-    assert told == await seen(asked, bounded=False, root_path=root_path)
+    told = await read_scope(asked, bounded=True, root_path=root_path)
+    assert told == await read_scope(asked, bounded=False, root_path=root_path)
 
 
 async def test_a_client_that_leaves_is_noticed_without_a_task_of_its_own() -> None:

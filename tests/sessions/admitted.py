@@ -18,7 +18,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import FakeClock, FakeIds
 
 
-def admitted(
+def build_admitted(
     *, owner: str = "alice", run_id: str = "run_0", caller: Caller | None = None, key: str | None = None, **fields: Any
 ) -> AdmittedRequest:
     """A request that the gate let through."""
@@ -63,7 +63,7 @@ class Room:
     async def open(self, *, tracked: ConversationScope | None = None, waits: bool = False, **fields: Any) -> Turn:
         self._runs += 1
         return await self.turns.open(
-            admitted(**{"run_id": f"run_{self._runs}", **fields}), tracked=tracked, waits=waits
+            build_admitted(**{"run_id": f"run_{self._runs}", **fields}), tracked=tracked, waits=waits
         )
 
     async def finish(self, turn: Turn, answer: str = "hi") -> RunRecord:
@@ -71,7 +71,9 @@ class Room:
         run = self.recorder.begin(turn)
         said = Message("assistant", [answer])
         turn.staged = [*turn.messages, said]
-        record = await self.recorder.completed(turn, run, AgentResponse(messages=[said]), Route(originating=True), ())
+        record = await self.recorder.record_completed(
+            turn, run, AgentResponse(messages=[said]), Route(originating=True), ()
+        )
         self.turns.close(turn)
         return record
 

@@ -15,7 +15,7 @@ from frontdesk.models.run import BackgroundRun
 from frontdesk.models.session import SessionName
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.job import Job
-from tests.sessions.admitted import Room, admitted
+from tests.sessions.admitted import Room, build_admitted
 
 AGENT = TargetInfo(name="agent", kind="agent", history="provider")
 KEEPS_ITSELF = [
@@ -53,7 +53,7 @@ async def test_only_runs_that_are_sent_elsewhere_branch(
     fields: dict[str, Any], tracked: ConversationScope | None
 ) -> None:
     remaining = Room()
-    request = admitted(**fields)
+    request = build_admitted(**fields)
     turn = await branches_in(remaining).open(request, job_of(request, remaining), tracked=tracked, waits=False)
     session = fields["session"]
     is_tracked = tracked is not None if session is None else session.isolation_key is not None
@@ -73,7 +73,7 @@ async def test_a_branch_leaves_its_session_to_others_and_takes_it_at_its_end() -
     remaining = Room()
     branches = branches_in(remaining)
     await remaining.say("one", tracked="per_user")
-    request = admitted(run_id="run_b", background=True, response_target=ResponseTarget.active, input="two")
+    request = build_admitted(run_id="run_b", background=True, response_target=ResponseTarget.active, input="two")
     turn = await branches.open(request, tracked="per_user", waits=False, job=job_of(request, remaining))
     run = remaining.recorder.begin(turn)
     # Said meanwhile, in the session that a turn would hold.
@@ -90,20 +90,20 @@ async def test_a_branch_leaves_its_session_to_others_and_takes_it_at_its_end() -
 @pytest.mark.parametrize("to", ELSEWHERE, ids=lambda one: one.kind)
 def test_what_keeps_the_conversation_itself_is_refused(target: TargetInfo, to: ResponseTarget) -> None:
     branches = branches_in(Room(), target)
-    request = admitted(background=True, response_target=to)
+    request = build_admitted(background=True, response_target=to)
     with pytest.raises(InvalidRequestError) as refused:
         branches.check(request, "per_user")
     assert refused.value.code == "branch_not_possible"
     # Nothing is refused that would not have branched.
-    branches.check(admitted(background=True), "per_user")
-    branches.check(admitted(response_target=to), "per_user")
-    branches.check(admitted(background=True, response_target=to), None)
-    branches.check(admitted(background=True, response_target=to, key="mine"), "per_user")
+    branches.check(build_admitted(background=True), "per_user")
+    branches.check(build_admitted(response_target=to), "per_user")
+    branches.check(build_admitted(background=True, response_target=to), None)
+    branches.check(build_admitted(background=True, response_target=to, key="mine"), "per_user")
 
 
 async def test_what_an_older_host_has_admitted_is_run_in_its_session() -> None:
     remaining = Room()
-    request = admitted(background=True, response_target=ResponseTarget.active)
+    request = build_admitted(background=True, response_target=ResponseTarget.active)
     branches = branches_in(remaining, KEEPS_ITSELF[0])
     turn = await branches.open(request, tracked="per_user", waits=True, job=job_of(request, remaining))
     assert turn.parent_session is None

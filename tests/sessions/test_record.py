@@ -10,7 +10,7 @@ import pytest
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.models.run import RunFailure
-from tests.sessions.admitted import Room, admitted
+from tests.sessions.admitted import Room, build_admitted
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 
@@ -38,13 +38,13 @@ async def test_a_run_was_cancelled_while_the_reply_to_its_commit_was_lost_and_it
     error: BaseException, commits: bool
 ) -> None:
     remaining = Room()
-    turn = await remaining.turns.open(admitted(key="visit"))
+    turn = await remaining.turns.open(build_admitted(key="visit"))
     run = remaining.recorder.begin(turn)
     lose_a_reply(remaining, error, commits=commits)
     with pytest.raises(type(error)):
-        await remaining.recorder.completed(turn, run, None, ORIGINATING)
-    ended = await remaining.recorder.ended(turn, run, "cancelled", CANCELLED)
+        await remaining.recorder.record_completed(turn, run, None, ORIGINATING)
+    ended = await remaining.recorder.record_end(turn, run, "cancelled", CANCELLED)
     remaining.turns.close(turn)
     assert ended.status == ("completed" if commits else "cancelled")
-    again = await remaining.turns.open(admitted(key="visit", run_id="run_2"))
+    again = await remaining.turns.open(build_admitted(key="visit", run_id="run_2"))
     assert [message.text for message in await again.history()] == ["hello"]

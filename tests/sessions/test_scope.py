@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from frontdesk.models.request import ConversationScope
 from frontdesk.models.session import SessionName
-from frontdesk.sessions.scope import SHARED, tracked_name
+from frontdesk.sessions.scope import SHARED, build_tracked_name
 
 PERSON = SessionName(owner="alice", kind="tracked")
 PERSON_HERE = SessionName(owner="alice", kind="tracked", channel="telegram", conversation_id="g")
@@ -32,7 +32,7 @@ TABLE: list[tuple[ConversationScope, bool, str | None, SessionName]] = [
 
 @pytest.mark.parametrize(("scope", "group", "conversation_id", "expected"), TABLE)
 def test_the_table(scope: ConversationScope, group: bool, conversation_id: str | None, expected: SessionName) -> None:
-    name = tracked_name(scope, owner="alice", channel="telegram", conversation_id=conversation_id, group=group)
+    name = build_tracked_name(scope, owner="alice", channel="telegram", conversation_id=conversation_id, group=group)
     assert name == expected
 
 
@@ -51,7 +51,8 @@ def test_two_people_share_a_session_in_a_group_only(
 ) -> None:
     for group in (False, True):
         names = [
-            tracked_name(scope, owner=owner, channel=channel, conversation_id=chat, group=group) for owner in (one, two)
+            build_tracked_name(scope, owner=owner, channel=channel, conversation_id=chat, group=group)
+            for owner in (one, two)
         ]
         shared = group and chat is not None and scope == "per_conversation"
         assert (names[0] == names[1]) == (one == two or shared)

@@ -146,7 +146,7 @@ def test_a_value_is_a_copy() -> None:
     assert state.value == {"a": [1]}
 
 
-def _nested(depth: int) -> Any:
+def _nest(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
         value = [value]
@@ -159,7 +159,7 @@ CYCLE.append(CYCLE)
 
 @pytest.mark.parametrize(
     "value",
-    ["x" * MAX_STATE_BYTES, _nested(MAX_STATE_DEPTH + 1), _nested(100_000), CYCLE, object(), "\ud83d"],
+    ["x" * MAX_STATE_BYTES, _nest(MAX_STATE_DEPTH + 1), _nest(100_000), CYCLE, object(), "\ud83d"],
     ids=["large", "deep", "very deep", "cycle", "object", "half a character"],
 )
 def test_what_is_too_large_or_no_json_is_refused(value: Any) -> None:
@@ -171,8 +171,8 @@ def test_what_is_too_large_or_no_json_is_refused(value: Any) -> None:
 
 def test_the_largest_states_fit() -> None:
     state = SharedState("x" * (MAX_STATE_BYTES - 2))
-    state.replace(_nested(MAX_STATE_DEPTH))
-    assert state.value == _nested(MAX_STATE_DEPTH)
+    state.replace(_nest(MAX_STATE_DEPTH))
+    assert state.value == _nest(MAX_STATE_DEPTH)
 
 
 def test_outside_of_a_run_there_is_none() -> None:

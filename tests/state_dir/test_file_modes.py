@@ -17,7 +17,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
 from frontdesk.state_dir import lock
-from frontdesk.state_dir.lock import LOCK, find_unsafe, make_private, owned
+from frontdesk.state_dir.lock import LOCK, find_unsafe, lock_directory, make_private
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from tests.scenarios.cast import echo, two_voices
 
@@ -181,7 +181,7 @@ def test_what_is_made_is_safe_whatever_the_umask_is(tmp_path: Path) -> None:
         previous = os.umask(mask)
         try:
             make_private(directory)
-            with owned(directory, SystemClock()):
+            with lock_directory(directory, SystemClock()):
                 pass
         finally:
             os.umask(previous)

@@ -15,7 +15,7 @@ import pytest
 from frontdesk import StateDirectoryInUseError
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
-from frontdesk.state_dir.lock import LOCK, make_private, owned
+from frontdesk.state_dir.lock import LOCK, lock_directory, make_private
 from frontdesk_testing import FakeClock
 
 HOLD = """
@@ -23,9 +23,9 @@ import sys
 from pathlib import Path
 
 from frontdesk.clock import SystemClock
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 
-with owned(Path(sys.argv[1]), SystemClock()):
+with lock_directory(Path(sys.argv[1]), SystemClock()):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -46,11 +46,11 @@ def another_process(directory: Path) -> Iterator[subprocess.Popen[str]]:
 
 def take(directory: Path) -> None:
     """Holds a directory for a moment."""
-    with owned(directory, SystemClock()):
+    with lock_directory(directory, SystemClock()):
         pass
 
 
-def refused(directory: Path) -> StateDirectoryInUseError:
+def read_refusal(directory: Path) -> StateDirectoryInUseError:
     """The error of whoever comes second."""
     with pytest.raises(StateDirectoryInUseError) as caught:
         take(directory)
@@ -77,7 +77,7 @@ def nobody() -> Iterator[Path]:
 
 def test_another_process_is_named(tmp_path: Path) -> None:
     with another_process(tmp_path) as process:
-        error = refused(tmp_path)
+        error = read_refusal(tmp_path)
         assert (error.path, error.pid, error.machine) == (tmp_path, process.pid, socket.gethostname())
         for part in (
             str(tmp_path),
@@ -99,16 +99,16 @@ def test_an_owner_that_is_killed_frees_it_and_its_name_is_replaced(tmp_path: Pat
         process.kill()
         process.wait()
         assert str(process.pid) in (tmp_path / LOCK).read_text()
-        with owned(tmp_path, SystemClock()):
+        with lock_directory(tmp_path, SystemClock()):
             left = (tmp_path / LOCK).read_text()
             assert str(process.pid) not in left
             assert str(os.getpid()) in left
 
 
 def test_two_of_one_process_are_two(tmp_path: Path) -> None:
-    with owned(tmp_path, FakeClock(0)):
+    with lock_directory(tmp_path, FakeClock(0)):
         for _ in range(2):
-            error = refused(tmp_path)
+            error = read_refusal(tmp_path)
             assert (error.pid, error.since) == (os.getpid(), "1970-01-01T00:00:00+00:00")
     take(tmp_path)
 
@@ -116,12 +116,12 @@ def test_two_of_one_process_are_two(tmp_path: Path) -> None:
 def test_another_name_of_the_directory_is_the_same_directory(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").symlink_to(tmp_path / "one")
-    with owned(tmp_path / "one", SystemClock()):
-        assert refused(tmp_path / "two").pid == os.getpid()
+    with lock_directory(tmp_path / "one", SystemClock()):
+        assert read_refusal(tmp_path / "two").pid == os.getpid()
 
 
 def test_a_child_process_does_not_hold_it(tmp_path: Path) -> None:
-    with owned(tmp_path, SystemClock()):
+    with lock_directory(tmp_path, SystemClock()):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
     try:
         take(tmp_path)
@@ -133,11 +133,11 @@ def test_a_child_process_does_not_hold_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("left", ["", "{}", "not json", '{"pid": 1', '{"pid": 99, "machine": "x", "since": "y"}' * 9])
 def test_a_file_that_was_left_is_taken_over(left: str, tmp_path: Path) -> None:
     (tmp_path / LOCK).write_text(left)
-    with owned(tmp_path, SystemClock()):
+    with lock_directory(tmp_path, SystemClock()):
         assert str(os.getpid()) in (tmp_path / LOCK).read_text()
         # What it says is only a name; the lock is what counts.
         (tmp_path / LOCK).write_text(left)
-        error = refused(tmp_path)
+        error = read_refusal(tmp_path)
         assert "another host uses it;" in str(error)
         assert error.pid is None
 

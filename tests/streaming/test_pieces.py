@@ -35,7 +35,7 @@ def update(*contents: Content, message_id: str = "m1", role: str = "assistant") 
     return AgentResponseUpdate(contents=list(contents), role=role, message_id=message_id)
 
 
-def called(arguments: str | None, name: str = "look", call_id: str = "c1", **fields: bool) -> Content:
+def build_call(arguments: str | None, name: str = "look", call_id: str = "c1", **fields: bool) -> Content:
     content = Content.from_function_call(call_id, name, arguments=arguments)
     for field, value in fields.items():
         setattr(content, field, value)
@@ -45,7 +45,7 @@ def called(arguments: str | None, name: str = "look", call_id: str = "c1", **fie
 def test_an_answer_with_a_tool_has_one_id_for_each_message() -> None:
     pieces = stream(
         update(Content.from_text_reasoning(text="hm")),
-        update(Content.from_text("I look"), called("{", name="add"), called("}", name="", call_id="c1")),
+        update(Content.from_text("I look"), build_call("{", name="add"), build_call("}", name="", call_id="c1")),
         update(Content.from_function_result("c1", result="3"), message_id="t1", role="tool"),
         update(Content.from_text("It is "), message_id="m2"),
         update(Content.from_text("3."), message_id="m2"),
@@ -71,8 +71,8 @@ def test_an_answer_with_a_tool_has_one_id_for_each_message() -> None:
 
 def test_a_client_call_that_the_framework_announces_twice_is_announced_once() -> None:
     pieces = stream(
-        update(called('{"a": 1}')),
-        update(called('{"a": 1}', user_input_request=True), message_id="m2"),
+        update(build_call('{"a": 1}')),
+        update(build_call('{"a": 1}', user_input_request=True), message_id="m2"),
     )
     assert [type(piece) for piece in pieces].count(CallPiece) == 1
     (ending,) = [piece for piece in pieces if isinstance(piece, CallEndPiece)]
@@ -80,14 +80,14 @@ def test_a_client_call_that_the_framework_announces_twice_is_announced_once() ->
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
-    assert stream(update(called(None)))[1:3] == [
+    assert stream(update(build_call(None)))[1:3] == [
         ArgumentsPiece(message_id="msg_run_1_0", call_id="c1", delta="{}"),
         CallEndPiece(message_id="msg_run_1_0", call_id="c1", arguments="{}"),
     ]
 
 
 def test_an_approval_request_is_a_question_at_the_end() -> None:
-    call = called('{"a": 1}', name="add")
+    call = build_call('{"a": 1}', name="add")
     request = Content.from_function_approval_request("apr_1", call)
     asked = AgentResponseUpdate(contents=[request], role="assistant")
     assembler = PieceAssembler(RUN)

@@ -28,7 +28,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk.targets.agent import AgentTarget
 from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.sessions.admitted import Room
-from tests.targets.turns import adapted, run, stream, turn_of
+from tests.targets.turns import adapt_target, run, stream, turn_of
 
 
 @tool(approval_mode="never_require")
@@ -41,7 +41,7 @@ def update(text: str) -> AgentResponseUpdate:
     return AgentResponseUpdate(contents=[Content.from_text(text)], role="assistant")
 
 
-async def spoken(*words: str) -> AsyncIterator[AgentResponseUpdate]:
+async def speak(*words: str) -> AsyncIterator[AgentResponseUpdate]:
     for word in words:
         yield update(word)
 
@@ -59,10 +59,10 @@ class Shaped(EchoAgent):
 
 class TestWhatItTakes:
     def test_what_an_agent_is_called_and_takes(self) -> None:
-        assert adapted(EchoAgent("parrot")).info == TargetInfo(
+        assert adapt_target(EchoAgent("parrot")).info == TargetInfo(
             name="parrot", kind="agent", description="Says what it heard.", history="host"
         )
-        info = adapted(Agent(ScriptedChatClient([]), name="clerk", description="Adds.", tools=[add])).info
+        info = adapt_target(Agent(ScriptedChatClient([]), name="clerk", description="Adds.", tools=[add])).info
         assert info == TargetInfo(
             name="clerk",
             kind="agent",
@@ -74,7 +74,7 @@ class TestWhatItTakes:
         )
 
     def test_an_agent_without_a_name_is_called_by_its_id(self) -> None:
-        assert adapted(Agent(ScriptedChatClient([]), id="agent-7")).info.name == "agent-7"
+        assert adapt_target(Agent(ScriptedChatClient([]), id="agent-7")).info.name == "agent-7"
 
     @pytest.mark.parametrize(
         ("fields", "param"),
@@ -160,7 +160,7 @@ class TestWhatItTakes:
     )
     def test_what_is_no_agent_is_said_so(self, target: Any) -> None:
         with pytest.raises(ChannelConfigurationError) as caught:
-            adapted(target)
+            adapt_target(target)
         assert caught.value.findings[0].startswith("target: ")
 
     def test_half_an_agent_is_none(self) -> None:
@@ -170,7 +170,7 @@ class TestWhatItTakes:
             async def run(self, messages: Any = None) -> Any: ...
 
         with pytest.raises(ChannelConfigurationError, match="create_session"):
-            adapted(Half())
+            adapt_target(Half())
 
 
 class TestAnswers:
@@ -208,10 +208,10 @@ class TestAnswers:
     @pytest.mark.parametrize(
         "started",
         [
-            lambda: spoken("a ", "b"),
-            lambda: ResponseStream(spoken("a ", "b"), finalizer=AgentResponse.from_updates),
-            lambda: asyncio.sleep(0, spoken("a ", "b")),
-            lambda: asyncio.sleep(0, ResponseStream(spoken("a ", "b"), finalizer=AgentResponse.from_updates)),
+            lambda: speak("a ", "b"),
+            lambda: ResponseStream(speak("a ", "b"), finalizer=AgentResponse.from_updates),
+            lambda: asyncio.sleep(0, speak("a ", "b")),
+            lambda: asyncio.sleep(0, ResponseStream(speak("a ", "b"), finalizer=AgentResponse.from_updates)),
         ],
         ids=["generator", "stream", "coroutine of a generator", "coroutine of a stream"],
     )
@@ -230,7 +230,7 @@ class TestAnswers:
     async def test_a_stream_that_is_left_early_ends_the_run(self) -> None:
         agent = GatedAgent()
         async with turn_of("one two") as turn:
-            started = await adapted(agent).stream(turn)
+            started = await adapt_target(agent).stream(turn)
             async for one in started:
                 assert one.text == "one "
                 break
@@ -244,7 +244,7 @@ class TestHistory:
         remaining, agent = Room(), EchoAgent()
         await remaining.say("one", key="mine")
         async with turn_of("two", remaining=remaining, key="mine") as turn:
-            await adapted(agent).run(turn)
+            await adapt_target(agent).run(turn)
             assert [message.text for message in agent.seen[0]] == ["one", "re: one", "two"]
             assert turn.staged is not None
             assert [message.text for message in turn.staged] == ["two", "two"]
@@ -252,7 +252,7 @@ class TestHistory:
     async def test_an_agent_of_the_frameworks_own_gets_them_once(self) -> None:
         remaining, client = Room(), ScriptedChatClient(["re: two"])
         await remaining.say("remember me", key="mine")
-        target = adapted(Agent(client, name="clerk"))
+        target = adapt_target(Agent(client, name="clerk"))
         async with turn_of("two", remaining=remaining, key="mine") as turn:
             await target.run(turn)
             assert [message.text for message in client.seen[0]] == ["remember me", "re: remember me", "two"]
@@ -322,7 +322,7 @@ async def test_the_keys_of_a_trusted_platform_are_handed_on_to_providers() -> No
     async with turn_of() as turn:
         admitted = turn.admitted
         turn.admitted = structs.replace(admitted, caller=admitted.caller.replace(isolation=keys))
-        await adapted(agent).run(turn)
+        await adapt_target(agent).run(turn)
     assert provider.log == [("run_1", None, keys), "forgotten"]
 
 
@@ -347,7 +347,7 @@ class TestRequestContext:
             provider = Bound(asynchronous=asynchronous)
             agent = Agent(ScriptedChatClient(["one two"]), name="x", context_providers=[provider])
             async with turn_of() as turn:
-                started = await adapted(agent).stream(turn)
+                started = await adapt_target(agent).stream(turn)
                 if read:
                     async for _ in started:
                         break
@@ -374,6 +374,6 @@ def test_a_history_of_the_agents_own_is_a_warning() -> None:
 
 
 def test_a_target_has_no_findings() -> None:
-    target = adapted(EchoAgent())
+    target = adapt_target(EchoAgent())
     assert isinstance(target, AgentTarget)
     assert (target.findings, target.warnings) == ([], [])

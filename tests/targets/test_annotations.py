@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_framework import Message
 
-from tests.targets.turns import adapted, run
+from tests.targets.turns import adapt_target, run
 
 if TYPE_CHECKING:
     from somewhere_else import Unknown  # type: ignore[import-not-found]
@@ -30,5 +30,5 @@ async def test_they_are_read_as_what_they_mean() -> None:
 
 
 async def test_one_that_means_nothing_when_it_runs_does_no_harm() -> None:
-    assert adapted(of_unknown).findings == []
+    assert adapt_target(of_unknown).findings == []
     assert (await run(of_unknown)).text == "heard hello"

@@ -42,7 +42,7 @@ def point(state: Any = "here", messages: Any = None) -> WorkflowCheckpoint:
     )
 
 
-def found(root: Path, pattern: str = "*") -> list[Path]:
+def find_files(root: Path, pattern: str = "*") -> list[Path]:
     return sorted(root.glob(pattern))
 
 
@@ -52,7 +52,7 @@ def ref(session_id: str, checkpoint: WorkflowCheckpoint) -> CheckpointRef:
 
 async def save(checkpoints: Checkpoints, session_id: str, *points: WorkflowCheckpoint) -> list[CheckpointRef]:
     noted: list[CheckpointRef] = []
-    storage = checkpoints.opened(session_id, lambda _, saved: noted.append(saved))
+    storage = checkpoints.open(session_id, lambda _, saved: noted.append(saved))
     for one in points:
         assert await storage.save(one) == one.checkpoint_id
     return noted
@@ -97,7 +97,7 @@ class TestEveryPlace:
 
     async def test_answers_are_kept_with_it(self, checkpoints: Checkpoints) -> None:
         saved = point()
-        storage = checkpoints.opened("s", lambda *_: None)
+        storage = checkpoints.open("s", lambda *_: None)
         storage.answers = {"name": "anna"}
         await storage.save(saved)
         there = await checkpoints.find(ref("s", saved))
@@ -114,7 +114,7 @@ class TestRuns:
             await save(checkpoints, "s", first, second, third)
             kept = [await checkpoints.find(ref("s", one)) is not None for one in (earlier, first, second, third)]
             assert kept == [True, False, False, True]
-        assert len(found(tmp_path, "*/*")) == 2
+        assert len(find_files(tmp_path, "*/*")) == 2
 
     async def test_a_storage_of_the_operators_own_loses_nothing(self) -> None:
         storage = InMemoryCheckpointStorage()
@@ -130,7 +130,7 @@ class TestRuns:
     @pytest.mark.parametrize("state", [Stranger(), Unpicklable()])
     async def test_a_save_that_fails_is_remembered_until_one_succeeds(self, state: Any, tmp_path: Path) -> None:
         noted: list[Any] = []
-        storage = Checkpoints.under(tmp_path).opened("s", lambda *saved: noted.append(saved))
+        storage = Checkpoints.under(tmp_path).open("s", lambda *saved: noted.append(saved))
         with pytest.raises((WorkflowCheckpointException, TypeError)):
             await storage.save(point(state))
         assert storage.failure is not None
@@ -149,7 +149,7 @@ class TestRuns:
 
     async def test_a_run_reads_the_one_checkpoint_that_it_begins_with(self) -> None:
         known = point()
-        for storage in (Checkpoints.in_memory().opened("s", lambda *_: None, known), ReadOnly(known)):
+        for storage in (Checkpoints.in_memory().open("s", lambda *_: None, known), ReadOnly(known)):
             assert await storage.load(known.checkpoint_id) is known
             with pytest.raises(WorkflowCheckpointException, match="No checkpoint"):
                 await storage.load("another")
@@ -190,20 +190,20 @@ class TestFiles:
         root = tmp_path / "points"
         for key in KEYS:
             await save(Checkpoints.under(root), key, point())
-        assert [one.name for one in found(tmp_path)] == ["points"]
-        folders = [one.name for one in found(root)]
+        assert [one.name for one in find_files(tmp_path)] == ["points"]
+        folders = [one.name for one in find_files(root)]
         assert len(folders) == len({name.casefold() for name in folders}) == len(KEYS)
         assert all(name.isalnum() and len(name) == 64 for name in folders)
 
     async def test_looking_for_what_is_not_there_makes_nothing(self, tmp_path: Path) -> None:
         await Checkpoints.under(tmp_path / "points").find(ref("s", point()))
-        assert found(tmp_path) == []
+        assert find_files(tmp_path) == []
 
     async def test_a_disk_that_does_not_answer_is_not_taken_for_an_empty_one(self, tmp_path: Path) -> None:
         checkpoints = Checkpoints.under(tmp_path)
         saved = point()
         await save(checkpoints, "s", saved)
-        (kept,) = found(tmp_path, "*/*.json")
+        (kept,) = find_files(tmp_path, "*/*.json")
         kept.unlink()
         kept.mkdir()
         with pytest.raises(UnavailableError):

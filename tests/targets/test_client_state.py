@@ -18,7 +18,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk.streaming.pieces import Piece, PieceAssembler, StatePiece
 from tests.scenarios.responses.cast import agent, call
-from tests.test_pipeline import caller, in_session, opened
+from tests.test_pipeline import caller, in_session, open_context
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -49,12 +49,12 @@ def note(step: str) -> str:
     return f"{get_current_client_state()} {dict(get_current_forwarded_props())}"
 
 
-def noting(*steps: str, **options: Any) -> Any:
+def build_noting(*steps: str, **options: Any) -> Any:
     turns = [turn for step in steps for turn in ([call("note", step=step)], [f"noted {step}"])]
     return agent(*turns, tools=[note], **options)
 
 
-async def streamed(context: Any, asked: Any) -> tuple[list[Piece], Any]:
+async def read_stream(context: Any, asked: Any) -> tuple[list[Piece], Any]:
     async with await context.stream(asked.replace(stream=True), caller()) as stream:
         assembler = PieceAssembler(stream.run.run_id)
         async for update in stream:
@@ -72,37 +72,37 @@ def states(pieces: list[Piece]) -> list[Any]:
 
 async def test_a_stream_has_the_client_s_state_and_what_tools_change_in_it(store: HostStateStore) -> None:
     sent = {"steps": ["sent"], "title": "t" * 100}
-    async with opened(noting("one", "two", "three"), store=store) as (context, _):
-        pieces, first = await streamed(context, in_session("s", client_state=sent, forwarded_props={"a": 1}))
+    async with open_context(build_noting("one", "two", "three"), store=store) as (context, _):
+        pieces, first = await read_stream(context, in_session("s", client_state=sent, forwarded_props={"a": 1}))
         assert states(pieces) == [sent, [{"op": "add", "path": "/steps/1", "value": "one"}]]
         result = next(piece for message in first.result.messages for piece in message.contents if piece.result)
         assert result.result == f"{sent} {{'a': 1}}"
         # The next run begins with what the session has stored.
-        pieces, _ = await streamed(context, in_session("s"))
+        pieces, _ = await read_stream(context, in_session("s"))
         stored = {**sent, "steps": ["sent", "one"]}
         assert states(pieces) == [stored, [{"op": "add", "path": "/steps/2", "value": "two"}]]
         # A branch begins with the state after its run.
         branch = in_session("b", previous_run_id=first.run.run_id)
-        pieces, _ = await streamed(context, branch.replace(client_state=None))
+        pieces, _ = await read_stream(context, branch.replace(client_state=None))
         assert states(pieces)[:1] == [stored]
 
 
 async def test_the_order_is_the_change_and_then_the_result_of_the_tool() -> None:
-    async with opened(noting("one")) as (context, _):
-        pieces, _ = await streamed(context, in_session("s"))
+    async with open_context(build_noting("one")) as (context, _):
+        pieces, _ = await read_stream(context, in_session("s"))
     kinds = [type(piece).__name__ for piece in pieces]
     assert kinds.index("CallPiece") < kinds.index("StatePiece") < kinds.index("ResultPiece")
 
 
 async def test_a_run_without_a_stream_stores_the_state_too(store: HostStateStore) -> None:
-    async with opened(noting("one", "two"), store=store) as (context, _):
+    async with open_context(build_noting("one", "two"), store=store) as (context, _):
         await context.run(in_session("s"), caller())
-        pieces, _ = await streamed(context, in_session("s"))
+        pieces, _ = await read_stream(context, in_session("s"))
         assert states(pieces)[0] == {"steps": ["one"]}
 
 
 async def test_a_background_stream_has_the_changes_too(store: HostStateStore) -> None:
-    async with opened(noting("one"), store=store) as (context, _):
+    async with open_context(build_noting("one"), store=store) as (context, _):
         asked = in_session("s", background=True, stream=True, client_state={"steps": [], "title": "t" * 100})
         async with await context.stream(asked, caller()) as queued:
             run_id = queued.run.run_id
@@ -115,13 +115,13 @@ async def test_a_background_stream_has_the_changes_too(store: HostStateStore) ->
 
 async def test_providers_are_bound_to_the_state_and_the_properties() -> None:
     watching = Watching()
-    async with opened(noting("one", context_providers=[watching])) as (context, _):
+    async with open_context(build_noting("one", context_providers=[watching])) as (context, _):
         await context.run(in_session("s", client_state={"a": 1}, forwarded_props={"b": 2}), caller())
     assert watching.seen == [({"a": 1}, {"b": 2}, {"a": 1})]
 
 
 async def test_a_state_that_is_too_large_is_refused_before_anything_is_written() -> None:
-    async with opened(noting("one")) as (context, _):
+    async with open_context(build_noting("one")) as (context, _):
         with pytest.raises(InvalidRequestError, match="client state") as refused:
             await context.run(in_session("s", client_state="x" * MAX_STATE_BYTES), caller())
         assert refused.value.param == "client_state"
@@ -129,17 +129,17 @@ async def test_a_state_that_is_too_large_is_refused_before_anything_is_written()
 
 
 async def test_a_run_without_state_streams_and_stores_none() -> None:
-    async with opened(agent(["hi"])) as (context, _):
-        pieces, ended = await streamed(context, in_session("s"))
+    async with open_context(agent(["hi"])) as (context, _):
+        pieces, ended = await read_stream(context, in_session("s"))
         assert states(pieces) == []
         assert ended.run.shared_state is None
 
 
 async def test_the_ids_of_the_stream_are_those_of_the_transcript(store: HostStateStore) -> None:
-    async with opened(noting("one", "two"), store=store) as (context, _):
+    async with open_context(build_noting("one", "two"), store=store) as (context, _):
         runs, ids = [], []
         for _ in range(2):
-            pieces, ended = await streamed(context, in_session("s"))
+            pieces, ended = await read_stream(context, in_session("s"))
             runs.append(ended.run.run_id)
             ids.append(list(dict.fromkeys(piece.message_id for piece in pieces if piece.message_id)))
         transcript = (await context.sessions.transcript(caller(), key="s")).messages
@@ -151,7 +151,7 @@ async def test_the_ids_of_the_stream_are_those_of_the_transcript(store: HostStat
 
 
 async def test_the_id_of_a_client_s_message_is_kept() -> None:
-    async with opened(agent(["hi"])) as (context, _):
+    async with open_context(agent(["hi"])) as (context, _):
         await context.run(in_session("s").replace(input=Message("user", ["hello"], message_id="theirs")), caller())
         asked, answered = (await context.sessions.transcript(caller(), key="s")).messages
         assert asked.message_id == "theirs"

@@ -12,7 +12,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.models.request import ClientTool
 from frontdesk.targets.detect import FunctionTarget
 from tests.sessions.admitted import Room
-from tests.targets.turns import adapted, run, stream, turn_of
+from tests.targets.turns import adapt_target, run, stream, turn_of
 
 
 async def of_text(text: str) -> str:
@@ -57,7 +57,7 @@ class ProactiveSender:
         return f"heard {text}"
 
 
-async def prefixed(prefix: str, text: str) -> str:
+async def add_prefix(prefix: str, text: str) -> str:
     return f"{prefix} {text}"
 
 
@@ -71,13 +71,13 @@ FORMS = [
     in_words,
     ProactiveSender().method,
     ProactiveSender.static,
-    partial(prefixed, "heard"),
+    partial(add_prefix, "heard"),
 ]
 
 
 @pytest.mark.parametrize("function", FORMS, ids=lambda form: getattr(form, "__name__", "partial"))
 async def test_every_form_answers_in_one_piece_and_in_many(function: Any) -> None:
-    target = adapted(function)
+    target = adapt_target(function)
     assert isinstance(target, FunctionTarget)
     assert target.findings == []
     assert target.info.kind == "function"
@@ -116,7 +116,7 @@ async def test_a_function_can_have_the_session() -> None:
 async def test_what_was_said_and_answered_is_staged() -> None:
     for function in (of_text, in_words):
         async with turn_of("one") as turn:
-            await adapted(function).run(turn)
+            await adapt_target(function).run(turn)
             assert turn.staged is not None
             assert [message.text for message in turn.staged] == ["one", "heard one"]
             assert turn.staged[0] is turn.messages[0]
@@ -188,7 +188,7 @@ async def test_a_generator_that_is_left_early_can_tidy_up() -> None:
             tidied.set()
 
     async with turn_of() as turn:
-        started = await adapted(function).stream(turn)
+        started = await adapt_target(function).stream(turn)
         async for _ in started:
             break
         await started.close()
@@ -198,7 +198,7 @@ async def test_a_generator_that_is_left_early_can_tidy_up() -> None:
 async def test_a_stream_that_nobody_read_can_be_closed() -> None:
     for function in (of_text, in_words):
         async with turn_of() as turn:
-            await (await adapted(function).stream(turn)).close()
+            await (await adapt_target(function).stream(turn)).close()
 
 
 async def test_a_forgotten_await_is_told() -> None:
@@ -261,14 +261,14 @@ async def keyword_only(*, text: str) -> str:
     [(no_argument, "takes no argument"), (two_arguments, "needs mood"), (keyword_only, "text")],
 )
 def test_a_function_that_cannot_be_called_is_found_at_once(function: Any, reason: str) -> None:
-    (finding,) = adapted(function).findings
+    (finding,) = adapt_target(function).findings
     assert finding.startswith("target: ")
     assert function.__name__ in finding
     assert reason in finding
 
 
 def test_it_is_called_what_the_function_is_called() -> None:
-    info = adapted(of_text).info
+    info = adapt_target(of_text).info
     assert (info.name, info.description) == ("of_text", "Says it again.")
     assert not info.options
     assert not info.tools

@@ -91,10 +91,10 @@ def _inn() -> Any:
     return WorkflowBuilder(name="inn", start_executor=clerk).add_edge(clerk, inner).build()
 
 
-async def _kept(value: Any, root: Path) -> Any:
+async def _keep(value: Any, root: Path) -> Any:
     checkpoints = Checkpoints.under(root)
     point = WorkflowCheckpoint(workflow_name="inn", graph_signature_hash="g", state={"value": value})
-    await checkpoints.opened("s", lambda *_: None).save(point)
+    await checkpoints.open("s", lambda *_: None).save(point)
     found = await checkpoints.find(CheckpointRef(session_id="s", checkpoint_id=point.checkpoint_id))
     return None if found is None else found.state["value"]
 
@@ -104,7 +104,7 @@ async def _kept(value: Any, root: Path) -> Any:
 )
 async def test_what_the_annotations_name_is_known(value: Any, tmp_path: Path) -> None:
     register_held_types(_inn())
-    assert await _kept(value, tmp_path) == value
+    assert await _keep(value, tmp_path) == value
 
 
 async def test_a_function_is_looked_into_as_well(tmp_path: Path) -> None:
@@ -116,10 +116,10 @@ async def test_a_function_is_looked_into_as_well(tmp_path: Path) -> None:
             return ""
 
         register_held_types(form.build())
-    assert await _kept(OfTheFunction(), tmp_path) == OfTheFunction()
+    assert await _keep(OfTheFunction(), tmp_path) == OfTheFunction()
 
 
 async def test_any_other_type_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     register_held_types(_inn())
     with pytest.raises(Exception, match="Hidden"):
-        await _kept(Hidden(), tmp_path)
+        await _keep(Hidden(), tmp_path)

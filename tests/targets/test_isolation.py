@@ -17,7 +17,7 @@ from frontdesk import (
 )
 from frontdesk.errors import ForbiddenError, InvalidRequestError, RequestError
 from frontdesk.serialization.codec import decode, encode
-from tests.test_pipeline import Probe, opened, request
+from tests.test_pipeline import Probe, open_context, request
 
 KEYS = IsolationKeys(user_key="user-1", chat_key="chat-1", call_id="call-1")
 OTHERS = IsolationKeys(user_key="user-2")
@@ -27,7 +27,7 @@ def caller(isolation: IsolationKeys | None = KEYS, name: str = "ann") -> Caller:
     return Caller(identity=ChannelIdentity(channel="probe", native_id=name), isolation=isolation)
 
 
-def seen() -> str:
+def read_keys() -> str:
     keys = get_current_isolation_keys()
     return "nothing" if keys is None else f"{keys.user_key}/{keys.chat_key}/{keys.call_id}"
 
@@ -36,14 +36,14 @@ async def telling(text: str) -> AsyncIterator[str]:
     """Says which keys it sees: at once, after a turn of the loop, in a thread and in a task of its own."""
     if text == "fail":
         raise RuntimeError("it failed")
-    yield seen() + " "
+    yield read_keys() + " "
     await asyncio.sleep(0)
-    yield await asyncio.to_thread(seen) + " "
+    yield await asyncio.to_thread(read_keys) + " "
     yield await asyncio.create_task(_later())
 
 
 async def _later() -> str:
-    return seen()
+    return read_keys()
 
 
 async def extract_text(context: Any, asked: ChannelRequest, who: Caller) -> str:
@@ -55,14 +55,14 @@ def thrice(keys: str) -> str:
 
 
 async def test_they_are_seen_everywhere_in_the_run_and_not_after_it() -> None:
-    async with opened(telling) as (context, _):
+    async with open_context(telling) as (context, _):
         assert await extract_text(context, request(), caller()) == thrice("user-1/chat-1/call-1")
         assert get_current_isolation_keys() is None
         assert await extract_text(context, request(), caller(None)) == thrice("nothing")
 
 
 async def test_in_a_stream_they_are_seen_to_its_end() -> None:
-    async with opened(telling) as (context, _):
+    async with open_context(telling) as (context, _):
         async with await context.stream(request(stream=True), caller()) as stream:
             told = [update.text async for update in stream]
         assert [one.strip() for one in told] == ["user-1/chat-1/call-1"] * 3
@@ -70,7 +70,7 @@ async def test_in_a_stream_they_are_seen_to_its_end() -> None:
 
 
 async def test_they_are_gone_after_a_run_that_failed() -> None:
-    async with opened(telling) as (context, _):
+    async with open_context(telling) as (context, _):
         with pytest.raises(RequestError):
             await context.run(request("fail"), caller())
         assert get_current_isolation_keys() is None
@@ -78,7 +78,7 @@ async def test_they_are_gone_after_a_run_that_failed() -> None:
 
 @pytest.mark.parametrize("read", [0, 1])
 async def test_they_are_gone_after_a_stream_that_was_left(read: int) -> None:
-    async with opened(telling) as (context, _):
+    async with open_context(telling) as (context, _):
         async with await context.stream(request(stream=True), caller()) as stream:
             async for _ in stream:
                 if read:
@@ -94,7 +94,7 @@ async def test_they_are_gone_after_a_run_that_was_cancelled() -> None:
         await asyncio.Event().wait()
         return text
 
-    async with opened(waiting) as (context, _):
+    async with open_context(waiting) as (context, _):
         after: list[Any] = []
 
         async def work() -> None:
@@ -116,12 +116,12 @@ async def test_in_the_background_they_are_those_of_whoever_asked() -> None:
     ended = asyncio.Event()
 
     async def noting(text: str) -> str:
-        told[text] = seen()
+        told[text] = read_keys()
         if len(told) == 3:
             ended.set()
         return text
 
-    async with opened(noting) as (context, _):
+    async with open_context(noting) as (context, _):
         for text, keys in (("one", KEYS), ("two", None), ("three", OTHERS)):
             await context.submit(request(text), caller(keys))
         await asyncio.wait_for(ended.wait(), 60)
@@ -138,11 +138,11 @@ async def test_a_run_that_another_run_starts_has_its_own() -> None:
             # A tool of the target's asks for work in somebody else's name.
             await probe.context.submit(request("inner"), caller(None, "bob"))
             return text
-        told.append(seen())
+        told.append(read_keys())
         done.set()
         return text
 
-    async with opened(target, probe=probe) as (context, _):
+    async with open_context(target, probe=probe) as (context, _):
         await context.run(request("outer"), caller())
         await asyncio.wait_for(done.wait(), 60)
     assert told == ["nothing"]
@@ -152,11 +152,11 @@ async def test_twenty_runs_at_once_see_their_own() -> None:
     barrier = asyncio.Barrier(20)
 
     async def together(text: str) -> str:
-        before = seen()
+        before = read_keys()
         await barrier.wait()
-        return f"{before} {seen()}"
+        return f"{before} {read_keys()}"
 
-    async with opened(together) as (context, _):
+    async with open_context(together) as (context, _):
         people = [IsolationKeys(user_key=f"user-{number}") if number % 2 else None for number in range(20)]
         asked = [extract_text(context, request(), caller(keys, f"p{number}")) for number, keys in enumerate(people)]
         told = await asyncio.gather(*asked)
@@ -169,12 +169,12 @@ class TestHooks:
         def hook(asked: ChannelRequest, **_: Any) -> ChannelRequest:
             return asked.replace(isolation=OTHERS)
 
-        async with opened(telling, probe=Probe(run_hook=hook)) as (context, _):
+        async with open_context(telling, probe=Probe(run_hook=hook)) as (context, _):
             assert await extract_text(context, request(), caller()) == thrice("user-2/None/None")
             assert get_current_isolation_keys() is None
 
     async def test_the_wire_may_not(self) -> None:
-        async with opened(telling) as (context, ledger):
+        async with open_context(telling) as (context, ledger):
             with pytest.raises(InvalidRequestError):
                 await context.run(request(isolation=OTHERS), caller())
             assert not ledger.writes
@@ -183,7 +183,7 @@ class TestHooks:
         def hook(asked: ChannelRequest, **_: Any) -> ChannelRequest:
             raise ForbiddenError
 
-        async with opened(telling, probe=Probe(run_hook=hook)) as (context, _):
+        async with open_context(telling, probe=Probe(run_hook=hook)) as (context, _):
             with pytest.raises(ForbiddenError):
                 await context.run(request(), caller())
             assert get_current_isolation_keys() is None

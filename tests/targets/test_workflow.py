@@ -36,7 +36,7 @@ from frontdesk.targets.checkpoints import Checkpoints
 from frontdesk.targets.detect import adapt
 from frontdesk.targets.workflow import WorkflowTarget
 from tests.sessions.admitted import Room
-from tests.targets.turns import adapted, run, stream, turn_of
+from tests.targets.turns import adapt_target, run, stream, turn_of
 
 
 @dataclass
@@ -110,7 +110,7 @@ def builder(executor: Executor | None = None, name: str | None = "book") -> Work
     return WorkflowBuilder(name=name, start_executor=first, output_from=[first])
 
 
-def built() -> Workflow:
+def build() -> Workflow:
     return builder().build()
 
 
@@ -119,9 +119,9 @@ def texts(result: WorkflowRunResult) -> list[Any]:
 
 
 class TestForms:
-    @pytest.mark.parametrize("make", [built, builder, lambda: builder()], ids=["workflow", "builder", "lambda"])
+    @pytest.mark.parametrize("make", [build, builder, lambda: builder()], ids=["workflow", "builder", "lambda"])
     async def test_a_function_that_builds_one_is_called_for_each_run(self, make: Any) -> None:
-        target = adapted(make)
+        target = adapt_target(make)
         assert isinstance(target, WorkflowTarget)
         assert (target.findings, target.warnings) == ([], [])
         assert (target.info.name, target.info.kind) == ("book", "workflow")
@@ -130,14 +130,14 @@ class TestForms:
                 assert texts(await target.run(turn)) == [text]
 
     async def test_a_builder_is_copied_for_each_run(self) -> None:
-        target = adapted(builder())
+        target = adapt_target(builder())
         assert target.warnings == []
         for text in ("one", "two"):
             async with turn_of(text) as turn:
                 assert texts(await target.run(turn)) == [text]
 
     async def test_twenty_runs_of_one_builder_at_once_share_nothing(self) -> None:
-        target = adapted(builder())
+        target = adapt_target(builder())
 
         async def ask(number: int) -> Any:
             async with turn_of(f"number {number}") as turn:
@@ -154,7 +154,7 @@ class TestForms:
     async def test_what_the_builder_is_used_for_elsewhere_does_not_show(self) -> None:
         notebook = Notebook()
         mine = builder(notebook)
-        target = adapted(mine)
+        target = adapt_target(mine)
         await mine.build().run("elsewhere")
         assert notebook.heard == ["elsewhere"]
         async with turn_of("here") as turn:
@@ -164,7 +164,7 @@ class TestForms:
         client = ScriptedChatClient(lambda messages: f"heard {messages[-1].text}")
         client.connection = threading.Lock()  # type: ignore[attr-defined]
         executor = AgentExecutor(Agent(client, name="clerk"), id="clerk")
-        target = adapted(WorkflowBuilder(name="book", start_executor=executor, output_from=[executor]))
+        target = adapt_target(WorkflowBuilder(name="book", start_executor=executor, output_from=[executor]))
         for text in ("one", "two"):
             async with turn_of(text) as turn:
                 (answer,) = texts(await target.run(turn))
@@ -175,7 +175,7 @@ class TestForms:
         notebook = Notebook()
         notebook.lock = threading.Lock()  # type: ignore[attr-defined]
         with pytest.raises(ChannelConfigurationError, match="function that creates the builder"):
-            adapted(builder(notebook))
+            adapt_target(builder(notebook))
 
     def test_one_object_for_all_callers_is_refused_with_the_change_that_helps(self) -> None:
         """A bare workflow carried what one caller said to the next, and a warning was all that anybody heard of it."""
@@ -183,10 +183,10 @@ class TestForms:
         agent = same.as_agent()
         for target in (same, lambda: same):
             with pytest.raises(ChannelConfigurationError, match=r"target=build instead of target=build\(\)"):
-                adapted(target)
+                adapt_target(target)
         for target in (agent, lambda: agent, lambda: same.as_agent()):
             with pytest.raises(ChannelConfigurationError, match=r"target=lambda: build\(\)\.as_agent\(\)"):
-                adapted(target)
+                adapt_target(target)
 
     @pytest.mark.parametrize("as_agent", [False, True])
     def test_an_executor_that_all_builds_share_is_refused_by_name(self, as_agent: bool) -> None:
@@ -197,7 +197,7 @@ class TestForms:
         if as_agent:
             forms = [lambda: builder(talk).build().as_agent()]
         for make in forms:
-            (finding,) = adapted(make).findings
+            (finding,) = adapt_target(make).findings
             assert "executor talk is the same object" in finding
 
     def test_a_workflow_inside_that_all_builds_share_is_refused_by_name(self) -> None:
@@ -211,7 +211,7 @@ class TestForms:
             return builder(AgentExecutor(agent, id="outer"))
 
         for make in (nested, delegated):
-            findings = adapted(make).findings
+            findings = adapt_target(make).findings
             assert findings[0].startswith("target: the workflow in executor outer is the same object")
             assert "executor outer/inner" in findings[1]
 
@@ -227,7 +227,7 @@ class TestForms:
                 await ctx.yield_output(f"{said[-1].text} {self.heard}")
 
         agent = builder(Counting("inner"), "inner").build().as_agent()
-        target = adapted(builder(AgentExecutor(agent, id="outer")))
+        target = adapt_target(builder(AgentExecutor(agent, id="outer")))
         assert target.findings == []
         for text in ("one", "two"):
             async with turn_of(text) as turn:
@@ -239,7 +239,7 @@ class TestForms:
         async def step(text: str, ctx: WorkflowContext[Never, str]) -> None:
             await ctx.yield_output(text)
 
-        target = adapted(lambda: builder(step))
+        target = adapt_target(lambda: builder(step))
         assert target.findings == []
         (warning,) = target.warnings
         assert "executor step" in warning
@@ -247,7 +247,7 @@ class TestForms:
 
     @pytest.mark.parametrize("make", [lambda: builder(name=None).build(), lambda: builder(name=None)])
     def test_a_workflow_needs_a_name(self, make: Any) -> None:
-        (finding,) = adapted(make).findings
+        (finding,) = adapt_target(make).findings
         assert "name=" in finding
 
     @pytest.mark.parametrize("returned", [None, "text", 7, object()])
@@ -256,21 +256,21 @@ class TestForms:
             return returned
 
         with pytest.raises(ChannelConfigurationError, match=r"make\(\) returned"):
-            adapted(make)
+            adapt_target(make)
 
     def test_a_function_that_fails_is_said_so(self) -> None:
         def make() -> Any:
             raise RuntimeError("no such model")
 
         with pytest.raises(ChannelConfigurationError, match="no such model"):
-            adapted(make)
+            adapt_target(make)
 
     def test_a_function_that_needs_something_is_said_so(self) -> None:
         def answer(text: str) -> str:
             return text
 
         with pytest.raises(ChannelConfigurationError, match="answer"):
-            adapted(answer)
+            adapt_target(answer)
 
     async def test_a_functional_workflow_is_one_too(self) -> None:
         with warnings.catch_warnings():
@@ -282,9 +282,9 @@ class TestForms:
 
             for target in (shout.build(), shout.build().as_agent(), lambda: shout.build().as_agent()):
                 with pytest.raises(ChannelConfigurationError, match="build"):
-                    adapted(target)
+                    adapt_target(target)
             for target in (shout, shout.build):
-                found = adapted(target)
+                found = adapt_target(target)
                 assert (found.info.name, found.findings) == ("shout", [])
                 async with turn_of("hello") as turn:
                     assert texts(await found.run(turn)) == ["HELLO"]
@@ -298,7 +298,7 @@ class TestPauses:
         def make() -> Workflow:
             return builder(Ask(f"ask {next(numbers)}")).build()
 
-        assert "another one each time" in adapted(make).warnings[0]
+        assert "another one each time" in adapt_target(make).warnings[0]
         with pytest.raises(UnsupportedError, match="can't be paused"):
             await way(make)
 
@@ -310,7 +310,7 @@ class TestPauses:
         assert asked.data == {"question": "hello"}
 
     async def test_a_question_is_staged_as_a_call(self) -> None:
-        target = adapted(lambda: builder(Ask()))
+        target = adapt_target(lambda: builder(Ask()))
         async with turn_of("hello") as turn:
             await target.prepare(turn)
             result = await target.run(turn)
@@ -333,7 +333,7 @@ class TestStorages:
 
     async def test_the_storage_that_a_builder_brings_is_used(self) -> None:
         own = InMemoryCheckpointStorage()
-        target = adapted(WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=own))
+        target = adapt_target(WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=own))
         async with turn_of("hello") as turn:
             await target.prepare(turn)
             await target.run(turn)
@@ -360,7 +360,7 @@ class TestStorages:
             async def save(self, checkpoint: WorkflowCheckpoint) -> str:
                 raise OSError("disk full")
 
-        target = adapt(built, install_history, Checkpoints.of(Full()))
+        target = adapt(build, install_history, Checkpoints.of(Full()))
         async with turn_of("hello") as turn:
             await target.prepare(turn)
             assert texts(await target.run(turn)) == ["hello"]
@@ -382,14 +382,14 @@ class TestStorages:
             async def on_checkpoint_restore(self, state: dict[str, Any]) -> None:
                 raise RuntimeError("what was it?")
 
-        remaining, target = Room(), adapted(lambda: builder(Forgetful()))
+        remaining, target = Room(), adapt_target(lambda: builder(Forgetful()))
         for text in ("one", "two"):
             async with turn_of(text, remaining=remaining, key="s") as turn:
                 await target.prepare(turn)
                 result = await target.run(turn)
                 assert texts(result) == [text]
                 record = remaining.recorder.begin(turn)
-                await remaining.recorder.completed(turn, record, result, Route(originating=True), ())
+                await remaining.recorder.record_completed(turn, record, result, Route(originating=True), ())
         assert "restored nothing" in caplog.text
 
 
@@ -414,7 +414,7 @@ class TestRuns:
                 await ctx.yield_output({"typed": 2})
 
         async with turn_of("hello") as turn:
-            await adapted(lambda: builder(ProactiveSender(id="sender"))).run(turn)
+            await adapt_target(lambda: builder(ProactiveSender(id="sender"))).run(turn)
             assert turn.staged is not None
             said = [message.text for message in turn.staged]
         assert said == ["hello", "a text", "a message", "a response", "in a list"]
@@ -442,7 +442,7 @@ class TestRuns:
     async def test_what_it_cannot_take_is_refused_by_name(self, fields: dict[str, Any], param: str) -> None:
         for way in (run, stream):
             with pytest.raises(InvalidRequestError) as caught:
-                await way(built, **fields)
+                await way(build, **fields)
             assert caught.value.param == param
 
     async def test_typed_input_comes_through_a_hook_only(self) -> None:

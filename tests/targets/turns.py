@@ -12,7 +12,7 @@ from frontdesk.targets.detect import adapt
 from tests.sessions.admitted import Room
 
 
-def adapted(target: Any) -> Target:
+def adapt_target(target: Any) -> Target:
     """A target as the host takes it."""
     return adapt(target, install_history)
 
@@ -34,7 +34,7 @@ async def turn_of(said: Any = "hello", *, remaining: Room | None = None, **field
 async def run(target: Any, said: Any = "hello", **fields: Any) -> Any:
     """What a target answers in one piece."""
     async with turn_of(said, **fields) as turn:
-        ready = adapted(target)
+        ready = adapt_target(target)
         await ready.prepare(turn)
         return await ready.run(turn)
 
@@ -42,7 +42,7 @@ async def run(target: Any, said: Any = "hello", **fields: Any) -> Any:
 async def stream(target: Any, said: Any = "hello", **fields: Any) -> tuple[list[Any], Any]:
     """What a target answers in pieces, and what they come to."""
     async with turn_of(said, **fields) as turn:
-        ready = adapted(target)
+        ready = adapt_target(target)
         await ready.prepare(turn)
         started = await ready.stream(turn)
         try:

@@ -27,7 +27,7 @@ class LoadedIds:
     def __init__(self, ids: Collection[str] | Callable[[], Ids], cache_seconds: float, clock: Clock | None) -> None:
         check_settings("NativeIdAllowlist", seconds_finding("cache_seconds", cache_seconds))
         self._loader = ids if callable(ids) else None
-        self._ids: frozenset[str] = frozenset() if callable(ids) else checked(ids)
+        self._ids: frozenset[str] = frozenset() if callable(ids) else check_ids(ids)
         self._cache_seconds = cache_seconds
         self._clock = clock or SystemClock()
         self._loaded_at: float | None = None
@@ -57,7 +57,7 @@ class LoadedIds:
         return not fresh and not tried
 
     async def _load(self, loader: Callable[[], Ids]) -> None:
-        work = spawn_clean(_loaded(loader))
+        work = spawn_clean(_load_ids(loader))
         try:
             await asyncio.wait([work], timeout=LOAD_SECONDS)
         finally:
@@ -73,11 +73,11 @@ class LoadedIds:
             log.warning("failed to reload an allowlist, keeping the previous one", exc_info=failure)
 
 
-async def _loaded(loader: Callable[[], Ids]) -> frozenset[str]:
-    return checked(await maybe_await(loader()))
+async def _load_ids(loader: Callable[[], Ids]) -> frozenset[str]:
+    return check_ids(await maybe_await(loader()))
 
 
-def checked(ids: Any) -> frozenset[str]:
+def check_ids(ids: Any) -> frozenset[str]:
     """Return ids as a set. Reject a single string, which would count letter by letter, and ids that are not strings.
 
     Mappings are rejected because their values would be ignored: `{"alice": False}` would allow Alice.

@@ -49,32 +49,34 @@ def find_first(links: Iterable[LinkRecord]) -> LinkRecord:
 def merge(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
     """Merge two families under the survivor's key. Members with another key keep read access under it."""
     who = proof.identity.key
-    links = {key: _proved(link, proof, now) if key == who else link for key, link in other.links.items()}
+    links = {key: _add_proof(link, proof, now) if key == who else link for key, link in other.links.items()}
     if who not in links:
         links[who] = _first(proof.identity, other.key, proof, now, new_id())
     if survivor.key == other.key:
-        return Change(_kept(other.records.values()), [links[who]])
+        return Change(_keep(other.records.values()), [links[who]])
     stays = survivor.links.get(at) or _root(survivor.records[at].identity, survivor.key, proof, now, new_id())
     moved = [
         link.replace(isolation_key=survivor.key, previous_key=_home(link), via=via)
-        for link, via in _rerooted(links, who, stays.link_id)
+        for link, via in _change_root(links, who, stays.link_id)
     ]
     arrived = [
         (
-            record.replace(isolation_key=survivor.key, archived=_archived(record, survivor.key), version=_next(record)),
+            record.replace(
+                isolation_key=survivor.key, archived=_list_archived(record, survivor.key), version=_next(record)
+            ),
             record,
         )
         for record in other.records.values()
     ]
     new = [] if at in survivor.links else [stays]
-    return Change([*_kept(survivor.records.values()), *arrived], [*new, *moved], given_up=other.key)
+    return Change([*_keep(survivor.records.values()), *arrived], [*new, *moved], given_up=other.key)
 
 
 def split(family: Family, who: Key) -> Change | None:
     """Remove a member from a family, with all members that were linked only through it."""
     if who not in family.links:
         return None
-    staying = _staying(family.links, who)
+    staying = _list_staying(family.links, who)
     gone = [link for key, link in family.links.items() if key not in staying]
     lone = [family.links[key] for key in staying] if len(staying) == 1 else []
     # A root that is left alone keeps its link only if a subject was proved for it.
@@ -114,13 +116,13 @@ def join_names(home: Family, at: Key, other: Family, who: Key) -> Change | None:
     stands = own.replace(isolation_key=key, archived=archived, joined=joined, version=_next(own))
     rest = left.replace(isolation_key=key, archived=(), joined=(), version=_next(left))
     members = {**home.records, **other.records}
-    kept = _kept(record for name, record in members.items() if name not in (at, who))
+    kept = _keep(record for name, record in members.items() if name not in (at, who))
     given_up = next((record.isolation_key for record in (own, left) if record.isolation_key != key), None)
-    links, gone = ([], []) if theirs is None else _renamed(other.links, theirs, mine, own.identity)
+    links, gone = ([], []) if theirs is None else _rename(other.links, theirs, mine, own.identity)
     return Change([(stands, own), (rest, left), *kept], links, gone, given_up=given_up)
 
 
-def _renamed(
+def _rename(
     links: Mapping[Key, LinkRecord], old: LinkRecord, own: LinkRecord | None, identity: ChannelIdentity
 ) -> tuple[list[LinkRecord], list[LinkRecord]]:
     """Return the links that replace a linked identity by another one, and the link that ends."""
@@ -136,13 +138,13 @@ def _renamed(
     return changed, [old]
 
 
-def leaving(family: Family, who: Key) -> list[ChannelIdentity]:
+def list_leaving(family: Family, who: Key) -> list[ChannelIdentity]:
     """Return the identities that leave with a member, including itself."""
-    staying = _staying(family.links, who)
+    staying = _list_staying(family.links, who)
     return [link.identity for key, link in family.links.items() if key not in staying]
 
 
-def _staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
+def _list_staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
     """Return the members whose path to the root does not contain a given member."""
     by_id = {link.link_id: key for key, link in links.items() if key != who}
     staying: set[Key] = set()
@@ -157,7 +159,7 @@ def _staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
     return staying
 
 
-def _rerooted(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[tuple[LinkRecord, str | None]]:
+def _change_root(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[tuple[LinkRecord, str | None]]:
     by_id = {link.link_id: link for link in links.values()}
     parents: dict[str, str] = {}
     ancestor: LinkRecord | None = links[who]
@@ -167,7 +169,7 @@ def _rerooted(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[t
     return [(link, parents.get(link.link_id, link.via)) for link in links.values()]
 
 
-def _proved(link: LinkRecord, proof: LinkProof, now: float) -> LinkRecord:
+def _add_proof(link: LinkRecord, proof: LinkProof, now: float) -> LinkRecord:
     if proof.subject is None:
         return link
     since = link.linked_at if link.subject == proof.subject else now
@@ -186,7 +188,7 @@ def _home(link: LinkRecord) -> str:
     return link.isolation_key if link.previous_key is None else link.previous_key
 
 
-def _kept(records: Iterable[IdentityRecord]) -> list[tuple[IdentityRecord, IdentityRecord]]:
+def _keep(records: Iterable[IdentityRecord]) -> list[tuple[IdentityRecord, IdentityRecord]]:
     # The version changes all the same, so that of two concurrent changes to a family only one can be written.
     return [(record.replace(version=_next(record)), record) for record in records]
 
@@ -195,5 +197,5 @@ def _next(record: IdentityRecord) -> int:
     return record.version + 1
 
 
-def _archived(record: IdentityRecord, key: str) -> tuple[str, ...]:
+def _list_archived(record: IdentityRecord, key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(past for past in (*record.archived, record.isolation_key) if past != key))

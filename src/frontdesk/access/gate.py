@@ -161,10 +161,10 @@ class Authorizer:
             return allowed
         if link is not None:
             allowed = allowed.replace(isolation_key=link.isolation_key)
-        seen = self._keys.seen_on(identity, channel)
+        seen = self._keys.find_alias(identity, channel)
         context = _context(seen, allowed)
         verdict = before_link(await _evaluate(rule.allowlist, context), require_link=rule.require_link)
-        proved = _proved(allowed, link)
+        proved = _add_link_claims(allowed, link)
         if verdict == "allowed":
             return allowed if claims else proved
         if verdict is None:
@@ -172,7 +172,7 @@ class Authorizer:
             has_news = link is not None or (bool(claims) and not rule.require_link)
             second = _context(seen, proved).replace(phase="post_link")
             decision = await _evaluate(rule.allowlist, second) if has_news else None
-            linked, linking = link is not None, _linking(linker)
+            linked, linking = link is not None, _get_linking(linker)
             verdict = after_link(decision, require_link=rule.require_link, linked=linked, linking=linking)
         return _decision(verdict, proved)
 
@@ -215,7 +215,7 @@ def _context(identity: ChannelIdentity, allowed: Allowed) -> AuthorizationContex
     )
 
 
-def _proved(allowed: Allowed, link: LinkRecord | None) -> Allowed:
+def _add_link_claims(allowed: Allowed, link: LinkRecord | None) -> Allowed:
     """Return the decision with the claims of the link, if any.
 
     They replace the channel's claims, which may belong to another person.
@@ -225,7 +225,7 @@ def _proved(allowed: Allowed, link: LinkRecord | None) -> Allowed:
     return allowed.replace(verified_claims=link.claims, claim_source="linker")
 
 
-def _linking(linker: IdentityLinker | None) -> Linking:
+def _get_linking(linker: IdentityLinker | None) -> Linking:
     if linker is None:
         return "none"
     return "with_claims" if linker.gives_claims else "plain"
@@ -285,7 +285,7 @@ class Gate(Authorizer):
         """
         if channel in self._open and not caller.claims and self._keys.issues:
             # As `decide` does for a channel that is open to everyone, in one step: most requests come by here.
-            record = await self._keys.known(caller.identity)
+            record = await self._keys.find_record(caller.identity)
             return Allowed(isolation_key=None if record is None else record.isolation_key)
         decision = await self.decide(caller, channel, hooked=hooked)
         if caller.claims:
@@ -402,7 +402,7 @@ class Gate(Authorizer):
         """Return the isolation key of an allowed person, or None if the operator's resolver refuses them."""
         return await self._keys.issue(identity)
 
-    async def known_key(self, identity: ChannelIdentity) -> str | None:
+    async def find_key(self, identity: ChannelIdentity) -> str | None:
         """Return the isolation key that the host issued to an identity earlier, or None."""
         return await self._keys.look_up(identity) if self._keys.issues else None
 

@@ -53,7 +53,7 @@ class IdentityKeys:
         self.issues = resolver is None
         """Whether an identity without a key gets one; otherwise the operator's resolver has refused it."""
 
-    def known(self, identity: ChannelIdentity) -> Awaitable[IdentityRecord | None]:
+    def find_record(self, identity: ChannelIdentity) -> Awaitable[IdentityRecord | None]:
         """Return the record of an identity, possibly cached."""
         principals = self._principals
         if principals is not None and principals.are_shared:
@@ -67,9 +67,9 @@ class IdentityKeys:
     def list_names(self, identity: ChannelIdentity) -> Sequence[ChannelIdentity]:
         return (identity,) if self._principals is None else self._principals.list_names(identity)
 
-    def seen_on(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
+    def find_alias(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
         """Return the alias of an identity on a channel. Without one, return the identity unchanged."""
-        return identity if self._principals is None else self._principals.seen_on(identity, channel)
+        return identity if self._principals is None else self._principals.find_alias(identity, channel)
 
     def list_channels(self, channel: str) -> Sequence[str]:
         """Return the channels that share the identities of a channel, including itself."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from frontdesk.access.families import Change, Family, find_first, join_names, leaving, merge, split
+from frontdesk.access.families import Change, Family, find_first, join_names, list_leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import TierPolicy
 from frontdesk.access.stored_requests import StoredRequests, release
@@ -25,7 +25,7 @@ from frontdesk.ids import Ids
 from frontdesk.interfaces.linker import IdentityLinker, ReadsClaims
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import audit
-from frontdesk.models.approval import AuditLine, named_people
+from frontdesk.models.approval import AuditLine, name_people
 from frontdesk.models.delivery import Delivery
 from frontdesk.models.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.models.link import Grant, LinkProof, LinkRecord, Whoami
@@ -34,7 +34,7 @@ MAX_LINKED = 20
 """The number of identities that one person can have."""
 _NAMES = ("name", "preferred_username", "email", "login")
 """The claims that name a person, the first that is there counts."""
-_TRIES = 8
+_MAX_TRIES = 8
 _GRACE_SECONDS = 5.0
 _LINKED, _UNLINKED = ENGLISH["reason.linked"], ENGLISH["reason.unlinked"]
 _OVER = "This proof was used before, or has expired. Start again."
@@ -130,7 +130,7 @@ class Links:
 
     async def keep(self, grant: Grant) -> None:
         async with self._store.transaction() as transaction:
-            transaction.add_grant(self._begun(grant), free_at=self.now())
+            transaction.add_grant(self._set_begin(grant), free_at=self.now())
 
     async def kept(self, grant_id: str) -> Grant | None:
         grant = await self._store.identities.grant(grant_id)
@@ -143,7 +143,7 @@ class Links:
                     transaction.use_grant(grant_id)
         return None
 
-    def _begun(self, grant: Grant) -> Grant:
+    def _set_begin(self, grant: Grant) -> Grant:
         # A grant that replaces another keeps its beginning, and so its end.
         return grant if grant.begun_at is not None else grant.replace(begun_at=self.now())
 
@@ -154,7 +154,7 @@ class Links:
             async with self._store.transaction() as transaction:
                 transaction.use_grant(grant_id)
                 for grant in then:
-                    transaction.add_grant(self._begun(grant), free_at=self.now())
+                    transaction.add_grant(self._set_begin(grant), free_at=self.now())
         except StoreError:
             return False
         return True
@@ -176,7 +176,9 @@ class Links:
         try:
             return await self._retry(lambda: self._join(proof, here))
         except LinkRefusedError as refusal:
-            audit.info("link refused: identity=%s linker=%s: %s", _shown(proof.identity), proof.linker, refusal.code)
+            audit.info(
+                "link refused: identity=%s linker=%s: %s", _format_identity(proof.identity), proof.linker, refusal.code
+            )
             raise
 
     async def _join(self, proof: LinkProof, here: ChannelIdentity | None) -> LinkRecord:
@@ -198,12 +200,12 @@ class Links:
         made = next(link for link in change.links if link.identity.key == proof.identity.key)
         known = {link.link_id for link in (*there.links.values(), *other.links.values())}
         is_new = made.link_id not in known or there.key != other.key
-        lines = [_linked(made, survivor, self.now())] if is_new or _newly_proved(made, other) else ()
+        lines = [_build_linked_line(made, survivor, self.now())] if is_new or _newly_proved(made, other) else ()
         await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject, lines)
         audit.info(
             "identities linked: identity=%s with=%s linker=%s link_id=%s",
-            _shown(made.identity),
-            _shown(survivor),
+            _format_identity(made.identity),
+            _format_identity(survivor),
             made.linker,
             made.link_id,
         )
@@ -257,17 +259,19 @@ class Links:
         change = split(family, identity.key)
         if change is None:
             return
-        left = leaving(family, identity.key)
+        left = list_leaving(family, identity.key)
         gone = {identity.key for identity in left}
         stayed = [identity for identity in family.identities if identity.key not in gone]
         gone_from = Phrase("link.gone", _other(identity))
         notes = [*self._notes(left, _PARTED, here, family), *self._notes(stayed, gone_from, here, family)]
         ended = [family.links[identity.key] for identity in left]
-        lines = [_unlinked(link, family.key if by is None else by, self.now()) for link in ended]
+        lines = [_build_unlinked_line(link, family.key if by is None else by, self.now()) for link in ended]
         await self._write(change, notes, lines=lines)
         for identity in left:
             audit.info(
-                "identity unlinked: identity=%s link_id=%s", _shown(identity), family.links[identity.key].link_id
+                "identity unlinked: identity=%s link_id=%s",
+                _format_identity(identity),
+                family.links[identity.key].link_id,
             )
 
     async def join_names(self, home: ChannelIdentity, other: ChannelIdentity, line: AuditLine) -> None:
@@ -292,23 +296,23 @@ class Links:
         return True
 
     async def whoami(self, identity: ChannelIdentity) -> Whoami:
-        links = await self._linked_with(identity)
+        links = await self._list_linked(identity)
         others = [each.identity for each in links if each.identity.key != identity.key]
         return Whoami(identity=identity, linked=bool(links), others=tuple(sorted(others, key=lambda other: other.key)))
 
-    async def verified_name(self, identity: ChannelIdentity) -> str | None:
+    async def find_verified_name(self, identity: ChannelIdentity) -> str | None:
         """Return the provider-verified name of a person, from any of their identities."""
-        claims = [link.claims for link in await self._linked_with(identity)]
+        claims = [link.claims for link in await self._list_linked(identity)]
         names = (one.get(name) for name in _NAMES for one in claims)
         return next((name for name in names if isinstance(name, str) and name), None)
 
     async def get_home(self, identity: ChannelIdentity, *, fresh: bool = False) -> ChannelIdentity:
         """Return the person's first identity on the same channel. `fresh` bypasses the cache."""
-        linked = await self._linked_with(identity, fresh=fresh)
+        linked = await self._list_linked(identity, fresh=fresh)
         links = [link for link in linked if link.identity.channel == identity.channel]
         return find_first(links).identity if links else identity
 
-    async def _linked_with(self, identity: ChannelIdentity, *, fresh: bool = False) -> Sequence[LinkRecord]:
+    async def _list_linked(self, identity: ChannelIdentity, *, fresh: bool = False) -> Sequence[LinkRecord]:
         link = await self._store.identities.link(identity, fresh=fresh)
         return () if link is None else await self._store.identities.links(link.isolation_key)
 
@@ -414,7 +418,7 @@ class Links:
             await self._changed([record.identity for record, _ in change.records])
 
     async def _retry(self, change: Callable[[], Awaitable[T]]) -> T:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             try:
                 return await change()
             except StoreError:
@@ -470,14 +474,14 @@ def _newly_proved(made: LinkRecord, before: Family) -> bool:
     return known is not None and known.subject != made.subject
 
 
-def _linked(link: LinkRecord, survivor: ChannelIdentity, at: float) -> AuditLine:
+def _build_linked_line(link: LinkRecord, survivor: ChannelIdentity, at: float) -> AuditLine:
     accounts = [link.identity] if survivor.key == link.identity.key else [link.identity, survivor]
-    owner, reason = link.isolation_key, f"{link.linker}: {named_people(accounts)}"
+    owner, reason = link.isolation_key, f"{link.linker}: {name_people(accounts)}"
     return AuditLine(at=at, owner=owner, subject=link.link_id, action="linked", by=owner, reason=reason)
 
 
-def _unlinked(link: LinkRecord, by: str, at: float) -> AuditLine:
-    owner, reason = link.isolation_key, named_people([link.identity])
+def _build_unlinked_line(link: LinkRecord, by: str, at: float) -> AuditLine:
+    owner, reason = link.isolation_key, name_people([link.identity])
     return AuditLine(at=at, owner=owner, subject=link.link_id, action="unlinked", by=by, reason=reason)
 
 
@@ -486,6 +490,6 @@ def _first_grant(subject: str, change: Change, expires_at: float) -> Grant:
     return Grant(grant_id=f"link-first:{name}", identity=change.records[0][0].identity, expires_at=expires_at)
 
 
-def _shown(identity: ChannelIdentity) -> str:
+def _format_identity(identity: ChannelIdentity) -> str:
     # Quoted, so that an id can't look like several log lines, or like another id.
     return f"{identity.channel}:{identity.native_id!r}"

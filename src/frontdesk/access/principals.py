@@ -120,7 +120,7 @@ class Principals:
         """Read the rule of the store, or record one, and start watching it for changes."""
         if self._resolves_itself:
             return
-        rule = await self._recorded()
+        rule = await self._record_rule()
         await self._use(rule)
         if self._is_shared and rule is not None and any(self._homes.get(a) != b for a, b in rule.shared.items()):
             self._refreshing = spawn_clean(self._refresh())
@@ -145,7 +145,7 @@ class Principals:
             return identity
         return identity.replace(channel=home)
 
-    def seen_on(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
+    def find_alias(self, identity: ChannelIdentity, channel: str) -> ChannelIdentity:
         """Return a principal as a user of a sharing channel. Other identities are returned unchanged."""
         if self._homes.get(channel) != identity.channel or channel == identity.channel:
             return identity
@@ -168,19 +168,19 @@ class Principals:
             return channel
         return self.list_channels(channel)[0]
 
-    async def _recorded(self) -> PrincipalRule | None:
+    async def _record_rule(self) -> PrincipalRule | None:
         for _ in range(_MAX_TRIES):
             rule, version = await self.stored.read()
             if rule is None and version is not None:
                 return None
             before = PrincipalRule(joined=await self.stored.is_new()) if rule is None else rule
-            now = await self._completed(before)
+            now = await self._complete(before)
             if now == rule or await self.stored.write(now, version):
                 return now
         log.warning("principal rule changed concurrently, channels share no principals until the next start")
         return None
 
-    async def _completed(self, rule: PrincipalRule) -> PrincipalRule:
+    async def _complete(self, rule: PrincipalRule) -> PrincipalRule:
         homes, shared = dict(rule.homes) if rule.joined else {}, dict[str, str]()
         for group in self._groups:
             for cluster in await self._clusters(group):

@@ -18,13 +18,13 @@ from frontdesk.activity.clouds import CLOUDS, Cloud, ServiceHosts
 from frontdesk.activity.config import BotServiceConfig
 from frontdesk.activity.parse import ParseRules, read_activity
 from frontdesk.activity.render import (
+    build_typing_activity,
     card_body,
     final_activity,
     is_too_large,
     message_activity,
     replies_body,
     stream_activity,
-    typing_activity,
 )
 from frontdesk.activity.schema import TEAMS, Reference
 from frontdesk.activity.tokens import BotTokens
@@ -355,7 +355,7 @@ class BotServiceChannel(
         """Show the typing notice. It ends by itself."""
         if on:
             reference = self._reference(destination)
-            await self.client.send(reference, typing_activity(reference))
+            await self.client.send(reference, build_typing_activity(reference))
 
     # Live messages
 

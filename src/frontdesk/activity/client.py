@@ -50,17 +50,17 @@ class ConnectorClient:
 
     async def send(self, reference: Reference, activity: Mapping[str, Any], *, reply_to: str = "") -> str | None:
         """Send an activity into a conversation. Return its id; Teams does not name that of every activity."""
-        path = f"v3/conversations/{_quoted(reference.conversation)}/activities"
+        path = f"v3/conversations/{_quote(reference.conversation)}/activities"
         if reply_to:
-            path = f"{path}/{_quoted(reply_to)}"
-        return _created_id(await self._call("POST", reference, path, activity))
+            path = f"{path}/{_quote(reply_to)}"
+        return _read_created_id(await self._call("POST", reference, path, activity))
 
     async def update(self, reference: Reference, activity_id: str, activity: Mapping[str, Any]) -> None:
-        path = f"v3/conversations/{_quoted(reference.conversation)}/activities/{_quoted(activity_id)}"
+        path = f"v3/conversations/{_quote(reference.conversation)}/activities/{_quote(activity_id)}"
         await self._call("PUT", reference, path, {**activity, "id": activity_id}, changes=True)
 
     async def delete(self, reference: Reference, activity_id: str) -> None:
-        path = f"v3/conversations/{_quoted(reference.conversation)}/activities/{_quoted(activity_id)}"
+        path = f"v3/conversations/{_quote(reference.conversation)}/activities/{_quote(activity_id)}"
         await self._call("DELETE", reference, path, None, changes=True)
 
     async def create_direct(self, reference: Reference) -> str:
@@ -72,7 +72,7 @@ class ConnectorClient:
             "tenantId": reference.tenant,
             "channelData": {"tenant": {"id": reference.tenant}},
         }
-        created = _created_id(await self._call("POST", reference, "v3/conversations", body))
+        created = _read_created_id(await self._call("POST", reference, "v3/conversations", body))
         if not created:
             # Whether it exists is no matter: it is created once only, and is asked for again.
             raise PushError("The connector names no conversation.", code="no_conversation")
@@ -86,12 +86,12 @@ class ConnectorClient:
             raise PushRefusedError("The file's URL is not that of an attachment.", code="host_refused")
         http = self._server_for(url, allow_private=self._hosts.loopback is not None)
         try:
-            response = await self._authorized(http, "GET", url, b"", "", max_bytes=max_bytes)
+            response = await self._call_with_token(http, "GET", url, b"", "", max_bytes=max_bytes)
         except PushUnknownError as error:
             if error.code == UNREADABLE:
                 raise FileTooLargeError(max_bytes) from None
             raise PushError("The file can't be fetched at the moment.", code="unreachable") from None
-        return _checked(response).body
+        return _check(response).body
 
     async def _call(
         self,
@@ -105,8 +105,8 @@ class ConnectorClient:
         base = self._hosts.check(reference.url, emulator=reference.emulator)
         content = b"" if body is None else msgspec.json.encode(body)
         http = self._server_for(base, allow_private=reference.emulator or self._hosts.loopback is not None)
-        response = await self._authorized(http, method, f"{base}{path}", content, reference.audience)
-        return _checked(response, changes=changes)
+        response = await self._call_with_token(http, method, f"{base}{path}", content, reference.audience)
+        return _check(response, changes=changes)
 
     def _server_for(self, url: str, *, allow_private: bool) -> PlatformHttp:
         """Return the client of the server of a URL that was verified. It calls no other server."""
@@ -122,7 +122,7 @@ class ConnectorClient:
             self._servers.popitem(last=False)
         return self._servers[origin]
 
-    async def _authorized(
+    async def _call_with_token(
         self, http: PlatformHttp, method: str, url: str, content: bytes, audience: str, *, max_bytes: int | None = None
     ) -> PlatformResponse:
         """Call with our token. One that is refused is renewed once."""
@@ -150,19 +150,19 @@ class ConnectorClient:
         await self._tokens.close()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # A dot alone would be another path to servers that resolve it.
     return quote(text, safe="").replace(".", "%2E") if text.strip(".") == "" else quote(text, safe="")
 
 
-def _created_id(response: PlatformResponse) -> str | None:
+def _read_created_id(response: PlatformResponse) -> str | None:
     """Return the id of what was created. The final message of a stream is answered with an empty body."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(response.body, type=Created).id or None
     return None
 
 
-def _checked(response: PlatformResponse, *, changes: bool = False) -> PlatformResponse:
+def _check(response: PlatformResponse, *, changes: bool = False) -> PlatformResponse:
     """Return a response that is a success. Otherwise raise the error that determines how to continue. Pure."""
     if response.ok:
         return response

@@ -14,7 +14,7 @@ from frontdesk.auth.oidc import ProviderHttp
 from frontdesk.errors import PushError
 from frontdesk.errors.base import install_hint
 from frontdesk.ids import new_secret
-from frontdesk.secret import Secret, revealed
+from frontdesk.secret import Secret, reveal
 
 EXCHANGE_SCOPE: Final = "api://AzureADTokenExchange/.default"
 """The scope of the token of a managed identity that is exchanged for one of the bot."""
@@ -116,7 +116,7 @@ class ClientSecret(_FormCredential):
     """A client secret of the app registration. `tenant` is required for a single-tenant bot."""
 
     def __init__(self, secret: str | Secret, *, tenant: str | None = None) -> None:
-        self._secret = Secret(secret) if revealed(secret) else None
+        self._secret = Secret(secret) if reveal(secret) else None
         self.tenant = tenant
 
     def findings(self) -> list[str]:
@@ -137,7 +137,7 @@ class Certificate(_FormCredential):
 
     def __init__(self, *, certificate: str, private_key: str | Secret, tenant: str | None = None) -> None:
         self._certificate = certificate
-        self._key = Secret(private_key) if revealed(private_key) else None
+        self._key = Secret(private_key) if reveal(private_key) else None
         self.tenant = tenant
 
     def findings(self) -> list[str]:
@@ -216,7 +216,7 @@ def _azure_identity() -> Any:
         raise ImportError(f"a managed identity needs azure-identity: {install_hint('activity')}") from error
 
 
-async def _managed_token(client_id: str | None, scope: str, get_token: GetToken | None) -> IssuedToken:
+async def _get_managed_token(client_id: str | None, scope: str, get_token: GetToken | None) -> IssuedToken:
     try:
         token, expires_at = await asyncio.to_thread(
             (lambda: _azure_token(client_id, scope)) if get_token is None else (lambda: get_token(scope))
@@ -242,10 +242,10 @@ class ManagedIdentity(BotCredential):
         self._get_token = get_token
 
     def findings(self) -> list[str]:
-        return [*_missing_library(self._get_token), *super().findings()]
+        return [*_find_missing_library(self._get_token), *super().findings()]
 
     async def acquire(self, request: TokenRequest) -> IssuedToken:
-        return await _managed_token(
+        return await _get_managed_token(
             self._client_id or request.app_id, request.scope.removesuffix("/.default"), self._get_token
         )
 
@@ -277,14 +277,14 @@ class FederatedIdentity(_FormCredential):
         wrong = super().findings()
         if self._assertion is not None and self._client_id is not None:
             wrong.append("FederatedIdentity: client_id has no effect with assertion")
-        return wrong if self._assertion is not None else [*_missing_library(self._get_token), *wrong]
+        return wrong if self._assertion is not None else [*_find_missing_library(self._get_token), *wrong]
 
     async def proof(self, request: TokenRequest) -> Mapping[str, str]:
-        return {"client_assertion_type": _JWT_ASSERTION, "client_assertion": await self._federated()}
+        return {"client_assertion_type": _JWT_ASSERTION, "client_assertion": await self._get_assertion()}
 
-    async def _federated(self) -> str:
+    async def _get_assertion(self) -> str:
         if self._assertion is None:
-            return (await _managed_token(self._client_id, EXCHANGE_SCOPE, self._get_token)).token.reveal()
+            return (await _get_managed_token(self._client_id, EXCHANGE_SCOPE, self._get_token)).token.reveal()
         try:
             given = self._assertion()
             token = await given if inspect.isawaitable(given) else given
@@ -295,7 +295,7 @@ class FederatedIdentity(_FormCredential):
         return token
 
 
-def _missing_library(get_token: GetToken | None) -> list[str]:
+def _find_missing_library(get_token: GetToken | None) -> list[str]:
     if get_token is not None:
         return []
     try:

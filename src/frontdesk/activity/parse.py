@@ -85,7 +85,7 @@ def _message(proof: ProvedActivity, rules: ParseRules) -> InboundMessage | None:
         media=files,
         edited=edited,
         expects_reply=activity.delivery_mode == EXPECT_REPLIES and not edited,
-        unsupported=_unsupported(activity),
+        unsupported=_find_unsupported(activity),
         attributes={"value": activity.value} if is_form and _is_small(activity.value) else {},
     )
 
@@ -93,10 +93,10 @@ def _message(proof: ProvedActivity, rules: ParseRules) -> InboundMessage | None:
 def _invoke(proof: ProvedActivity) -> InboundMessage | Invoke:
     activity = proof.activity
     sender, place, at = build_sender(proof), build_place(proof), parse_time(activity.timestamp)
-    value = _mapping(activity.value)
+    value = _as_mapping(activity.value)
     if activity.name == CARD_ACTION:
-        action = _mapping(value.get("action"))
-        data = _mapping(action.get("data")).get(BUTTON)
+        action = _as_mapping(value.get("action"))
+        data = _as_mapping(action.get("data")).get(BUTTON)
         if isinstance(data, str) and data:
             return InboundMessage(
                 event_id=_event_id(activity),
@@ -156,7 +156,7 @@ def build_place(proof: ProvedActivity) -> Destination:
     base, _, thread = conversation_id(activity).partition(_THREAD)
     kind = conversation_kind(activity)
     return Destination(
-        chat_id=_scoped(proof, base),
+        chat_id=_add_scope(proof, base),
         thread_id=thread if kind == "group" else "",
         kind=kind,
         reference=msgspec.to_builtins(build_reference(proof)),
@@ -195,10 +195,10 @@ def build_sender(proof: ProvedActivity) -> Sender:
         attributes |= {"bot_id": (activity.recipient and activity.recipient.id) or ""}
     if claims:
         attributes["aad_object_id"] = claims["oid"]
-    native_id = _scoped(proof, person.id)
+    native_id = _add_scope(proof, person.id)
     if activity.channel_id in CLIENT_WRITTEN or proof.source == "emulator":
         # Whoever has the key of such a channel chooses the id of the person. The conversation is what nobody chooses.
-        native_id = _scoped(proof, f"{conversation_id(activity)}:{person.id}")
+        native_id = _add_scope(proof, f"{conversation_id(activity)}:{person.id}")
     return Sender(
         id=native_id,
         name=person.name or "",
@@ -209,7 +209,7 @@ def build_sender(proof: ProvedActivity) -> Sender:
     )
 
 
-def _scoped(proof: ProvedActivity, name: str) -> str:
+def _add_scope(proof: ProvedActivity, name: str) -> str:
     """Return an id with its platform. Ids of Teams are as they are, and begin with no name of a platform."""
     scope = f"skill:{proof.caller_app}:" if proof.source == "skill" else ""
     channel = proof.activity.channel_id
@@ -258,7 +258,7 @@ def _is_bot(person: Account | None) -> bool:
 
 def _click(activity: Activity) -> Click | None:
     """Return the press of one of our buttons, which comes as a message on most platforms."""
-    data = _mapping(activity.value).get(BUTTON)
+    data = _as_mapping(activity.value).get(BUTTON)
     if data is None:
         given: Any = activity.value if isinstance(activity.value, str) else activity.text
         data = _button_in(given)
@@ -277,7 +277,7 @@ def _button_in(text: Any) -> str | None:
         return None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
@@ -299,7 +299,7 @@ def list_files(attachments: tuple[Attachment, ...]) -> tuple[InboundFile, ...]:
 def _file(attachment: Attachment) -> InboundFile | None:
     kind, name = attachment.content_type or "", attachment.name or ""
     if kind == FILE_INFO:
-        url = _mapping(attachment.content).get("downloadUrl")
+        url = _as_mapping(attachment.content).get("downloadUrl")
         if not isinstance(url, str) or not url:
             return None
         return InboundFile(media_type=_media_type("", name), name=name, url=url)
@@ -322,7 +322,7 @@ def _media_type(given: str, name: str) -> str:
     return mimetypes.guess_type(name)[0] or ("image/png" if given == "image/*" else "application/octet-stream")
 
 
-def _unsupported(activity: Activity) -> str:
+def _find_unsupported(activity: Activity) -> str:
     kinds = [
         each.content_type or "attachment" for each in activity.attachments or () if each.content_type != "text/html"
     ]

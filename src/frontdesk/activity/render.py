@@ -129,7 +129,7 @@ def final_activity(message: OutboundMessage, reference: Reference, stream_id: st
     return {**message_activity(message, reference), "entities": [info]}
 
 
-def typing_activity(reference: Reference) -> dict[str, Any]:
+def build_typing_activity(reference: Reference) -> dict[str, Any]:
     return base_activity("typing", reference)
 
 

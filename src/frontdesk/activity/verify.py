@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from frontdesk.activity.clouds import Cloud, ServiceHosts
 from frontdesk.activity.schema import TEAMS, Activity, decode_activity
 from frontdesk.asgi.messages import Headers
-from frontdesk.auth.bearer import Rules, Unproved, prove, read, refused
+from frontdesk.auth.bearer import Rules, Unproved, build_refusal, prove, read
 from frontdesk.auth.oidc import Issuer, ProviderHttp
 from frontdesk.auth.platform_auth import PlatformAuth
 from frontdesk.chat.messages import Proof
@@ -121,7 +121,7 @@ class ActivityVerifier:
 
     async def check_online(self) -> None:
         """Fetch the signing keys. Raise `UnavailableError` if that fails."""
-        await self._connector.known()
+        await self._connector.load()
 
     async def _prove_token(self, headers: Headers) -> TokenProof:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
@@ -142,14 +142,14 @@ class ActivityVerifier:
         is_connector = token.issuer == self._cloud.issuer
         issuer = self._connector if is_connector else self._entra.get(token.issuer)
         if issuer is None:
-            raise refused("its issuer is not accepted")
+            raise build_refusal("its issuer is not accepted")
         if not token.header.kid:
-            raise refused("it names no signing key")
+            raise build_refusal("it names no signing key")
         await self._limit_reloads(issuer, token.header.kid, token.header.alg)
         claims = await prove(token, issuer, (issuer.issuer,), self._rules, self._clock.now())
         if claims.get("aud") != self._app_id:
             # A list of audiences is no token of Bot Service.
-            raise refused("its audience is not this bot")
+            raise build_refusal("its audience is not this bot")
         until, fresh_until = float(claims["exp"]) + LEEWAY_SECONDS, issuer.fresh_until
         if not is_connector:
             source, caller = self._entra_source(claims)
@@ -161,11 +161,11 @@ class ActivityVerifier:
 
     async def _limit_reloads(self, issuer: Issuer, kid: str, alg: str) -> None:
         """Reject tokens of unknown keys, if the keys were fetched for another one a moment ago."""
-        if alg not in _ALGORITHMS or (await issuer.known()).key(kid, alg) is not None:
+        if alg not in _ALGORITHMS or (await issuer.load()).key(kid, alg) is not None:
             return
         now = self._clock.steady()
         if now - self._reloaded_at < UNKNOWN_KEY_SECONDS:
-            raise refused("its signing key is unknown")
+            raise build_refusal("its signing key is unknown")
         self._reloaded_at = now
 
     def _entra_source(self, claims: Mapping[str, Any]) -> tuple[Source, str]:
@@ -173,14 +173,14 @@ class ActivityVerifier:
         name = {"1.0": "appid", "2.0": "azp"}.get(str(claims.get("ver", "1.0")))
         caller = claims.get(name) if name is not None else None
         if not isinstance(caller, str) or not caller:
-            raise refused("it names no app")
+            raise build_refusal("it names no app")
         if caller.lower() == self._app_id.lower():
             # The emulator has the secret of the bot.
             if not self._accept_emulator:
-                raise refused("tokens of the emulator are not accepted")
+                raise build_refusal("tokens of the emulator are not accepted")
             return "emulator", ""
         if caller.lower() not in self._skill_callers:
-            raise refused("its app may not call this bot as a skill")
+            raise build_refusal("its app may not call this bot as a skill")
         return "skill", caller
 
     def _check(self, activity: Activity, proof: TokenProof) -> None:
@@ -190,13 +190,13 @@ class ActivityVerifier:
             raise InvalidRequestError("The activity has no serviceUrl or no channelId.")
         if proof.source == "connector":
             if channel not in proof.endorsements:
-                raise refused("its signing key is not endorsed for the channel of the activity")
+                raise build_refusal("its signing key is not endorsed for the channel of the activity")
             named = proof.claims.get("serviceurl")
             if not isinstance(named, str) or named.rstrip("/") != url.rstrip("/"):
-                raise refused("it is for another service URL")
+                raise build_refusal("it is for another service URL")
         if proof.source == "emulator" and channel != EMULATOR:
             # Otherwise it could write in the name of people of other platforms.
-            raise refused("the emulator may not send activities of another channel")
+            raise build_refusal("the emulator may not send activities of another channel")
         try:
             self._hosts.check(url, emulator=proof.source == "emulator")
         except PushRefusedError as error:

@@ -9,7 +9,7 @@ from frontdesk.access.joining import PrincipalJoiner
 from frontdesk.access.links import Links
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.admin.messages import AdminMessagingDeps
-from frontdesk.admin.queries import AdminQueries, known_kind
+from frontdesk.admin.queries import AdminQueries, check_kind
 from frontdesk.admin.rows import Row, summary
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.records import NewRunId, NoApprovalMessages, Resume
@@ -125,7 +125,7 @@ class AdminActions:
     ) -> Row:
         """Act on a row and return its new state. `reason` is the reason of an answer to a question."""
         self._reason = reason
-        known = known_kind(kind)
+        known = check_kind(kind)
         if action not in ACTIONS.get(known, ()):
             raise InvalidRequestError(f"Unknown action {action!r} on {kind}.", param="action")
         row = await self._queries.find(known, name)

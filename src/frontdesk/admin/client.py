@@ -18,7 +18,7 @@ from frontdesk.errors import OperatorError
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.state_dir.lock import find_unsafe
 
-TIMEOUT = 60.0
+TIMEOUT_SECONDS = 60.0
 _BASE_URL = "http://frontdesk"
 _HTTP = b"HTTP/"
 _NO_ANSWER = "the host has ended or failed. See its log for the reason"
@@ -33,7 +33,7 @@ class OperatorClient:
     name. Only programs that run as the user of the host can connect.
     """
 
-    def __init__(self, place: str | Path, *, by: str | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(self, place: str | Path, *, by: str | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
         path = Path(place).absolute()
         self.path = path / SOCKET if path.is_dir() else path
         self._by = by or user_name()
@@ -49,13 +49,13 @@ class OperatorClient:
     ) -> dict[str, Any]:
         """Send a text to a person, by isolation key or identity. Return `person`, `channel` and `deliveries`."""
         named = {"person": to} if isinstance(to, str) else _address(to)
-        return self.call("deliver", self._given(named, text, idempotency_key, by))
+        return self.call("deliver", self._build_message(named, text, idempotency_key, by))
 
     def run(
         self, to: ChannelIdentity, text: str, *, idempotency_key: str | None = None, by: str | None = None
     ) -> dict[str, Any]:
         """Run the target for a person in the background. Return `run_id`, `person` and `existed`."""
-        return self.call("run", self._given(_address(to), text, idempotency_key, by))
+        return self.call("run", self._build_message(_address(to), text, idempotency_key, by))
 
     def wait(self, run_id: str, *, person: str | None = None, seconds: float = 600.0) -> dict[str, Any]:
         """Wait for a run and return it with its result. Raise `OperatorError` on timeout."""
@@ -99,7 +99,7 @@ class OperatorClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _given(self, to: Mapping[str, str], text: str, key: str | None, by: str | None) -> dict[str, Any]:
+    def _build_message(self, to: Mapping[str, str], text: str, key: str | None, by: str | None) -> dict[str, Any]:
         return {"to": to, "text": text, "idempotency_key": key, "by": by or self._by}
 
 

@@ -44,7 +44,7 @@ class Deliveries:
             raise NotFoundError("Delivery not found.", param="delivery_id")
         return delivery
 
-    async def _seen(self, delivery_id: str, fence: int | None) -> Delivery:
+    async def _get_unchanged(self, delivery_id: str, fence: int | None) -> Delivery:
         delivery = await self.get(delivery_id)
         if fence is not None and delivery.fence != fence:
             raise ConflictError("The delivery has changed since it was read. Read it again.", code="changed")
@@ -55,7 +55,7 @@ class Deliveries:
 
         With `fence`, raise if the delivery has changed since it was read. The same applies to `drop`.
         """
-        delivery = await self._seen(delivery_id, fence)
+        delivery = await self._get_unchanged(delivery_id, fence)
         if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
             raise ConflictError(f"The delivery can't be retried: its status is {delivery.status}.", code="not_ended")
         if delivery.payload is None:
@@ -84,7 +84,7 @@ class Deliveries:
 
     async def drop(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
         """Cancel a part that has not been accepted. The parts after it are sent."""
-        delivery = await self._seen(delivery_id, fence)
+        delivery = await self._get_unchanged(delivery_id, fence)
         if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
             raise ConflictError(
                 f"The delivery can't be dropped: its status is {delivery.status}.", code="not_droppable"

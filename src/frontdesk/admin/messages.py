@@ -43,7 +43,7 @@ class AdminMessaging:
 
     async def deliver(self, to: str | ChannelIdentity, text: str, *, idempotency_key: str | None) -> dict[str, Any]:
         """Send a text to a person. Return the person and the delivery ids."""
-        sent = await self._parts.deliver(to, _said(text), _checked_key(idempotency_key), self._by)
+        sent = await self._parts.deliver(to, _check_text(text), _check_key(idempotency_key), self._by)
         if not sent:
             # The channel has made no parts of it; it is in the conversation all the same.
             return {"person": None, "channel": None, "deliveries": []}
@@ -62,7 +62,7 @@ class AdminMessaging:
         parts = self._parts
         if to.channel not in parts.channels:
             raise InvalidRequestError(f"The host has no channel named {to.channel!r}.", param="to")
-        key, said = _checked_key(idempotency_key), _said(text)
+        key, said = _check_key(idempotency_key), _check_text(text)
         await parts.check(to)
         run_id = parts.ids.new("run") if key is None else f"run_{_digest(to, key)}"
         request = ChannelRequest(channel=to.channel, input=said, background=True, run_id=run_id)
@@ -88,13 +88,13 @@ def require_messaging(parts: AdminMessagingDeps | None) -> AdminMessagingDeps:
     return parts
 
 
-def _said(text: str) -> str:
+def _check_text(text: str) -> str:
     if not text.strip():
         raise InvalidRequestError("The text is empty.", param="text")
     return text
 
 
-def _checked_key(key: str | None) -> str | None:
+def _check_key(key: str | None) -> str | None:
     if key is not None and not 0 < len(key) <= _MAX_KEY_LENGTH:
         raise InvalidRequestError(
             f"An idempotency key must have 1 to {_MAX_KEY_LENGTH} characters.", param="idempotency_key"

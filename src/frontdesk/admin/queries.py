@@ -36,13 +36,13 @@ def read_cursor(kind: LedgerKind, cursor: str) -> tuple[Any, ...]:
     kinds = PLACES[kind]
     if named != kind or len(place) != len(kinds):
         raise wrong
-    values = tuple(_checked_value(value, wanted) for value, wanted in zip(place, kinds, strict=True))
+    values = tuple(_check_value(value, wanted) for value, wanted in zip(place, kinds, strict=True))
     if None in values:
         raise wrong
     return values
 
 
-def _checked_value(value: Any, wanted: type) -> Any:
+def _check_value(value: Any, wanted: type) -> Any:
     if isinstance(value, str):
         # Postgres can't compare with a text that holds a NUL.
         return None if wanted is not str or "\0" in value else value
@@ -69,7 +69,7 @@ async def add_names(kind: LedgerKind, rows: Sequence[Row], names: PersonNames) -
     found: dict[str, PersonName | None] = {}
     for key in {str(row[field]) for row in rows for field in _KEYS}:
         found[key] = await names.find_by_key(key) if key else None
-    return [{**row, **_named(row, found)} for row in rows]
+    return [{**row, **_add_names(row, found)} for row in rows]
 
 
 async def _account_name(row: Row, names: PersonNames) -> Row:
@@ -79,7 +79,7 @@ async def _account_name(row: Row, names: PersonNames) -> Row:
     return {"shown_name": person.name or None, "name_verified": person.verified}
 
 
-def _named(line: Row, found: dict[str, PersonName | None]) -> Row:
+def _add_names(line: Row, found: dict[str, PersonName | None]) -> Row:
     more: Row = {}
     for field in _KEYS:
         person = found[str(line[field])]
@@ -137,8 +137,8 @@ _TIMES: Mapping[LedgerKind, str] = {
 }
 _BY_TIME = ("sessions", "runs")
 # Rows are numbered as they are written, and the clocks of hosts differ a little.
-_SLACK = 3600.0
-_CHUNK = 200
+_SLACK_SECONDS = 3600.0
+_CHUNK_ROWS = 200
 _FIELDS = {"run": "run_id"}
 
 
@@ -162,17 +162,17 @@ class AdminQueries:
     ) -> Page:
         """List rows that match all filters, in the order of their kind. `after` is the `next` of the previous page."""
         found = await self._page(kind, filters, after, limit)
-        return found._replace(items=await add_names(known_kind(kind), found.items, self._names))
+        return found._replace(items=await add_names(check_kind(kind), found.items, self._names))
 
     async def _page(self, kind: str, filters: Mapping[str, str] | None, after: str | None, limit: int) -> Page:
-        known, wanted = known_kind(kind), dict(filters or {})
-        since = _checked(known, wanted, limit)
-        by = _indexed(known, wanted)
+        known, wanted = check_kind(kind), dict(filters or {})
+        since = _check_filters(known, wanted, limit)
+        by = _find_indexed(known, wanted)
         place = None if after is None else read_cursor(known, after)
         items: list[Row] = []
         scanned = 0
         while scanned < MAX_SCANNED:
-            size = limit + 1 - len(items) if by.keys() == wanted.keys() and since is None else _CHUNK
+            size = limit + 1 - len(items) if by.keys() == wanted.keys() and since is None else _CHUNK_ROWS
             size = min(size, MAX_SCANNED - scanned)
             rows = await self._store.ledger.rows(known, by=by, after=place, limit=size)
             for row in rows:
@@ -191,7 +191,7 @@ class AdminQueries:
 
     async def show(self, kind: str, name: Mapping[str, str], *, content: bool = False) -> Row:
         """Return a single row with its details. With `content`, include the text of messages."""
-        known = known_kind(kind)
+        known = check_kind(kind)
         row = await self.find(known, name)
         (named,) = await add_names(known, [summary(known, row)], self._names)
         shown = {**named, **details(known, row, content=content)}
@@ -238,10 +238,10 @@ class AdminQueries:
     async def find(self, kind: LedgerKind, name: Mapping[str, str]) -> LedgerRow:
         """Return the named row. Raise if the name matches several rows."""
         wanted = {key: value for key, value in name.items() if key in ("id", "channel", "person")}
-        _checked(kind, wanted, 1)
+        _check_filters(kind, wanted, 1)
         if "id" not in wanted:
             raise InvalidRequestError("An id is required.", param="id")
-        rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MAX_PAGE_ROWS)
+        rows = await self._store.ledger.rows(kind, by=_find_indexed(kind, wanted), limit=MAX_PAGE_ROWS)
         rows = [row for row in rows if _matches(kind, summary(kind, row), wanted, None)]
         if not rows:
             raise NotFoundError(f"No {_RECORD_NAMES[kind]} with this id.", param="id")
@@ -250,13 +250,13 @@ class AdminQueries:
         return rows[0]
 
 
-def known_kind(kind: str) -> LedgerKind:
+def check_kind(kind: str) -> LedgerKind:
     if kind not in PLACES:
         raise InvalidRequestError(f"Unknown kind {kind!r}, must be one of {', '.join(PLACES)}.", param="kind")
     return cast(LedgerKind, kind)
 
 
-def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | None:
+def _check_filters(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | None:
     """Reject filters that the kind does not support. Remove the time filter and return its value."""
     for name, value in filters.items():
         if name not in FILTERS[kind]:
@@ -273,7 +273,7 @@ def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | N
         raise InvalidRequestError("since must be a time in seconds.", param="since") from None
 
 
-def _indexed(kind: LedgerKind, filters: Mapping[str, str]) -> dict[str, str]:
+def _find_indexed(kind: LedgerKind, filters: Mapping[str, str]) -> dict[str, str]:
     for names in INDEXED[kind]:
         common = names == ("status",) and filters.get("status") == COMMON.get(kind)
         if not common and all(name in filters for name in names):
@@ -292,7 +292,7 @@ def _matches(kind: LedgerKind, item: Row, filters: Mapping[str, str], since: flo
 def _is_past(kind: LedgerKind, item: Row, since: float) -> bool:
     """Return True if no later row can match the time filter."""
     at = item[_TIMES[kind]]
-    return at is not None and at < since - (0.0 if kind in _BY_TIME else _SLACK)
+    return at is not None and at < since - (0.0 if kind in _BY_TIME else _SLACK_SECONDS)
 
 
 def _account(identity: ChannelIdentity | None) -> str | None:

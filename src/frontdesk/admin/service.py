@@ -39,7 +39,7 @@ class AdminPrincipals:
                 if action == "close":
                     await joiner.close(step)
         place = None if last is None else msgspec.json.encode(last).decode()
-        return {"items": [_shown(step) for step in steps], "next": place, "channels": await joiner.sources()}
+        return {"items": [_render_step(step) for step in steps], "next": place, "channels": await joiner.sources()}
 
     async def _switch(self) -> dict[str, Any]:
         rule = await self._parts.joiner.rule.join()
@@ -59,7 +59,7 @@ def _place(after: str | None) -> tuple[str, str] | None:
         raise InvalidRequestError("Invalid cursor for principals.", param="after") from None
 
 
-def _shown(step: JoinStep) -> dict[str, Any]:
+def _render_step(step: JoinStep) -> dict[str, Any]:
     return {
         "outcome": step.outcome,
         "id": step.identity.native_id,

@@ -10,7 +10,7 @@ from agent_framework import Message
 
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.extraction import answer as answer_content
-from frontdesk.approvals.extraction import digest, taken
+from frontdesk.approvals.extraction import build_taken_error, digest
 from frontdesk.approvals.records import Voter, get_status
 from frontdesk.clock import Clock
 from frontdesk.concurrency.timeouts import until_available
@@ -25,7 +25,7 @@ from frontdesk.errors import (
     StoreUnavailableError,
 )
 from frontdesk.framework.approval_ids import requests_in, with_shown_ids
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.ids import Ids, new_secret
 from frontdesk.interfaces.channel import SettleAnswers
@@ -39,13 +39,13 @@ from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.request import AdmittedRequest, ChannelSession
 from frontdesk.models.session import Lease, SessionRecord
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.session_list import asked_as, descends_from
-from frontdesk.sessions.snapshot import rewritten
+from frontdesk.sessions.session_list import descends_from, list_asked_as
+from frontdesk.sessions.snapshot import rewrite
 from frontdesk.sessions.turn import RecordsBeginning
 from frontdesk.sessions.turns import Turns
 
 _RETRY_INTERVAL_SECONDS = 1.0
-_TRIES = 3
+_MAX_EXPIRY_TRIES = 3
 
 
 class ApprovalAttempt:
@@ -108,7 +108,7 @@ class ApprovalAttempt:
         """Release the answers if a failed start may have been written."""
         if self.failure is None or isinstance(self.failure, StoreError):
             return
-        tries = iter(range(1, _TRIES))
+        tries = iter(range(1, _MAX_EXPIRY_TRIES))
 
         async def write() -> None:
             record = self._beginning_record
@@ -173,10 +173,10 @@ class ApprovalAnswers:
         session = request.session or ChannelSession()
         if request.previous_run_id is not None or session.key or session.conversation_id or session.session_id:
             return admitted
-        session_id = await self._asking_session(admitted.owner, request.approvals)
+        session_id = await self._find_session(admitted.owner, request.approvals)
         return admitted.with_request(session=session.replace(session_id=session_id))
 
-    async def _asking_session(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
+    async def _find_session(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
         questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
         sessions = {None if question is None else question.session_id for question in questions}
         session_id = sessions.pop() if len(sessions) == 1 else None
@@ -184,7 +184,7 @@ class ApprovalAnswers:
             raise unknown()
         return session_id
 
-    async def asked(
+    async def find_questions(
         self,
         owner: str,
         session: SessionRecord | None,
@@ -234,7 +234,7 @@ class ApprovalAnswers:
         questions = [await self._expire_if_due(question) for question in questions]
         for question, given in zip(questions, answers, strict=True):
             if not _accepts(question, given):
-                raise _closed(question)
+                raise _build_closed_error(question)
             if question.terms is not None and question.status == "pending":
                 if caller is None:
                     raise unknown()
@@ -249,7 +249,7 @@ class ApprovalAnswers:
         """Reject an approval if the call has changed since it was displayed. Rejections are always accepted."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
-                raise _changed()
+                raise _build_changed_error()
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
         """Replace the question ids in an update or result by host ids. `ids` maps those of this run and is extended.
@@ -258,7 +258,7 @@ class ApprovalAnswers:
         """
         for request in requests_in(value):
             if isinstance(request.id, str) and request.id not in ids:
-                asked = await asked_as(self._store, owner, session, request.id)
+                asked = await list_asked_as(self._store, owner, session, request.id)
                 known = self._same(asked, digest(request))
                 ids[request.id] = self._ids.new("apr") if known is None else known.approval_id
         return with_shown_ids(value, ids)
@@ -286,11 +286,11 @@ class ApprovalAnswers:
         """
         fresh: list[PendingApproval] = []
         for question in questions:
-            asked = await asked_as(self._store, question.owner, session, question.target_id)
+            asked = await list_asked_as(self._store, question.owner, session, question.target_id)
             if self._same(asked, question.digest) is not None:
                 continue
             if asked:
-                raise taken(question)
+                raise build_taken_error(question)
             fresh.append(question.replace(approval_id=ids[question.target_id]))
         return fresh
 
@@ -309,7 +309,7 @@ class ApprovalAnswers:
             attempt = await self._take_once(owner, answers, caller, event)
             if attempt is not None:
                 return attempt
-        raise answered()
+        raise build_answered_error()
 
     def build_attempt(
         self, owner: str, answers: Sequence[ApprovalAnswer], attempt: str, beginning: RecordsBeginning | None
@@ -325,7 +325,7 @@ class ApprovalAnswers:
         for given in answers:
             question = await self._store.approvals.get(owner, given.approval_id)
             if question is None or not _accepts(question, given):
-                raise answered() if question is None else _closed(question)
+                raise build_answered_error() if question is None else _build_closed_error(question)
             questions.append(question)
         note, finish = await self._decisions.note_answers(questions, answers, caller, event)
         try:
@@ -356,7 +356,7 @@ class ApprovalAnswers:
         # Another request may have been first with its answer.
         fresh = await self._store.approvals.get(question.owner, question.approval_id)
         if fresh is None or fresh.status == "pending":
-            raise _expired()
+            raise _build_expired_error()
         return fresh
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
@@ -371,7 +371,7 @@ def _require_distinct(answers: Sequence[ApprovalAnswer]) -> None:
         raise InvalidRequestError("An approval can be answered only once per request.", param="approvals")
 
 
-def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
+def build_resume_messages(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
     """Return the messages that resume a run with answers."""
     return [
         answer_content(question, given.approved, given.reason)
@@ -386,35 +386,35 @@ def _accepts(question: PendingApproval, answer: ApprovalAnswer) -> bool:
     return question.status == "pending" or question.reason != EXPIRED or answer.reason == EXPIRED
 
 
-def _closed(question: PendingApproval) -> ConflictError:
+def _build_closed_error(question: PendingApproval) -> ConflictError:
     """Return the error for an answer to a question that does not accept it any more."""
-    return _expired() if question.reason == EXPIRED else answered()
+    return _build_expired_error() if question.reason == EXPIRED else build_answered_error()
 
 
 def unknown() -> NotFoundError:
     return NotFoundError("Approval not found.", param="approvals")
 
 
-def answered() -> ConflictError:
+def build_answered_error() -> ConflictError:
     return ConflictError("This approval has already been answered.", code=ANSWERED, param="approvals")
 
 
-def refused(decision: Decision) -> RequestError | None:
+def find_error(decision: Decision) -> RequestError | None:
     """Return the error for an answer that was not recorded, or None if it was recorded."""
     if decision.outcome in ("recorded", "needs_more"):
         return None
     if decision.outcome == "changed":
-        return _changed()
+        return _build_changed_error()
     if decision.outcome == "not_yours" or decision.approval is None:
         return unknown()
-    return _closed(decision.approval)
+    return _build_closed_error(decision.approval)
 
 
-def _changed() -> ConflictError:
+def _build_changed_error() -> ConflictError:
     return ConflictError(_CHANGED, code="approval_changed", param="approvals")
 
 
-def _expired() -> ConflictError:
+def _build_expired_error() -> ConflictError:
     return ConflictError("This approval has expired.", code="approval_expired", param="approvals")
 
 
@@ -451,7 +451,7 @@ class OpenQuestions:
         self._target, self._store, self._turns, self._clock, self._ids = target, store, turns, clock, ids
 
     @asynccontextmanager
-    async def abandoned(self) -> AsyncGenerator[AbandonedSession | None]:
+    async def abandon(self) -> AsyncGenerator[AbandonedSession | None]:
         """Lock the session and yield it without its questions. Yield None if it has none or is busy with a turn."""
         target, before = self._target, await self._find()
         if not isinstance(target, GivesUpQuestions) or before is None or before.checkpoint is None:
@@ -460,7 +460,7 @@ class OpenQuestions:
         async with AsyncExitStack() as stack:
             lease = None
             with suppress(SessionBusyError):
-                lease = await stack.enter_async_context(self._turns.held(before.session_id))
+                lease = await stack.enter_async_context(self._turns.hold(before.session_id))
             yield None if lease is None else await self._without_questions(target, before, lease)
 
     async def _without_questions(
@@ -476,12 +476,12 @@ class OpenQuestions:
         ids, now = self._ids, self._clock.now()
         identity = {"channel": self._identity.channel, "native_id": self._identity.native_id}
         hosting = {"channel": self._identity.channel, "identity": identity}
-        messages = [stamped(message, hosting, ids.new("msg")) for message in given_up.messages]
+        messages = [stamp(message, hosting, ids.new("msg")) for message in given_up.messages]
         changed = record.replace(
             checkpoint=given_up.checkpoint,
             client_calls=tuple(call for call in record.client_calls if call.name != REQUEST_INFO),
             messages=record.messages + len(messages),
             updated_at=now,
-            state=await rewritten(record.state),
+            state=await rewrite(record.state),
         )
         return AbandonedSession(questions=given_up.questions, record=changed, lease=lease, messages=messages)

@@ -15,11 +15,11 @@ from frontdesk.approvals.records import (
     Voter,
     audit_line,
     build_caller,
+    build_resume_event,
     build_vote,
     find_seat,
     get_status,
     is_decided,
-    resuming,
 )
 from frontdesk.approvals.voters import VoterLookup, check_unchanged
 from frontdesk.clock import Clock
@@ -207,16 +207,16 @@ class Decisions:
         question, seat = await self.look(voter, answer.approval_id)
         if question is None or seat is None:
             return Decision(outcome="not_yours", approval=question)
-        return await self._spanned(question, answer, voter, seen, new_run_id, resume)
+        return await self._decide_traced(question, answer, voter, seen, new_run_id, resume)
 
     async def decide_as_operator(
         self, question: PendingApproval, answer: ApprovalAnswer, by: str, new_run_id: NewRunId, resume: Resume
     ) -> Decision:
         """Decide a question on behalf of an operator, regardless of the approvals it requires."""
         nobody = Voter(identity=ChannelIdentity(channel="operator", native_id=by), key=by)
-        return await self._spanned(question, answer, nobody, None, new_run_id, resume, operator=True)
+        return await self._decide_traced(question, answer, nobody, None, new_run_id, resume, operator=True)
 
-    async def _spanned(
+    async def _decide_traced(
         self,
         question: PendingApproval,
         answer: ApprovalAnswer,
@@ -229,7 +229,7 @@ class Decisions:
     ) -> Decision:
         span = self._spans.begin("approval", voter.identity.channel, question.trace)
         try:
-            decision = await self._refused(question, answer, seen, new_run_id, resume)
+            decision = await self._check_answer(question, answer, seen, new_run_id, resume)
             tries = 0
             while decision is None:
                 if (tries := tries + 1) > _MAX_TRIES:
@@ -267,7 +267,7 @@ class Decisions:
         if requester is None:
             raise ValueError("the vote has no account")
         decided = fresh.replace(status=get_status(answer), decided_at=vote.at, reason=answer.reason, begun=False)
-        event = resuming(decided, answer, requester, vote.at, new_run_id).replace(trace=span.carry())
+        event = build_resume_event(decided, answer, requester, vote.at, new_run_id).replace(trace=span.carry())
         if await self._write(decided, event, resume, build_caller(vote), tally):
             return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
         now = await self._store.approvals.get(question.owner, answer.approval_id)
@@ -331,7 +331,7 @@ class Decisions:
             return None
         return Decision(outcome="needs_more", approval=question)
 
-    async def _refused(
+    async def _check_answer(
         self,
         question: PendingApproval,
         answer: ApprovalAnswer,
@@ -453,7 +453,7 @@ class Decisions:
             return
         answer = ApprovalAnswer(approval_id=question.approval_id, approved=False, reason=EXPIRED)
         decided = question.replace(status=get_status(answer), decided_at=now, reason=EXPIRED, begun=False)
-        event = resuming(decided, answer, question.requester, now, new_run_id).replace(trace=question.trace)
+        event = build_resume_event(decided, answer, question.requester, now, new_run_id).replace(trace=question.trace)
         await self._write(decided, event, resume)
 
     async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
@@ -495,7 +495,7 @@ class Decisions:
         """
         cancelled = [
             question.replace(status="cancelled", decided_at=at, reason=reason)
-            for question in await self._pending(owner)
+            for question in await self._list_pending(owner)
             if question.status == "pending"
         ]
         rows = [row for question in cancelled for row in await self._settling.rows(question, None)]
@@ -528,7 +528,7 @@ class Decisions:
 
         return add, finish
 
-    async def _pending(self, owner: str) -> Sequence[PendingApproval]:
+    async def _list_pending(self, owner: str) -> Sequence[PendingApproval]:
         try:
             return await self._store.approvals.pending(owner)
         except UnreadableRecordError:

@@ -35,11 +35,11 @@ def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) ->
     asked = [_question(content, admitted, session_id or "") for content in contents]
     repeated = _first_repeated(asked)
     if repeated is not None:
-        raise taken(repeated)
+        raise build_taken_error(repeated)
     return asked
 
 
-def taken(question: PendingApproval) -> ApprovalIdError:
+def build_taken_error(question: PendingApproval) -> ApprovalIdError:
     """Return the error for an id that belongs to another question. An approval of one could run the other."""
     return ApprovalIdError(
         f"The agent asked for an approval of {question.tool!r} with the id of another pending approval.",
@@ -62,7 +62,7 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
         approval_id=target_id,
         target_request_id=target_id,
         requester=admitted.caller,
-        resume=_resuming(admitted.request),
+        resume=_build_resume_request(admitted.request),
         owner=admitted.owner,
         session_id=session_id,
         run_id=admitted.run_id,
@@ -75,7 +75,7 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
     )
 
 
-def _resuming(request: ChannelRequest) -> ChannelRequest:
+def _build_resume_request(request: ChannelRequest) -> ChannelRequest:
     """Return the request that resumes a run after the decision, in the session of the question."""
     return ChannelRequest(
         channel=request.channel,

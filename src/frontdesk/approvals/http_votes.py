@@ -7,14 +7,14 @@ from agent_framework import AgentResponse, Content, Message
 
 from frontdesk.access.gate import Gate, identify
 from frontdesk.access.identify import IdentityKeys
-from frontdesk.approvals.answers import refused, unknown
+from frontdesk.approvals.answers import find_error, unknown
 from frontdesk.approvals.decisions import NEEDS_MORE, Decisions
 from frontdesk.approvals.records import Resume, Voter, get_status, owns_question
 from frontdesk.approvals.requester import build_view
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.clock import Clock
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.ids import Ids
 from frontdesk.interfaces.channel import Channel
 from frontdesk.interfaces.storage.pages import MAX_PAGE_BYTES
@@ -94,7 +94,7 @@ class HttpVotes:
         question, _ = await self._decisions.look(voter, answer.approval_id)
         return question is not None and await self._is_asked(voter, question)
 
-    async def waiting(self, voter: Voter, after: str | None, limit: int) -> WaitingPage:
+    async def list_waiting(self, voter: Voter, after: str | None, limit: int) -> WaitingPage:
         """Return a person's own questions, and those they may answer, found by accounts and claims."""
         store, now = self._store, self._clock.now()
         accounts = await store.identities.of_owner(voter.key) if voter.key else ()
@@ -137,8 +137,8 @@ class HttpVotes:
         admitted = vote.admitted
         voter = Voter(identity=admitted.identity, key=admitted.owner, claims=vote.claims, caller=admitted.caller)
         made = [(answer, await self._decide(voter, answer)) for answer in vote.answers]
-        if all(refused(decision) is not None for _, decision in made):
-            raise refused(made[0][1]) or unknown()
+        if all(find_error(decision) is not None for _, decision in made):
+            raise find_error(made[0][1]) or unknown()
         run = self._run(vote.admitted, made)
         if run.stored:
             async with self._store.transaction() as transaction:
@@ -157,9 +157,9 @@ class HttpVotes:
 
     def _run(self, admitted: AdmittedRequest, made: Sequence[tuple[ApprovalAnswer, Decision]]) -> RunRecord:
         request = admitted.request
-        text = "\n".join(self._said(answer, decision) for answer, decision in made)
+        text = "\n".join(self._describe(answer, decision) for answer, decision in made)
         hosting = {"channel": request.channel}
-        message = stamped(Message("assistant", [Content.from_text(text)]), hosting, self._ids.new("msg"))
+        message = stamp(Message("assistant", [Content.from_text(text)]), hosting, self._ids.new("msg"))
         recorded = [
             {
                 "id": answer.approval_id,
@@ -184,9 +184,9 @@ class HttpVotes:
             request_hash=request.request_hash,
         )
 
-    def _said(self, answer: ApprovalAnswer, decision: Decision) -> str:
+    def _describe(self, answer: ApprovalAnswer, decision: Decision) -> str:
         tool = _tool(decision.approval)
-        if (error := refused(decision)) is not None:
+        if (error := find_error(decision)) is not None:
             return f"{tool}: {error.message}"
         if decision.outcome == "needs_more":
             return f"{tool}: {NEEDS_MORE}"

@@ -24,7 +24,7 @@ from frontdesk.interfaces.context import ConfirmsAnswers
 from frontdesk.interfaces.runner import DurableTaskRunner
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
-from frontdesk.models.approval import ApprovalPlace, PendingApproval, named_people, person_key
+from frontdesk.models.approval import ApprovalPlace, PendingApproval, name_people, person_key
 from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.identity import Caller, ChannelIdentity
 
@@ -33,7 +33,7 @@ TASK = "expire"
 ESCALATE = "escalate"
 """The name of the task that asks more people."""
 _MAX_CONCURRENT = 10
-_PAGE = 100
+_PAGE_ROWS = 100
 
 
 class ApprovalMessageUpdater:
@@ -80,7 +80,7 @@ class ApprovalMessageUpdater:
         if question is None:
             return ()
         if question.status == "pending":
-            return () if await self._may_answer(question, place.identity) else self._closed(question, [place])
+            return () if await self._may_answer(question, place.identity) else self._close(question, [place])
         by = await self._names.decider(question)
         row = self._row(await self._names.with_decider(question, by), place, by)
         return () if row is None else (row,)
@@ -89,17 +89,17 @@ class ApprovalMessageUpdater:
         rows: list[Delivery] = []
         for person in people:
             after = None
-            while page := await self._waiting_for(person, after):
+            while page := await self._list_waiting(person, after):
                 for question in page:
                     if not await self._stays(question, person):
                         places = await self._store.approvals.places(question.owner, question.approval_id)
-                        rows += self._closed(question, [place for place in places if place.identity.key == person.key])
+                        rows += self._close(question, [place for place in places if place.identity.key == person.key])
                 after = page[-1].approval_id
         return rows
 
-    async def _waiting_for(self, person: ChannelIdentity, after: str | None) -> Sequence[PendingApproval]:
+    async def _list_waiting(self, person: ChannelIdentity, after: str | None) -> Sequence[PendingApproval]:
         try:
-            return await self._store.approvals.waiting_for([person_key(person)], after=after, limit=_PAGE)
+            return await self._store.approvals.waiting_for([person_key(person)], after=after, limit=_PAGE_ROWS)
         except UnreadableRecordError:
             # Only a newer version knows what was asked; who presses a button is told that it is not theirs.
             return ()
@@ -121,7 +121,7 @@ class ApprovalMessageUpdater:
         link = await self._store.identities.link(person)
         return link is not None and has_claim((*terms.claims, *terms.escalate_claims), link.claims)
 
-    def _closed(self, question: PendingApproval, places: Sequence[ApprovalPlace]) -> list[Delivery]:
+    def _close(self, question: PendingApproval, places: Sequence[ApprovalPlace]) -> list[Delivery]:
         """Return deliveries that close a question for people who are no longer approvers."""
         shown = question.replace(status="cancelled", reason=ENGLISH["reason.not_asked"])
         return [row for place in places if (row := self._row(shown, place, None)) is not None]
@@ -194,11 +194,11 @@ class ApprovalExpiry:
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register the task handlers. Must be called once, before the runner starts."""
-        runner.register(TASK, self._expire, waiting=self._expired, most=_MAX_CONCURRENT)
+        runner.register(TASK, self._expire, waiting=self._list_expired, most=_MAX_CONCURRENT)
         runner.register(ESCALATE, self._escalate, waiting=self._to_escalate, most=_MAX_CONCURRENT)
 
-    async def _expired(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        for question in await self._store.approvals.expired(self._clock.now(), limit=_PAGE):
+    async def _list_expired(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        for question in await self._store.approvals.expired(self._clock.now(), limit=_PAGE_ROWS):
             yield _task(TASK, question)
 
     async def _expire(self, payload: Mapping[str, Any]) -> None:
@@ -207,7 +207,7 @@ class ApprovalExpiry:
             await self._decide(question)
 
     async def _to_escalate(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        for question in await self._store.approvals.to_escalate(self._clock.now(), limit=_PAGE):
+        for question in await self._store.approvals.to_escalate(self._clock.now(), limit=_PAGE_ROWS):
             yield _task(ESCALATE, question)
 
     async def _escalate(self, payload: Mapping[str, Any]) -> None:
@@ -220,7 +220,7 @@ class ApprovalExpiry:
         try:
             async with self._store.transaction() as transaction:
                 transaction.escalate_approval(question.owner, question.approval_id)
-                transaction.add_audit(audit_line(question, "escalated", self._clock.now(), reason=named_people(people)))
+                transaction.add_audit(audit_line(question, "escalated", self._clock.now(), reason=name_people(people)))
                 for row in rows:
                     transaction.add_delivery(row)
         except StoreError:

@@ -9,7 +9,7 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.approval import EXPIRED, Decision, PendingApproval
 from frontdesk.models.identity import Caller, ChannelIdentity
 from frontdesk.models.link import LinkRecord
-from frontdesk.models.person_name import PersonName, given_name
+from frontdesk.models.person_name import PersonName, get_given_name
 
 _CLAIMS = ("name", "preferred_username", "login")
 """The claims that name a person to others. An email address is not shown."""
@@ -27,13 +27,13 @@ class PersonNames:
         family = () if link is None else await self._identities.links(link.isolation_key)
         links = () if link is None else (link, *(one for one in family if one.identity.key != identity.key))
         person = PersonName(native_id=identity.native_id, channel=identity.channel)
-        if verified := _verified_name(links):
+        if verified := _find_verified_name(links):
             return person.replace(name=verified, verified=True)
-        if name := plain_name(given_name(identity.attributes)):
+        if name := plain_name(get_given_name(identity.attributes)):
             return person.replace(name=name)
         record = await self._identities.find(identity)
         accounts = [*([] if record is None else [record.identity]), *(one.identity for one in links)]
-        given = [given_name(account.attributes) for account in accounts]
+        given = [get_given_name(account.attributes) for account in accounts]
         names = [plain_name(name) for name in (*given, _name_in(claims or {}))]
         return person.replace(name=next(filter(None, names), ""))
 
@@ -41,7 +41,7 @@ class PersonNames:
         accounts = await self._identities.of_owner(isolation_key)
         if not accounts:
             return None
-        named = (account for account in accounts if plain_name(given_name(account.attributes)))
+        named = (account for account in accounts if plain_name(get_given_name(account.attributes)))
         return await self.find(next(named, accounts[0]))
 
     async def find_decider(self, question: PendingApproval, by: Caller | None = None) -> PersonName | None:
@@ -66,7 +66,7 @@ class PersonNames:
         return decision.replace(approval=await self.with_decider(decision.approval))
 
 
-def _verified_name(links: Sequence[LinkRecord]) -> str:
+def _find_verified_name(links: Sequence[LinkRecord]) -> str:
     return next(filter(None, (plain_name(_name_in(link.claims)) for link in links)), "")
 
 

@@ -18,7 +18,7 @@ ClaimValue = str | int | bool
 People = Sequence[ChannelIdentity]
 FindPeople = Callable[[PendingApproval], People | Awaitable[People]]
 """Returns the people of a role for a question."""
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 _MAX_VOTES = 100
 _MAX_HOLDERS = 200
 
@@ -111,7 +111,7 @@ class ApproverRule:
                     yield f"nobody is known to have the claim of the role {approver.name!r}: that needs a linker"
             elif approver != "requester":
                 yield from _person_findings(approver)
-        for channel in sorted({person.channel for person in _listed(everyone)}):
+        for channel in sorted({person.channel for person in _list_known(everyone)}):
             if channel not in known:
                 yield f"the host has no channel named {channel!r}"
             elif channel not in asking:
@@ -161,7 +161,7 @@ class ApprovalOptions:
     """The rules of some tools, by name. A tool with a rule always asks, whatever its `approval_mode`."""
     rule: ChooseRule | None = None
     """A function that chooses the rule of a question, by the question and its requester."""
-    seconds: float | None = DAY
+    seconds: float | None = DAY_SECONDS
     """For how long a question waits; then the answer is no. `None` for as long as its session lasts."""
     max_holders: int = 20
     """The number of people who are asked at most because they have the claim of a role."""
@@ -237,7 +237,7 @@ def _person_findings(person: Any) -> Iterator[str]:
         yield f'{type(person).__name__} is not a ChannelIdentity, an ApproverRole or "requester"'
 
 
-def _listed(approvers: Sequence[Any]) -> list[ChannelIdentity]:
+def _list_known(approvers: Sequence[Any]) -> list[ChannelIdentity]:
     """Return the people whose identities are known before a question is asked."""
     listed: list[ChannelIdentity] = []
     for approver in approvers:
@@ -254,7 +254,7 @@ def _most_voters(approvers: Sequence[Any]) -> int | None:
     for approver in approvers:
         if isinstance(approver, ApproverRole) and (callable(approver.people) or approver.claim is not None):
             return None
-    return len({person.key for person in _listed(approvers)}) + ("requester" in approvers)
+    return len({person.key for person in _list_known(approvers)}) + ("requester" in approvers)
 
 
 def is_list(given: Any) -> TypeGuard[Sequence[Any]]:
@@ -299,7 +299,7 @@ class RuleBinder:
         if rule.is_requester_alone:
             # In a group nobody else may see the arguments, so that the requester is asked in the direct chat.
             return await self._direct(requester) if hidden else None
-        return await self._bound(rule, question, requester, hidden)
+        return await self._bind(rule, question, requester, hidden)
 
     async def _direct(self, requester: Caller) -> ApproverTerms:
         people = await self._list_people(["requester"], requester)
@@ -336,7 +336,7 @@ class RuleBinder:
             raise NobodyToAskError
         return chosen
 
-    async def _bound(
+    async def _bind(
         self, rule: ApproverRule, question: PendingApproval, requester: Caller, hidden: bool
     ) -> ApproverTerms:
         people, shown = await _people(rule.approvers, question), await self._list_people(rule.approvers, requester)

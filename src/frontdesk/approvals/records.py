@@ -12,7 +12,7 @@ from frontdesk.models.approval import (
     AuditLine,
     PendingApproval,
     Resumption,
-    held_values,
+    list_values,
     owner_key,
     person_key,
 )
@@ -69,7 +69,7 @@ def build_caller(vote: ApprovalVote) -> Caller | None:
     return None if vote.identity is None else Caller(identity=vote.identity)
 
 
-def resuming(
+def build_resume_event(
     question: PendingApproval, answer: ApprovalAnswer, requester: Caller, at: float, new_run_id: NewRunId
 ) -> InboxItem:
     request: ChannelRequest = question.resume or ChannelRequest(
@@ -226,7 +226,7 @@ def has_claim(needed: Sequence[ApproverClaim], claims: Mapping[str, Any]) -> boo
         type(value) is type(held) and value == held
         for one in needed
         for value in one.values
-        for held in held_values(claims.get(one.claim))
+        for held in list_values(claims.get(one.claim))
     )
 
 

@@ -12,7 +12,7 @@ from frontdesk.approvals.voters import VoterLookup
 from frontdesk.chat.commands import locale_of_person
 from frontdesk.concurrency.offload import run_rendering
 from frontdesk.delivery.plan import Planner
-from frontdesk.display.person_names import build_label, unverified_name, waited_for
+from frontdesk.display.person_names import build_label, build_unverified_name, list_awaited
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NobodyToAskError
 from frontdesk.framework.approval_ids import note_waiting
 from frontdesk.identifiers import digest
@@ -59,7 +59,7 @@ class ApprovalRequester:
         """
         ids = turn.approval_ids or {}
         fresh = self._answers.complete(await self._answers.new(turn.record, asked, ids))
-        new = [await self._bound(question) for question in fresh]
+        new = [await self._bind(question) for question in fresh]
         known = {question.approval_id: question for question in new}
         shared: list[PendingApproval] = []
         for question in asked:
@@ -67,10 +67,10 @@ class ApprovalRequester:
             stored = known.get(name) or await self._store.approvals.get(question.owner, name)
             if stored is not None and stored.terms is not None:
                 shared.append(stored)
-        note_waiting(result, {question.approval_id: waited_for(question.terms) for question in shared})
+        note_waiting(result, {question.approval_id: list_awaited(question.terms) for question in shared})
         return new, shared
 
-    async def _bound(self, question: PendingApproval) -> PendingApproval:
+    async def _bind(self, question: PendingApproval) -> PendingApproval:
         if question.requester is None:
             return question
         group = question.resume is not None and question.resume.group
@@ -185,7 +185,7 @@ class ApprovalRequester:
 
 def build_view(question: PendingApproval, person: ChannelIdentity) -> QuestionView:
     requester = question.requester
-    shown = question.requester_name or (None if requester is None else unverified_name(requester.identity))
+    shown = question.requester_name or (None if requester is None else build_unverified_name(requester.identity))
     return QuestionView(
         approval=question,
         asker="" if shown is None else build_label(shown),

@@ -49,10 +49,10 @@ class VoterLookup:
         self._store = store
         self._linker = linker
         self._build_union = get_principal
-        self._look_up_key = look_up_key or self._stored_key
+        self._look_up_key = look_up_key or self._find_key
         self._allow = allow or self._allow_stored
 
-    async def _stored_key(self, identity: ChannelIdentity) -> str | None:
+    async def _find_key(self, identity: ChannelIdentity) -> str | None:
         record = await self._store.identities.find(identity)
         return None if record is None else record.isolation_key
 

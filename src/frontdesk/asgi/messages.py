@@ -20,30 +20,30 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.json_size import estimate_memory
 from frontdesk.loggers import http as log
 
 Who = tuple[str, str]
 
-_RETRY = 1.0
-_ALWAYS = 256 * 1024
+_RETRY_SECONDS = 1.0
+_MAX_FREE_BYTES = 256 * 1024
 """The size up to which the only body of a caller is let in, however much the others have taken."""
 
 
-SMALL_BODY = 10_000
+MAX_SMALL_BODY_BYTES = 10_000
 """The size below which the bytes of a body do not count."""
-SMALL_JSON = 4_000
+MAX_SMALL_JSON_BYTES = 4_000
 """The size up to which the values of a body do not count."""
-SMALL_VALUES = 256 * 1024
+MAX_SMALL_VALUES_BYTES = 256 * 1024
 """The memory up to which the values of a small body do not count. As many as `max_running` take `max_bytes`."""
 
 
-def counted(raw: bytes) -> int:
-    if len(raw) <= SMALL_JSON:
+def count_charged(raw: bytes) -> int:
+    if len(raw) <= MAX_SMALL_JSON_BYTES:
         return 0
     size = estimate_memory(raw)
-    return 0 if len(raw) < SMALL_BODY and size <= SMALL_VALUES else size
+    return 0 if len(raw) < MAX_SMALL_BODY_BYTES and size <= MAX_SMALL_VALUES_BYTES else size
 
 
 class BodyBudget:
@@ -62,10 +62,10 @@ class BodyBudget:
         """
         held = self._held.get(who, 0)
         if held > own and held + size > self._most_of_one:
-            raise TooManyRequestsError("Your concurrent requests use too much memory.", retry_after=_RETRY)
-        is_first_and_small = held == own and own + size <= _ALWAYS
+            raise TooManyRequestsError("Your concurrent requests use too much memory.", retry_after=_RETRY_SECONDS)
+        is_first_and_small = held == own and own + size <= _MAX_FREE_BYTES
         if self._total > own and self._total + size > self._most and not is_first_and_small:
-            raise UnavailableError("The concurrent requests use too much memory.", retry_after=_RETRY)
+            raise UnavailableError("The concurrent requests use too much memory.", retry_after=_RETRY_SECONDS)
         self._held[who] = held + size
         self._total += size
 
@@ -153,7 +153,7 @@ def require_single(scope: Scope) -> None:
     """Reject a request that repeats one of these headers. A proxy may have read the other value."""
     for name in _SINGLE:
         if sum(given == name for given, _ in scope["headers"]) > 1:
-            raise _repeated(name)
+            raise _build_repeated_error(name)
 
 
 class SingleHeaders(dict[bytes, bytes]):
@@ -169,7 +169,7 @@ class SingleHeaders(dict[bytes, bytes]):
 
     def __getitem__(self, name: bytes) -> bytes:
         if name in self._repeated:
-            raise _repeated(name)
+            raise _build_repeated_error(name)
         return super().__getitem__(name)
 
     @overload
@@ -187,7 +187,7 @@ class SingleHeaders(dict[bytes, bytes]):
         return self[name]
 
 
-def _repeated(name: bytes) -> InvalidRequestError:
+def _build_repeated_error(name: bytes) -> InvalidRequestError:
     return InvalidRequestError(f"The header {name.decode('latin-1')} must be sent only once.", code="repeated_header")
 
 
@@ -213,7 +213,7 @@ def check_length(headers: Headers, limit: int, held: BodyHold | None = None) -> 
 
 
 def _too_large(limit: int) -> BodyTooLargeError:
-    return BodyTooLargeError(f"The body must not be larger than {shown_size(limit)}.")
+    return BodyTooLargeError(f"The body must not be larger than {format_size(limit)}.")
 
 
 def whole_in(message: Any, limit: int) -> bytes | None:
@@ -246,7 +246,7 @@ async def read_rest(receive: Receive, message: Any, limit: int, held: BodyHold |
         message = await receive()
 
 
-def resumed_after(query: bytes) -> int | None:
+def parse_resume_position(query: bytes) -> int | None:
     """Return the number of the reader's last event, -1 without one, or None if no stream is requested."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     after, stream = asked.get("starting_after"), asked.get("stream", "false").lower()
@@ -345,15 +345,15 @@ class Cors:
         headers = collect_headers(scope)
         origin = headers.get(b"origin")
         if origin is None or origin not in self._origins:
-            return await app(scope, receive, _marked(send, ()))
-        shared = self._shared(origin)
+            return await app(scope, receive, _add_headers(send, ()))
+        shared = self._build_headers(origin)
         if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
             head = [*shared, *_terms(headers, methods), _VARY, (b"content-length", b"0")]
             await send({"type": "http.response.start", "status": 204, "headers": head})
             return await send({"type": "http.response.body", "body": b""})
-        await app(scope, receive, _marked(send, shared))
+        await app(scope, receive, _add_headers(send, shared))
 
-    def _shared(self, origin: bytes) -> tuple[RawHeader, ...]:
+    def _build_headers(self, origin: bytes) -> tuple[RawHeader, ...]:
         shared = (b"access-control-allow-origin", origin)
         return (shared, (b"access-control-allow-credentials", b"true")) if origin in self._trusted else (shared,)
 
@@ -406,8 +406,8 @@ class RefusedOrigins:
 refused_preflights = RefusedPreflights()
 
 
-def _marked(send: Send, shared: tuple[RawHeader, ...]) -> Send:
-    async def marked(message: Message) -> None:
+def _add_headers(send: Send, shared: tuple[RawHeader, ...]) -> Send:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             head = [*message.get("headers", ()), *shared, _VARY]
             if shared and (readable := _readable(head)):
@@ -415,7 +415,7 @@ def _marked(send: Send, shared: tuple[RawHeader, ...]) -> Send:
             message = {**message, "headers": head}
         await send(message)
 
-    return marked
+    return send_with_headers
 
 
 def _readable(head: Iterable[RawHeader]) -> bytes:

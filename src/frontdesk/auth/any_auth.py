@@ -72,17 +72,17 @@ class AnyAuth(AsksEnvironment, ShowsIssuers, ShowsSchemes, SignsBodies, UsesNonc
         for member in self._members:
             principal = await member.ask(scope, headers)
             if principal is not None:
-                return self._named(member, principal)
+                return self._add_prefix(member, principal)
         return None
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
         for member in self._members:
             principal = await member.recheck(scope, headers)
             if principal is not None:
-                return self._named(member, principal)
+                return self._add_prefix(member, principal)
         return None
 
-    def _named(self, member: "_Member", principal: Principal) -> Principal:
+    def _add_prefix(self, member: "_Member", principal: Principal) -> Principal:
         if member.prefix:
             return principal.replace(id=member.prefix + principal.id)
         if principal.id.startswith(self._prefixes):

@@ -19,7 +19,7 @@ from frontdesk.errors import InvalidRequestError, UnauthenticatedError
 from frontdesk.interfaces.auth import Principal, ShowsSchemes
 from frontdesk.loggers import access as log
 from frontdesk.models.identity import ANONYMOUS
-from frontdesk.secret import Secret, listed_secrets, looks_secret, revealed
+from frontdesk.secret import Secret, list_secrets, looks_secret, reveal
 
 HASHED = "sha256:"
 _MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -74,10 +74,10 @@ def read_keys(path: Path) -> list[StoredKey]:
         raise KeyFileError(
             f"{path} can't be read: {getattr(error, 'strerror', None) or type(error).__name__}"
         ) from None
-    return _joined(path, text.splitlines())
+    return _join_lines(path, text.splitlines())
 
 
-def _joined(path: Path, lines: Iterable[str]) -> list[StoredKey]:
+def _join_lines(path: Path, lines: Iterable[str]) -> list[StoredKey]:
     keys: dict[str, StoredKey] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -86,14 +86,14 @@ def _joined(path: Path, lines: Iterable[str]) -> list[StoredKey]:
             change = _decoder.decode(line)
             key = keys.get(change.id, change)
             fields: dict[str, Any] = msgspec.to_builtins(change)
-            keys[change.id] = _checked(msgspec.structs.replace(key, **fields))
+            keys[change.id] = _check_key(msgspec.structs.replace(key, **fields))
         except (msgspec.DecodeError, ValueError) as error:
             # What the line holds is not shown: somebody may have written a key there.
             raise KeyFileError(f"{path}, line {number}: {_reason(error)}") from None
     return list(keys.values())
 
 
-def _checked(key: StoredKey) -> StoredKey:
+def _check_key(key: StoredKey) -> StoredKey:
     if not key.id or not key.principal or key.principal == ANONYMOUS:
         raise ValueError("a key requires an id and a principal")
     for time in (key.created, key.expires, key.revoked):
@@ -187,7 +187,7 @@ class ApiKeyAuth(ShowsSchemes):
             # Not by name: of a mapping that was written the wrong way round, the name is the key.
             labels[principal] = label = f"principal {number} of {len(keys)}"
             _require_name(principal, label)
-            for key in listed_secrets(given, f"ApiKeyAuth: the keys of {label}"):
+            for key in list_secrets(given, f"ApiKeyAuth: the keys of {label}"):
                 _add(self._principals, principal, _digest(label, key), labels)
         if not self._principals:
             raise ValueError("ApiKeyAuth requires at least one key, without keys it denies every caller")
@@ -195,7 +195,7 @@ class ApiKeyAuth(ShowsSchemes):
     @staticmethod
     def hash(key: Key) -> str:
         """Return the hash of a key, for use in a configuration instead of the key."""
-        return HASHED + compute_digest(revealed(key)).hex()
+        return HASHED + compute_digest(reveal(key)).hex()
 
     @classmethod
     def from_file(cls, path: str | Path, *, clock: Clock | None = None) -> "ApiKeyAuth":
@@ -263,7 +263,7 @@ class _FileKeys(ApiKeyAuth):
         await asyncio.shield(self._looking)
 
     async def _look(self) -> None:
-        change = await asyncio.to_thread(_changed, self._path, self._seen)
+        change = await asyncio.to_thread(_read_changed, self._path, self._seen)
         self._look_at = self._clock.now() + LOOK_SECONDS
         if change is None:
             return
@@ -286,7 +286,7 @@ def _stamp(path: Path) -> _Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _changed(path: Path, seen: _Stamp) -> tuple[_Stamp, dict[bytes, _Entry] | KeyFileError] | None:
+def _read_changed(path: Path, seen: _Stamp) -> tuple[_Stamp, dict[bytes, _Entry] | KeyFileError] | None:
     """Return the content of a file if it has changed."""
     now = _stamp(path)
     if now == seen:
@@ -332,7 +332,7 @@ def _require_name(principal: object, label: str) -> None:
 def _digest(label: str, given: object) -> bytes:
     if not isinstance(given, (str, Secret)):
         raise TypeError(f"ApiKeyAuth: a key of {label} must be a string, got {type(given).__name__}")
-    key = revealed(given)
+    key = reveal(given)
     if not key.startswith(HASHED):
         if len(key) < MIN_KEY_LENGTH:
             raise ValueError(f"ApiKeyAuth: a key of {label} is shorter than {MIN_KEY_LENGTH} characters; {_DIRECTION}")

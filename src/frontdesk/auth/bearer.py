@@ -36,7 +36,7 @@ _ID_TYPES = frozenset({"jwt"})
 _ACCESS_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 
 
-def refused(why: str) -> UnauthenticatedError:
+def build_refusal(why: str) -> UnauthenticatedError:
     """Return the error for an invalid token. It contains nothing of the token."""
     return UnauthenticatedError(f"The token is not valid: {why}.", code="invalid_token")
 
@@ -63,19 +63,19 @@ class Unproved:
 
 def read(token: bytes) -> Unproved:
     if len(token) > MAX_TOKEN_LENGTH:
-        raise refused(f"it has more than {MAX_TOKEN_LENGTH} bytes")
+        raise build_refusal(f"it has more than {MAX_TOKEN_LENGTH} bytes")
     parts = token.split(b".")
     if len(parts) != 3 or not token.isascii():
-        raise refused("it is not a signed token")
+        raise build_refusal("it is not a signed token")
     try:
-        header = msgspec.json.decode(_unpacked(parts[0]), type=Header)
-        issued = msgspec.json.decode(_unpacked(parts[1]), type=_Issued)
+        header = msgspec.json.decode(_unpack(parts[0]), type=Header)
+        issued = msgspec.json.decode(_unpack(parts[1]), type=_Issued)
     except (msgspec.MsgspecError, binascii.Error, UnicodeDecodeError, RecursionError):
-        raise refused("it is not a signed token with an issuer") from None
+        raise build_refusal("it is not a signed token with an issuer") from None
     return Unproved(text=token.decode("ascii"), header=header, issuer=issued.iss)
 
 
-def _unpacked(part: bytes) -> bytes:
+def _unpack(part: bytes) -> bytes:
     return base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
 
 
@@ -88,14 +88,14 @@ class Rules:
 
     @classmethod
     def for_access(cls, audience: Sequence[str], algorithms: Sequence[str], leeway: int) -> "Rules":
-        return cls(tuple(audience), checked_algorithms(algorithms), leeway)
+        return cls(tuple(audience), check_algorithms(algorithms), leeway)
 
     @classmethod
     def for_identity(cls, client_id: str, algorithms: Sequence[str], leeway: int = 60) -> "Rules":
-        return cls((client_id,), checked_algorithms(algorithms), leeway, _ID_TYPES)
+        return cls((client_id,), check_algorithms(algorithms), leeway, _ID_TYPES)
 
 
-def checked_algorithms(algorithms: Collection[str]) -> tuple[str, ...]:
+def check_algorithms(algorithms: Collection[str]) -> tuple[str, ...]:
     """Return the algorithms. Raise unless all of them are asymmetric."""
     if isinstance(algorithms, str) or not algorithms or not all(algorithm in ALGORITHMS for algorithm in algorithms):
         raise ValueError(f"algorithms must be a non-empty list of {', '.join(ALGORITHMS)}")
@@ -109,19 +109,19 @@ async def prove(token: Unproved, issuer: Issuer, accepted: Collection[str], rule
     """
     header = token.header
     if token.issuer not in accepted:
-        raise refused("its issuer is not configured")
+        raise build_refusal("its issuer is not configured")
     if header.alg not in rules.algorithms:
-        raise refused("its signature algorithm is not accepted")
+        raise build_refusal("its signature algorithm is not accepted")
     if header.crit is not None:
-        raise refused("its critical header extension is not supported")
+        raise build_refusal("its critical header extension is not supported")
     if (header.typ or "jwt").lower() not in rules.types:
-        raise refused("its type is not accepted")
+        raise build_refusal("its type is not accepted")
     key = await issuer.key(header.kid, header.alg)
     if key is None:
-        raise refused("its signing key is unknown")
-    claims = _signed(token, key, rules)
+        raise build_refusal("its signing key is unknown")
+    claims = _verify_signature(token, key, rules)
     if key.issuer is not None and not _signs_for(key.issuer, claims):
-        raise refused("its signing key belongs to another tenant")
+        raise build_refusal("its signing key belongs to another tenant")
     _check(claims, accepted, rules, now)
     return claims
 
@@ -130,14 +130,14 @@ def _signs_for(template: str, claims: Mapping[str, Any]) -> bool:
     return template.replace("{tenantid}", str(claims.get("tid"))) == claims.get("iss")
 
 
-def _signed(token: Unproved, key: SigningKey, rules: Rules) -> dict[str, Any]:
+def _verify_signature(token: Unproved, key: SigningKey, rules: Rules) -> dict[str, Any]:
     from joserfc import jwt
     from joserfc.errors import JoseError
 
     try:
         return jwt.decode(token.text, key.key, registry=_registry(rules.algorithms)).claims
     except (JoseError, ValueError, TypeError, RecursionError):
-        raise refused("its signature is invalid") from None
+        raise build_refusal("its signature is invalid") from None
 
 
 def _registry(algorithms: Collection[str]) -> "JWSRegistry":
@@ -163,12 +163,12 @@ def _check(claims: dict[str, Any], accepted: Collection[str], rules: Rules, now:
     try:
         registry.validate(claims)
     except ExpiredTokenError:
-        raise refused("it has expired") from None
+        raise build_refusal("it has expired") from None
     except ClaimError as error:
-        raise refused(f"its claim {error.claim} is wrong or missing") from None
+        raise build_refusal(f"its claim {error.claim} is wrong or missing") from None
 
 
-def believed(claims: Mapping[str, Any]) -> dict[str, Any]:
+def drop_unverified(claims: Mapping[str, Any]) -> dict[str, Any]:
     """Return the claims without an unverified e-mail address, which users can choose freely."""
     verified = claims.get("email_verified") is True or claims.get("xms_edov") in (True, 1, "1", "true")
     return {name: value for name, value in claims.items() if verified or name != "email"}
@@ -254,9 +254,9 @@ class BearerAuth(ShowsIssuers):
     async def _prove(self, digest: bytes, token: Unproved) -> Principal:
         issuer = self._issuers.get(token.issuer)
         if issuer is None:
-            raise refused("its issuer is not configured")
+            raise build_refusal("its issuer is not configured")
         claims = await prove(token, issuer, (issuer.issuer,), self._rules, self._clock.now())
-        principal = self._principal(believed(claims))
+        principal = self._principal(drop_unverified(claims))
         # Once the keys have to be looked at again, so has everything that they signed.
         self._remember(digest, (claims["exp"] + self._rules.leeway, issuer.fresh_until, principal))
         return principal
@@ -264,9 +264,9 @@ class BearerAuth(ShowsIssuers):
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         subject = claims.get(self._subject_claim)
         if not isinstance(subject, str) or not subject.strip() or not subject.isprintable():
-            raise refused(f"it has no {self._subject_claim}")
+            raise build_refusal(f"it has no {self._subject_claim}")
         if subject == ANONYMOUS or len(subject) > MAX_SUBJECT_LENGTH:
-            raise refused(f"its {self._subject_claim} is not a valid principal id")
+            raise build_refusal(f"its {self._subject_claim} is not a valid principal id")
         for claim, wanted in self._required.items():
             if not _has(claims.get(claim), wanted, in_words=claim in _IN_WORDS):
                 raise ForbiddenError(

@@ -32,7 +32,7 @@ from frontdesk.interfaces.auth import Principal, ShowsSchemes, SignsBodies, Uses
 from frontdesk.interfaces.store import Nonces
 from frontdesk.models.identity import ANONYMOUS
 from frontdesk.models.settings import check_settings, count_finding, seconds_finding
-from frontdesk.secret import Secret, listed_secrets, looks_secret, revealed
+from frontdesk.secret import Secret, list_secrets, looks_secret, reveal
 
 MIN_SECRET_LENGTH = 16
 MAX_REMEMBERED = 100_000
@@ -121,7 +121,7 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         self._not_before = 0.0 if durable else self._clock.now() + self._ahead
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
-        signed = self._signed(scope, headers)
+        signed = self._read_signed(scope, headers)
         if signed is None:
             return None
         person, signature, time = signed
@@ -153,10 +153,10 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
         # It counted at the handshake, and the time of that is over; what may have changed since are the secrets.
-        signed = self._signed(scope, headers)
+        signed = self._read_signed(scope, headers)
         return None if signed is None else signed[0].principal
 
-    def _signed(self, scope: Scope, headers: Headers) -> "tuple[_Person, bytes, float] | None":
+    def _read_signed(self, scope: Scope, headers: Headers) -> "tuple[_Person, bytes, float] | None":
         given = [headers.get(name, b"") for name in self._headers]
         principal, timestamp, nonce, body_hash, signature = given
         if not principal and not signature:
@@ -208,7 +208,7 @@ class HmacAuth(ShowsSchemes, SignsBodies, UsesNonces):
         signed.
         """
         person = self._people[principal.encode()]
-        at = _shown(self._clock.now() if timestamp is None else timestamp)
+        at = _format_time(self._clock.now() if timestamp is None else timestamp)
         once = nonce or RandomIds().new("n")
         body_hash = hashlib.sha256(body).hexdigest()
         parts = (principal, method.upper(), target, at, once, body_hash)
@@ -248,7 +248,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
         # Not by name: of a mapping that was written the wrong way round, the name is the secret.
         label = f"principal {number} of {len(secrets)}"
         _require_name(name, label)
-        own = [_long_enough(label, secret) for secret in listed_secrets(given, f"HmacAuth: the secrets of {label}")]
+        own = [_long_enough(label, secret) for secret in list_secrets(given, f"HmacAuth: the secrets of {label}")]
         if not own:
             raise ValueError(f"HmacAuth: {label} has no secret")
         for secret in own:
@@ -272,7 +272,7 @@ def _require_name(name: object, label: str) -> None:
 def _long_enough(label: str, given: object) -> Secret:
     if not isinstance(given, (str, Secret)):
         raise TypeError(f"HmacAuth: a secret of {label} must be a string, got {type(given).__name__}")
-    if len(revealed(given)) < MIN_SECRET_LENGTH:
+    if len(reveal(given)) < MIN_SECRET_LENGTH:
         raise ValueError(f"HmacAuth: a secret of {label} is shorter than {MIN_SECRET_LENGTH} characters; {_DIRECTION}")
     return given if isinstance(given, Secret) else Secret(given)
 
@@ -293,7 +293,7 @@ def _sign(secret: Secret, text: bytes) -> bytes:
     return b"v2=" + hmac.new(secret.reveal().encode(), text, hashlib.sha256).hexdigest().encode()
 
 
-def _shown(time: float) -> str:
+def _format_time(time: float) -> str:
     # Never rounded up: a moment later than now is ahead.
     whole = floor(time)
     return f"{whole}.{floor((time - whole) * 1_000_000):06d}"

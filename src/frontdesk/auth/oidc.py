@@ -80,7 +80,7 @@ class ProviderHttp:
                     request = httpx.Request(method, url, headers={**_HEADERS, **headers}, content=body)
                     response = await transport.handle_async_request(request)
                     try:
-                        return ProviderResponse(response.status_code, _decoded(await _read(response)))
+                        return ProviderResponse(response.status_code, _decode(await _read(response)))
                     finally:
                         await response.aclose()
         except (httpx.TransportError, TimeoutError, OSError) as error:
@@ -114,7 +114,7 @@ async def _read(response: "httpx.Response") -> bytes:
     return bytes(body)
 
 
-def _decoded(body: bytes) -> dict[str, Any]:
+def _decode(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -249,7 +249,7 @@ class Issuer:
         """Return the end of the cache lifetime, by the steady clock."""
         return self._asked_at + self._retry_seconds if self._failed else self._loaded_at + self._cache_seconds
 
-    async def known(self) -> Known:
+    async def load(self) -> Known:
         """Return the document and the keys. Raise `UnavailableError` if they cannot be loaded."""
         now = self._clock.steady()
         if self._known is not None and now < self.fresh_until:
@@ -263,7 +263,7 @@ class Issuer:
 
     async def key(self, kid: str | None, alg: str) -> SigningKey | None:
         """Return the key of a signature. An unknown key id reloads the keys."""
-        key = (await self.known()).key(kid, alg)
+        key = (await self.load()).key(kid, alg)
         if key is None:
             await self._renew(self._clock.steady())
             key = self._usable().key(kid, alg)
@@ -317,10 +317,10 @@ class Issuer:
         except ValueError:
             loggers.http.warning("issuer has no key set at its jwks_uri: issuer=%s", self.issuer)
             raise unavailable() from None
-        return [key for jwk in listed if (key := signing_key(jwk)) is not None]
+        return [key for jwk in listed if (key := parse_signing_key(jwk)) is not None]
 
 
-def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
+def parse_signing_key(jwk: dict[str, Any]) -> SigningKey | None:
     """Parse a JWK. Return None unless it is a public signing key."""
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, OKPKey, RSAKey

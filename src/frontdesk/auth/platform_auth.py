@@ -17,7 +17,7 @@ from frontdesk.errors import UnauthenticatedError
 from frontdesk.foundry.conventions import HOSTED
 from frontdesk.interfaces.auth import AsksEnvironment, Principal, ShowsSchemes
 from frontdesk.models.identity import ANONYMOUS, ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
-from frontdesk.secret import Secret, revealed
+from frontdesk.secret import Secret, reveal
 
 MIN_SECRET_LENGTH: Final = 16
 _MAX_VALUE_LENGTH = 512
@@ -85,7 +85,7 @@ class TrustedSecret:
     """Trusts requests that bring a secret of the platform's in a header."""
 
     def __init__(self, secret: str | Secret, *, header: str = "x-platform-secret") -> None:
-        if len(revealed(secret)) < MIN_SECRET_LENGTH:
+        if len(reveal(secret)) < MIN_SECRET_LENGTH:
             raise ValueError(f"TrustedSecret: the secret is shorter than {MIN_SECRET_LENGTH} characters")
         if not _HEADER.fullmatch(header):
             raise ValueError("TrustedSecret: the header must be a lower-case name")

@@ -12,7 +12,7 @@ from frontdesk.ids import new_nonce
 from frontdesk.secret import Secret
 
 MIN_KEY_LENGTH = 32
-_NONCE = 12
+_NONCE_BYTES = 12
 _NOT_SEALED = ""
 _UNKNOWN_KEY = "it is encrypted with an unknown key. Add that key after the first one in seal_key="
 _CHANGED = "its authentication tag is invalid: the value was changed or moved"
@@ -56,7 +56,7 @@ class Sealer:
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher(key_id).decrypt(data[:_NONCE], data[_NONCE:], bound_to)
+            return self._cipher(key_id).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], bound_to)
         except (InvalidTag, ValueError):
             raise SealError(_CHANGED) from None
 

@@ -17,7 +17,7 @@ from frontdesk.models.identity import ANONYMOUS, Caller, ChannelIdentity
 Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
-_REMEMBERED = 1_024
+_MAX_CACHED_CALLERS = 1_024
 """The number of principals whose `Caller` is cached."""
 _LIKE = "look like 'https://example.com': no path, no slash at its end, no wildcard"
 _STRICT = re.compile(r"(?:https://[a-z0-9.-]+|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?")
@@ -119,15 +119,15 @@ class HttpVerifier:
             self._principal_channel = channel
             self._callers.clear()
         if principal.claims or principal.isolation is not None:
-            return self._made(principal)
+            return self._build_caller(principal)
         caller = self._callers.get(principal.id)
         if caller is None:
-            if len(self._callers) >= _REMEMBERED:
+            if len(self._callers) >= _MAX_CACHED_CALLERS:
                 self._callers.clear()
-            caller = self._callers[principal.id] = self._made(principal)
+            caller = self._callers[principal.id] = self._build_caller(principal)
         return caller
 
-    def _made(self, principal: Principal) -> Caller:
+    def _build_caller(self, principal: Principal) -> Caller:
         if principal.id in ("", ANONYMOUS):
             # These ids are for callers without credentials, and no credentials may give access to what is theirs.
             raise UnauthenticatedError

@@ -59,12 +59,12 @@ class HostStorage:
         found = await self._values.get(place, now=self._storages.clock.now())
         if found is None:
             return None
-        data = self._storages.sealer.open(found.key_id, found.data, _bound_to(place))
+        data = self._storages.sealer.open(found.key_id, found.data, _build_binding(place))
         return StoredValue(value=decode(data), version=found.version)
 
     async def set(self, key: str, value: Any, *, expires_at: float | None = None) -> str:
         place = self._place(key)
-        sealed = self._sealed(place, value, expires_at)
+        sealed = self._seal(place, value, expires_at)
         await self._values.set(place, sealed)
         return sealed.version
 
@@ -78,7 +78,7 @@ class HostStorage:
         fence: LiveFence | None = None,
     ) -> str | None:
         place = self._place(key)
-        sealed = self._sealed(place, value, expires_at)
+        sealed = self._seal(place, value, expires_at)
         now = self._storages.clock.now()
         is_set = await self._values.compare_and_set(place, expected_version, sealed, now=now, fence=fence)
         return sealed.version if is_set else None
@@ -89,14 +89,14 @@ class HostStorage:
     def _place(self, key: str) -> ValueLocation:
         return ValueLocation(channel=self._channel, storage=self._name, key=key)
 
-    def _sealed(self, place: ValueLocation, value: Any, expires_at: float | None) -> SealedValue:
+    def _seal(self, place: ValueLocation, value: Any, expires_at: float | None) -> SealedValue:
         data = encode_within(value, MAX_VALUE_LENGTH, "a value")
-        key_id, sealed = self._storages.sealer.seal(data, _bound_to(place))
+        key_id, sealed = self._storages.sealer.seal(data, _build_binding(place))
         version = self._storages.ids.new("val")
         return SealedValue(version=version, key_id=key_id, data=sealed, expires_at=expires_at)
 
 
-def _bound_to(place: ValueLocation) -> bytes:
+def _build_binding(place: ValueLocation) -> bytes:
     """Return the binding of a sealed value, which prevents moving it to another key."""
     return json.encode([place.channel, place.storage, place.key])
 
@@ -154,7 +154,7 @@ class ReplyTokens:
         """Return an event with its sealed token. Raise `SealError` if the host has no key."""
         if not self._sealer.has_key:
             raise SealError(_NO_KEY)
-        key_id, data = self._sealer.seal(token.encode(), self._bound_to(item.event_id))
+        key_id, data = self._sealer.seal(token.encode(), self._build_binding(item.event_id))
         sealed = SealedToken(event_id=item.event_id, key_id=key_id, data=data, expires_at=expires_at)
         return item.replace(reply_token=sealed)
 
@@ -162,7 +162,7 @@ class ReplyTokens:
         """Return a token, or None if it is missing or expired."""
         if token is None or self._clock.now() >= token.expires_at:
             return None
-        return self._sealer.open(token.key_id, token.data, self._bound_to(token.event_id)).decode()
+        return self._sealer.open(token.key_id, token.data, self._build_binding(token.event_id)).decode()
 
-    def _bound_to(self, event_id: str) -> bytes:
+    def _build_binding(self, event_id: str) -> bytes:
         return json.encode(["reply token", self._channel, event_id])

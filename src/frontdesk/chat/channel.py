@@ -29,9 +29,9 @@ from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.live_message import read_handle
 from frontdesk.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Proof, Whisper
-from frontdesk.chat.questions import asked_in
+from frontdesk.chat.questions import find_asked_question
 from frontdesk.chat.rendering import Renderer
-from frontdesk.chat.replies import Replies, confirmation, is_choice_click, wording_for
+from frontdesk.chat.replies import Replies, build_wording, confirmation, is_choice_click
 from frontdesk.chat.session_commands import usual_commands
 from frontdesk.chat.webhook import ChatWebhook, decode_event, refuse
 from frontdesk.concurrency.offload import run_rendering
@@ -113,7 +113,7 @@ class ClickWatch:
         self._acknowledged[callback_id] = None
         if len(self._acknowledged) > _MAX_WATCHED_CLICKS:
             self._acknowledged.popitem(last=False)
-        text = wording_for(item, self._context.texts).say("click.waits")
+        text = build_wording(item, self._context.texts).say("click.waits")
         try:
             await self._platform.answer_click(callback_id, text)
         except PushError:
@@ -317,9 +317,9 @@ class ChatChannel(
             return await self._change(part, part.replaces)
         if "callback_id" in part.content:
             return await self._whisper(msgspec.convert(part.content, Whisper), part.reply_token)
-        return await self.send(*await self.placed(part))
+        return await self.send(*await self.build_call(part))
 
-    async def placed(self, part: PushPart) -> tuple[OutboundMessage, Destination, str]:
+    async def build_call(self, part: PushPart) -> tuple[OutboundMessage, Destination, str]:
         message = msgspec.convert(part.content, OutboundMessage)
         # A message is a reply only in the chat of the question.
         reply_to = message.reply_to if message.answers == part.conversation_id else ""
@@ -407,11 +407,11 @@ class ChatChannel(
         return await self._require_replies().settle(answers, waiting)
 
     def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
-        return confirmation(item, approval, wording_for(item, self._texts))
+        return confirmation(item, approval, build_wording(item, self._texts))
 
     def question_in(self, content: Any) -> str | None:
         message = msgspec.convert(content, OutboundMessage)
-        return message.asks or asked_in(message.buttons)
+        return message.asks or find_asked_question(message.buttons)
 
     def approver_question(self, view: QuestionView) -> Sequence[Any]:
         messages = self._renderer_for(view.locale).approver_question(view)
@@ -419,7 +419,7 @@ class ChatChannel(
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         locale = None if approval.requester is None else locale_of_person(approval.requester.identity)
-        return msgspec.to_builtins(self._renderer_for(locale).settled_question(approval, by))
+        return msgspec.to_builtins(self._renderer_for(locale).render_settled(approval, by))
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         return await self._require_replies().refuse(item, error)

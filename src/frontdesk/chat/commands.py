@@ -61,7 +61,7 @@ def out_of_scope(command: ChannelCommand, scope: CommandScope) -> str | None:
     return "scope.admins" if "admins" in command.scopes else "scope.direct"
 
 
-def localized(command: ChannelCommand, locale: str | None) -> ChannelCommand:
+def localize(command: ChannelCommand, locale: str | None) -> ChannelCommand:
     """Return a command localized for a language. `pt-BR` falls back to `pt`, then to the default texts."""
     words = _words(command, locale)
     if words is None:
@@ -82,11 +82,11 @@ def list_names(command: ChannelCommand) -> set[str]:
     return {command.name, *(words.name for words in command.locales.values() if words.name)}
 
 
-def offered(
+def list_offered(
     commands: Iterable[ChannelCommand], scope: CommandScope | None, locale: str | None
 ) -> tuple[ChannelCommand, ...]:
     """Return the localized commands that are available in a scope."""
-    return tuple(localized(command, locale) for command in commands if scope is None or is_offered(command, scope))
+    return tuple(localize(command, locale) for command in commands if scope is None or is_offered(command, scope))
 
 
 def menus(commands: Iterable[ChannelCommand]) -> list[Menu]:
@@ -103,7 +103,7 @@ def menus(commands: Iterable[ChannelCommand]) -> list[Menu]:
     tags = sorted({tag for command in shown for tag in command.locales})
     everywhere = [command for command in shown if not command.scopes]
     return [
-        Menu(scope, locale, offered(everywhere if scope is None else shown, scope, locale))
+        Menu(scope, locale, list_offered(everywhere if scope is None else shown, scope, locale))
         for scope in scopes
         for locale in (None, *tags)
     ]

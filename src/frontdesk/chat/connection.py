@@ -166,7 +166,7 @@ class Intake:
         self.bot: BotIdentity | None = None
         """The bot's own account, once the platform has named it."""
 
-    def known(self) -> BotIdentity:
+    def require_bot(self) -> BotIdentity:
         """Return the bot's own account. Events cannot be parsed before it is known."""
         if self.bot is None:
             raise UnavailableError("The platform has not sent the bot's identity yet.", retry_after=1)

@@ -15,7 +15,7 @@ MAX_ANSWERS = 1_024
 """The number of answers of which a channel knows what was sent. Others are rendered from their beginning."""
 ALL_MESSAGES = sys.maxsize
 """The number of known messages of a text of which no message is sent, such as a draft."""
-FREE_CHARACTERS = 8_192
+MAX_FREE_LENGTH = 8_192
 SECONDS_PER_CHARACTER = 0.0002
 """The pause for each character that was rendered beyond the free ones: twenty times what it costs at worst."""
 
@@ -70,8 +70,8 @@ class GrowingTexts:
         if sent is not None and sent.messages < known and hash(text[: sent.offset]) == sent.prefix_hash:
             offset, before = sent.offset, sent.messages
         rest = text[offset:]
-        shown = await run_rendering(rest, self._renderer.growing, rest)
-        pause = SECONDS_PER_CHARACTER * max(len(rest) - FREE_CHARACTERS, 0)
+        shown = await run_rendering(rest, self._renderer.render_growing, rest)
+        pause = SECONDS_PER_CHARACTER * max(len(rest) - MAX_FREE_LENGTH, 0)
         self._keep(place, _Sent(offset, before, hash(text[:offset]), clock() + pause))
         return Tail(offset, before, [message for message, _ in shown], [start for _, start in shown])
 

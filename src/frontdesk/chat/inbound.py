@@ -93,7 +93,7 @@ def to_item(
     addressed = _is_addressed(message, command, rules, bot)
     if message.sender.is_bot or not (addressed or _may_be_heard(message, command, rules)):
         return None
-    request = _request(message, command, rules, payload) if addressed else _said(message, rules)
+    request = _request(message, command, rules, payload) if addressed else _build_message_request(message, rules)
     caller = to_caller(message.sender, rules)
     return InboxItem(
         channel=rules.channel,
@@ -158,12 +158,12 @@ def _request(
     message: InboundMessage, command: Command | None, rules: InboundRules, payload: Callable[[], Any]
 ) -> ChannelRequest:
     if message.click is not None:
-        return _blank(message, rules).replace(operation="approval", attributes=_clicked(message))
+        return _blank(message, rules).replace(operation="approval", attributes=_build_click(message))
     if not rules.has_buttons and (data := read_words(message.text)) is not None:
         attributes = {"message_id": message.message_id, "data": data}
         return _blank(message, rules).replace(operation="approval", attributes=attributes)
     if command is None:
-        return _said(message, rules)
+        return _build_message_request(message, rules)
     named = _is_mentioned(message, command) or message.place.kind != "group"
     attributes = {**_attributes(message), "command": command.name, "named": named, "event": payload()}
     return _blank(message, rules).replace(operation="command", input=command.args, attributes=attributes)
@@ -184,7 +184,7 @@ def _attributes(message: InboundMessage) -> dict[str, Any]:
     return {**attributes, ADMIN: True} if message.sender.admin else attributes
 
 
-def _said(message: InboundMessage, rules: InboundRules) -> ChannelRequest:
+def _build_message_request(message: InboundMessage, rules: InboundRules) -> ChannelRequest:
     request, attributes = _blank(message, rules), _attributes(message)
     if files := [file for file in message.media if not file.data]:
         attributes[FILES] = msgspec.to_builtins(files)
@@ -196,14 +196,14 @@ def _said(message: InboundMessage, rules: InboundRules) -> ChannelRequest:
     return request.replace(input=content, attributes=attributes, details=details)
 
 
-def _clicked(message: InboundMessage) -> dict[str, Any]:
+def _build_click(message: InboundMessage) -> dict[str, Any]:
     if message.click is None:
         return {}
     click = message.click
     return {"callback_id": click.callback_id, "message_id": click.message_id, "data": click.data}
 
 
-def _quoted(message: InboundMessage) -> str:
+def _quote(message: InboundMessage) -> str:
     """Return the quoted lines of the replied-to message, for a target that may not have received it."""
     if message.quote is None or not message.quote.text.strip():
         return ""
@@ -212,7 +212,7 @@ def _quoted(message: InboundMessage) -> str:
 
 
 def _content(message: InboundMessage, author: str | None) -> str | Message:
-    text = _quoted(message) + message.text.strip()
+    text = _quote(message) + message.text.strip()
     if not message.media and author is None:
         return text
     contents = [Content.from_text(text)] if text else []
@@ -246,7 +246,7 @@ def build_thread_matcher(place: Destination) -> Callable[[str], bool]:
     return is_thread
 
 
-def greeting(change: MembershipChange) -> InboundMessage | None:
+def build_greeting(change: MembershipChange) -> InboundMessage | None:
     """Return a `/help` command of the person who added the bot to a group, or None."""
     if not change.present or change.by is None or change.place.kind != "group":
         return None

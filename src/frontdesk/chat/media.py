@@ -51,7 +51,7 @@ async def fetch_contents(files: Sequence[InboundFile], fetch: FetchFile, limits:
     """
     if len(files) > limits.max_files:
         error = InvalidRequestError(f"I take {limits.max_files} files at once.", code="too_many_files")
-        raise error.saying("error.too_many_files", most=limits.max_files)
+        raise error.set_phrase("error.too_many_files", most=limits.max_files)
     contents: list[Content] = []
     left = limits.max_bytes
     for file in files:

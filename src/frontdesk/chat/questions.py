@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.chat.i18n.wording import Wording
 from frontdesk.chat.messages import Button, Card
 from frontdesk.errors import Phrase
-from frontdesk.framework.workflow_requests import are_numbered, short_name, wanted_phrase
+from frontdesk.framework.workflow_requests import are_numbered, describe_wanted, short_name
 from frontdesk.identifiers import digest
 from frontdesk.models.approval import Decision, PendingApproval
 from frontdesk.models.identity import ChannelIdentity
@@ -43,7 +43,7 @@ def choice_buttons(call_id: str, labels: Sequence[str]) -> tuple[Button, ...]:
 
 def question_in_words(question: str, wanted: Any, labels: Sequence[str], wording: Wording) -> str:
     """Return the text of a workflow question without buttons, including the accepted answers."""
-    answer = wanted_phrase(wanted, labels)
+    answer = describe_wanted(wanted, labels)
     if wanted is not bool and labels and are_numbered(labels):
         question, answer = _with_list(question, labels), Phrase("question.listed")
     return question if answer is None else f"{question}\n\n{wording.say('question.please', answer=answer)}"
@@ -87,7 +87,7 @@ def read_words(text: str) -> str | None:
     return None if words is None or verb is None else f"{verb}:{words[2]}"
 
 
-def asked_in(buttons: Sequence[Button]) -> str | None:
+def find_asked_question(buttons: Sequence[Button]) -> str | None:
     """Return the id of the question that a message with buttons asks, or None."""
     names = {name for button in buttons if (name := read_button(button.data)[0])}
     return names.pop() if len(names) == 1 else None
@@ -109,6 +109,6 @@ def build_card(decision: Decision, by: ChannelIdentity, wording: Wording, limit:
     if notice is not None or approval is None:
         # The question may still wait for somebody else, so that its message stays.
         return Card(notice=notice or "")
-    text, arguments = wording.settled(approval, by)
+    text, arguments = wording.describe_settled(approval, by)
     whole = f"{text}\n{arguments}"
     return Card(card=whole if arguments and len(whole) <= limit else text)

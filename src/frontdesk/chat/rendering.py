@@ -20,7 +20,7 @@ from frontdesk.chat.questions import (
 )
 from frontdesk.display.escaping import escape_line, escape_text
 from frontdesk.framework.contents import display_call, file_name
-from frontdesk.framework.outputs import output_json, said_in
+from frontdesk.framework.outputs import output_json, read_output
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
     MAX_BUTTONS,
@@ -72,7 +72,7 @@ def extract_citations(contents: Iterable[Content]) -> list[Citation]:
 
 def source_blocks(citations: Iterable[Citation], wording: Wording) -> tuple[Block, ...]:
     """Return the list of sources below an answer, or an empty tuple if there are none."""
-    items = tuple(Item((Paragraph((_shown(citation),)),)) for citation in citations)
+    items = tuple(Item((Paragraph((_render_citation(citation),)),)) for citation in citations)
     return (Paragraph((Text(wording.say("citations.sources")),)), List(items, start=1)) if items else ()
 
 
@@ -95,7 +95,7 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _shown(citation: Citation) -> Link | Text:
+def _render_citation(citation: Citation) -> Link | Text:
     return Link((Text(citation.title),), citation.url) if citation.url else Text(citation.title)
 
 
@@ -126,7 +126,7 @@ class Renderer:
         if isinstance(value, str):
             return self.markdown(value)
         if is_response(value):
-            parts = [*self._messages(value.messages, _role(value)), *self._questions(_asked(value), shared)]
+            parts = [*self._messages(value.messages, _role(value)), *self._questions(_list_questions(value), shared)]
             return parts + [part for request in _requests(value) for part in self._request_of_agent(request)]
         if isinstance(value, WorkflowRunResult):
             return self._workflow(value, shared)
@@ -149,11 +149,11 @@ class Renderer:
         document = parse(text, partial=partial)
         document = Document((*document.blocks, *source_blocks(citations, self.wording)))
         if self.to_blocks is None:
-            return self._rendered(document, self.dialect)
+            return self._render(document, self.dialect)
         packed = pack(document, self.dialect, self.limit, unit=self.unit)
         return [message for part in packed for message in self._in_blocks(part, self.dialect, self.to_blocks)]
 
-    def growing(self, text: str) -> list[tuple[OutboundMessage, int]]:
+    def render_growing(self, text: str) -> list[tuple[OutboundMessage, int]]:
         """Return the messages of a growing text, each with an offset into the text.
 
         The text from this offset on can be rendered separately and then starts with this message. The offset is 0 for
@@ -163,7 +163,7 @@ class Renderer:
             return [(message, 0) for message in self._split(text)]
         document, places = parse_growing(text)
         if self.to_blocks is None:
-            return self._placed(document, self.dialect, places)
+            return self._render_placed(document, self.dialect, places)
         shown: list[tuple[OutboundMessage, int]] = []
         number = 0
         for part in pack(document, self.dialect, self.limit, unit=self.unit):
@@ -173,7 +173,9 @@ class Renderer:
             number += len(part.blocks)
         return shown
 
-    def _placed(self, document: Document, dialect: Dialect, places: Sequence[int]) -> list[tuple[OutboundMessage, int]]:
+    def _render_placed(
+        self, document: Document, dialect: Dialect, places: Sequence[int]
+    ) -> list[tuple[OutboundMessage, int]]:
         layout = lay_out(document, dialect)
         known = dict(zip(layout.starts, places, strict=True))
         parts = split_with_starts(layout, dialect, self.limit, self.unit)
@@ -185,20 +187,20 @@ class Renderer:
 
     def _in_blocks(self, document: Document, dialect: Dialect, to_blocks: ToBlocks) -> list[OutboundMessage]:
         """Return a document as one message of blocks, or as several messages if it is too long for one."""
-        messages = self._rendered(document, dialect)
+        messages = self._render(document, dialect)
         blocks = to_blocks(document) if len(messages) == 1 else None
         return messages if blocks is None else [structs.replace(messages[0], blocks=tuple(blocks))]
 
     def plain(self, text: str) -> list[OutboundMessage]:
         """Return the messages for a text that is not Markdown."""
-        return self._split(text) if self.dialect is None else self._rendered(_literal(text), self.dialect)
+        return self._split(text) if self.dialect is None else self._render(_literal(text), self.dialect)
 
     def _split(self, text: str) -> list[OutboundMessage]:
         # A platform takes no message without visible text.
         units = "utf16" if self.unit == "utf16" else "characters"
         return [OutboundMessage(text=part) for part in split_text(text, self.limit, units=units) if part.strip()]
 
-    def _rendered(self, document: Document, dialect: Dialect) -> list[OutboundMessage]:
+    def _render(self, document: Document, dialect: Dialect) -> list[OutboundMessage]:
         parts = split(document, dialect, self.limit, unit=self.unit)
         return [OutboundMessage(text=part.text, entities=part.entities) for part in parts if part.text.strip()]
 
@@ -224,7 +226,7 @@ class Renderer:
     def _workflow(self, result: WorkflowRunResult, shared: Mapping[str, PendingApproval]) -> list[OutboundMessage]:
         parts: list[OutboundMessage] = []
         for output in whole_outputs(result):
-            said = said_in(output)
+            said = read_output(output)
             parts += self.plain(output_json(output)) if said is None else self._messages(said)
         waiting = extract_requests(result)
         for request in calls_in(waiting):
@@ -261,23 +263,23 @@ class Renderer:
         for request in requests:
             approval_id = str(request.id)
             if approval_id in shared:
-                parts += self._waiting(shared[approval_id])
+                parts += self._render_waiting(shared[approval_id])
                 continue
             tool, arguments = display_call(request)
-            parts += self._asked(f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", approval_id)
+            parts += self._render_question(f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", approval_id)
         return parts
 
     def approver_question(self, view: QuestionView) -> list[OutboundMessage]:
         """Return the messages that ask an approver: the requester, the call with all arguments, and the expiry."""
-        return self._asked(self.wording.asks(view), view.approval.approval_id)
+        return self._render_question(self.wording.asks(view), view.approval.approval_id)
 
-    def settled_question(self, question: PendingApproval, by: ChannelIdentity | None) -> OutboundMessage:
+    def render_settled(self, question: PendingApproval, by: ChannelIdentity | None) -> OutboundMessage:
         """Return the message that replaces a decided question.
 
         It is always a single message, because only the last message of a long question is replaced. If the arguments
         are too long for it, their end is shown.
         """
-        text, arguments = self.wording.settled(question, by)
+        text, arguments = self.wording.describe_settled(question, by)
         message, *more = self.plain(f"{text}\n{arguments}" if arguments else text)
         size = min(len(arguments), self.limit)
         while more and size:
@@ -285,17 +287,17 @@ class Renderer:
             message, *more = self.plain(f"{text}\n…{arguments[-size:]}" if size else text)
         return message
 
-    def _waiting(self, question: PendingApproval) -> list[OutboundMessage]:
+    def _render_waiting(self, question: PendingApproval) -> list[OutboundMessage]:
         """Tell the requester which approvers a run waits for. Add buttons if the requester is one of them."""
         terms = question.terms
         shows = terms is None or terms.shows_arguments
         text = self.wording.waits(question, arguments=shows)
         if terms is not None and terms.asks_requester:
-            return self._asked(text, question.approval_id)
+            return self._render_question(text, question.approval_id)
         *before, last = self.plain(text) or [OutboundMessage(text=text)]
         return [*before, structs.replace(last, asks=question.approval_id)]
 
-    def _asked(self, question: str, approval_id: str) -> list[OutboundMessage]:
+    def _render_question(self, question: str, approval_id: str) -> list[OutboundMessage]:
         if self.has_buttons:
             return self._with_buttons(question, approval_buttons(approval_id, self.wording))
         words = self.wording.say("approval.words", name=name_on_button(approval_id))
@@ -315,7 +317,7 @@ def _role(response: AgentResponse[Any]) -> str:
     return "user" if all(message.role == "user" for message in response.messages) else "assistant"
 
 
-def _asked(response: AgentResponse[Any]) -> list[Content]:
+def _list_questions(response: AgentResponse[Any]) -> list[Content]:
     return [content for content in response.user_input_requests if content.type == "function_approval_request"]
 
 

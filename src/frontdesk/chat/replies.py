@@ -40,7 +40,7 @@ class Replies:
                 return await self._refuse_content(item)
             return await self._with_files(request) if FILES in request.attributes else request
         if request.operation == "approval":
-            return await self._pressed(item)
+            return await self._build_click_request(item)
         # A command may reply more than once, and each reply is a message of its own.
         count = 0
 
@@ -72,7 +72,7 @@ class Replies:
         own = [content for content in said.contents if content.type != "text" or content.text]
         return request.replace(input=Message("user", [*own, *contents], author_name=said.author_name))
 
-    async def _pressed(self, item: InboxItem) -> ChannelRequest | None:
+    async def _build_click_request(self, item: InboxItem) -> ChannelRequest | None:
         """Build the request of a button click, which carries only the short name of its question.
 
         A question with other approvers is decided immediately, because the click is not a turn of the user.
@@ -84,16 +84,16 @@ class Replies:
         decision = await self._context.approvals.vote(item.caller, name, approved)
         if decision is not None:
             to = "only_me" if "callback_id" in item.request.attributes else "here"
-            await self._context.events.reply(item, Reply(self._voted(item, decision), to=to))
+            await self._context.events.reply(item, Reply(self._describe_vote(item, decision), to=to))
             return None
         answer = ApprovalAnswer(approval_id=name, approved=approved)
         request = await self._context.approvals.build_request(item.caller, [answer])
         there = item.request
         return request.replace(conversation_id=item.conversation_id, group=there.group, reference=there.reference)
 
-    def _voted(self, item: InboxItem, decision: Decision) -> str:
+    def _describe_vote(self, item: InboxItem, decision: Decision) -> str:
         """Return the reply to a vote. If the event is processed again, the decision already exists."""
-        wording, approval = wording_for(item, self._context.texts), decision.approval
+        wording, approval = build_wording(item, self._context.texts), decision.approval
         notice = wording.undecided(decision)
         by = item.caller.identity if decision.outcome == "recorded" else None
         return notice or ("" if approval is None else wording.decided(approval, by))
@@ -119,7 +119,7 @@ class Replies:
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer: a short one in a group, more detail in the direct chat."""
-        request, wording = item.request, wording_for(item, self._context.texts)
+        request, wording = item.request, build_wording(item, self._context.texts)
         if GREETING in request.attributes:
             # Nobody has asked for anything.
             return []
@@ -141,7 +141,7 @@ def is_choice_click(item: InboxItem) -> bool:
     return read_choice(request.attributes["data"]) is not None
 
 
-def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
+def build_wording(item: InboxItem, texts: BuiltInTexts) -> Wording:
     return Wording(texts, parse_locale(item.request, item.caller.identity))
 
 
@@ -169,7 +169,7 @@ async def decide_click(context: ChannelContext, item: InboxItem, limit: int) -> 
     name, approved = read_button(item.request.attributes["data"])
     if not name:
         return None
-    wording = wording_for(item, context.texts)
+    wording = build_wording(item, context.texts)
     try:
         question = None
         with suppress(NotFoundError):

@@ -42,12 +42,12 @@ def session_commands(context: ChannelContext) -> list[ChannelCommand]:
         "cancel": commands.cancel,
     }
     return [
-        described_command(context, name, handler, control=name not in ("resume", "name"))
+        build_command(context, name, handler, control=name not in ("resume", "name"))
         for name, handler in handlers.items()
     ]
 
 
-def described_command(
+def build_command(
     context: ChannelContext, name: str, handler: CommandHandler, *, control: bool = False
 ) -> ChannelCommand:
     """Build a built-in command, with descriptions in all languages."""
@@ -82,7 +82,7 @@ class _Commands:
         word = _text(call.request).lower()
         if not word:
             return await call.reply(self._say(call, "sessions.which"))
-        listed = await self._listed(call, word)
+        listed = await self._find_listed(call, word)
         sessions = [
             session
             for session in await self._sessions(call, limit=_MAX_SEARCHED)
@@ -94,7 +94,7 @@ class _Commands:
         await self._context.sessions.resume(call.caller, sessions[0].session_id, conversation_id=place)
         await call.reply(self._say(call, "sessions.back", messages=sessions[0].messages))
 
-    async def _listed(self, call: ChannelCommandContext, word: str) -> str | None:
+    async def _find_listed(self, call: ChannelCommandContext, word: str) -> str | None:
         """Return the session with this number in the last list shown to the user."""
         shown: Any = await call.state.get(_LISTED) or ()
         return shown[int(word) - 1] if word in map(str, range(1, len(shown) + 1)) else None
@@ -118,8 +118,10 @@ class _Commands:
         with suppress(NotFoundError):
             runs = await self._context.runs.cancel_background(call.caller, conversation_id=_group(call.request))
         if call.event is None:
-            return await call.reply(self._stopped(call, runs))
-        await self._context.events.cancel_turns(call.event, reply=lambda found: self._stopped(call, runs, found))
+            return await call.reply(self._describe_stopped(call, runs))
+        await self._context.events.cancel_turns(
+            call.event, reply=lambda found: self._describe_stopped(call, runs, found)
+        )
 
     async def _sessions(self, call: ChannelCommandContext, *, limit: int = 20) -> Sequence[SessionSummary]:
         try:
@@ -127,19 +129,21 @@ class _Commands:
         except NotFoundError:
             return ()
 
-    def _stopped(self, call: ChannelCommandContext, runs: Sequence[RunRecord], turns: Cancelled | None = None) -> str:
+    def _describe_stopped(
+        self, call: ChannelCommandContext, runs: Sequence[RunRecord], turns: Cancelled | None = None
+    ) -> str:
         """List the channels on which the stopped runs were requested, without any content of those conversations."""
         asked = {run.channel for run in runs}
         if turns is not None and (turns.running or turns.dropped):
             asked.add(self._context.channel)
         questions = 0 if turns is None else turns.questions
-        parts = [self._stopped_at(call, asked)] if asked else []
+        parts = [self._name_stopped(call, asked)] if asked else []
         if questions:
             dropped = "cancel.dropped" if questions == 1 else "cancel.dropped_many"
             parts.append(self._say(call, dropped, questions=questions))
         return " ".join(parts) or self._say(call, "cancel.nothing")
 
-    def _stopped_at(self, call: ChannelCommandContext, asked: Collection[str]) -> str:
+    def _name_stopped(self, call: ChannelCommandContext, asked: Collection[str]) -> str:
         here = self._context.channel
         if asked == {here}:
             return self._say(call, "cancel.stopped")
@@ -208,7 +212,7 @@ def help_command(context: ChannelContext) -> ChannelCommand:
         greeted = GREETING in call.request.attributes
         await call.reply(f"{context.texts.say('greeting.group', locale)}\n\n{listed}" if greeted else listed)
 
-    return described_command(context, "help", explain, control=True)
+    return build_command(context, "help", explain, control=True)
 
 
 def usual_commands(context: ChannelContext) -> list[ChannelCommand]:

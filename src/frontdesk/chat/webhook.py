@@ -12,11 +12,11 @@ import msgspec
 from starlette.routing import Route
 from starlette.types import Scope
 
-from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, counted, error_headers, send_json, send_text
+from frontdesk.asgi.messages import BodyBudget, BodyHold, Headers, count_charged, error_headers, send_json, send_text
 from frontdesk.auth.verifier import HttpVerifier, single_headers
 from frontdesk.chat.abilities import AnswersAtOnce, AnswersClicks, AnswersHandshakes, RepliesSynchronously
 from frontdesk.chat.connection import EarlyReceiptError, Intake, pass_over, webhook_url
-from frontdesk.chat.inbound import InboundRules, give_up, greeting, to_caller, to_item
+from frontdesk.chat.inbound import InboundRules, build_greeting, give_up, to_caller, to_item
 from frontdesk.chat.messages import (
     BotIdentity,
     Card,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _NOTHING = b"{}"
 _NOT_IMPLEMENTED = InvokeAnswer(status=501)
-_RETRY_AFTER = 1.0
+_RETRY_SECONDS = 1.0
 _FORM = b"application/x-www-form-urlencoded"
 _MAX_FIELDS = 20
 
@@ -175,7 +175,7 @@ class ChatWebhook:
             proof = await channel.verify(call.headers, body, self._context.now())
         # Charged after verification: a stranger must not be able to use up the platform's budget.
         call.held = BodyHold(self._bodies, call.who)
-        call.held.add(await run_sized(len(body), counted, body))
+        call.held.add(await run_sized(len(body), count_charged, body))
         challenge = channel.challenge(body)
         if challenge is not None:
             return await send_json(call.send, 200, challenge)
@@ -218,7 +218,7 @@ class ChatWebhook:
             card = await decide_click(self._context, item, self._channel.renderer.limit)
         if card is None and item is not None and item.addressed and message.expects_reply:
             async with self._context.events.accept_and_wait(item, self._config.reply_seconds) as reply:
-                messages = [await self._channel.placed(part) for part in reply.parts]
+                messages = [await self._channel.build_call(part) for part in reply.parts]
                 return await send_json(call.send, 200, platform.response(messages))
         if card is None:
             await self._accept(item)
@@ -242,7 +242,7 @@ class ChatWebhook:
         return await channel.answer_now(invoke, caller) or _NOT_IMPLEMENTED
 
     async def _read(self, event: bytes, proof: Proof | None) -> Inbound | None:
-        return await run_sized(len(event), self._channel.read, event, self._intake.known(), proof)
+        return await run_sized(len(event), self._channel.read, event, self._intake.require_bot(), proof)
 
     async def take(self, event: bytes, proof: Proof | None = None) -> None:
         """Store an event that is addressed to this bot."""
@@ -296,7 +296,7 @@ class ChatWebhook:
             await self._keep_reference(to_caller(change.by, self._rules), change)
         if not change.present:
             return await give_up(self._context, change)
-        message = greeting(change) if self._config.greet_groups else None
+        message = build_greeting(change) if self._config.greet_groups else None
         if message is not None:
             await self._accept(self._item(message, event))
 
@@ -329,7 +329,7 @@ class ChatWebhook:
         )
         if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
             raise EarlyReceiptError(
-                "The message of the receipt is not stored yet. Send the receipt again.", retry_after=_RETRY_AFTER
+                "The message of the receipt is not stored yet. Send the receipt again.", retry_after=_RETRY_SECONDS
             )
 
     async def _accept(self, item: InboxItem | None) -> None:
@@ -349,7 +349,7 @@ class ChatWebhook:
         item = to_item(
             message,
             self._rules,
-            self._intake.known(),
+            self._intake.require_bot(),
             now=self._context.now(),
             payload=lambda: self._channel.payload(event),
         )

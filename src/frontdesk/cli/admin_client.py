@@ -64,10 +64,10 @@ class StoreAdminClient:
         self.where: Where = where
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        return self._runner.run(_answered(self._desk.call(name, given)))
+        return self._runner.run(_answer(self._desk.call(name, given)))
 
 
-async def _answered(work: Coroutine[Any, Any, Any]) -> Any:
+async def _answer(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return await work
     except RequestError as error:

@@ -66,7 +66,7 @@ class ChatApi:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         if response.status_code in (401, 403):
-            raise _refused(response)
+            raise _build_refusal(response)
         return response.json()
 
     def send(self, body: Mapping[str, Any]) -> Generator[Event, None, None]:
@@ -75,7 +75,7 @@ class ChatApi:
             with self._client.stream("POST", self._url, json=body) as response:
                 if not response.is_success:
                     response.read()
-                    raise _refused(response)
+                    raise _build_refusal(response)
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     yield from read_events(response.iter_bytes())
                 else:
@@ -120,7 +120,7 @@ def _object(text: bytes) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _refused(response: httpx.Response) -> RefusedError:
+def _build_refusal(response: httpx.Response) -> RefusedError:
     try:
         error = _object(response.content)["error"]
         return RefusedError(response.status_code, error_text(error, response.status_code))
@@ -240,7 +240,7 @@ def run(arguments: Namespace) -> int:
     terminal = Terminal()
     key = _api_key(arguments)
     with closing(ChatApi(arguments.url, key)) as first, closing(ResponsesClient(arguments.url, key)) as second:
-        api, name = _entered((first, second), terminal)
+        api, name = _choose_api((first, second), terminal)
         chat = Chat(api, terminal, name, arguments.session)
         if terminal.interactive:
             terminal.tell(f"This is {name} at {arguments.url}. /new starts a new session, /quit leaves.")
@@ -265,7 +265,7 @@ def _usable(key: str, source: str) -> str:
     return key
 
 
-def _entered(apis: Sequence[ChatApi], terminal: Terminal) -> tuple[ChatApi, str]:
+def _choose_api(apis: Sequence[ChatApi], terminal: Terminal) -> tuple[ChatApi, str]:
     """Return the first client whose agent returns its name, or else the first reachable one."""
     for api in apis:
         name = _agent(api, terminal)

@@ -10,7 +10,7 @@ from frontdesk.cli.admin_client import REFUSED, AdminClient, open_client
 from frontdesk.cli.terminal import CommandError, print_table, show_audit, visible
 
 _COLUMNS = ("outcome", "id", "channel", "joins", "person", "person_there", "reason")
-_PAGE = 100
+_PAGE_ROWS = 100
 
 
 def run(arguments: Namespace) -> int:
@@ -53,7 +53,7 @@ def _all(client: AdminClient, action: str, by: str) -> tuple[list[dict[str, Any]
     steps: list[dict[str, Any]] = []
     after: str | None = None
     while True:
-        page = client.call("principals", {"action": action, "by": by, "after": after, "limit": _PAGE})
+        page = client.call("principals", {"action": action, "by": by, "after": after, "limit": _PAGE_ROWS})
         steps += page["items"]
         after = page["next"]
         if after is None:

@@ -36,7 +36,7 @@ def load_host(reference: Reference, state_dir: str | None = None) -> AgentFramew
     sys.path.insert(0, os.getcwd())
     module = _from_file(reference) if reference.is_file else _by_name(reference)
     if not hasattr(module, reference.name):
-        raise CommandError(_missing(reference, module))
+        raise CommandError(_describe_missing(reference, module))
     value: Any = getattr(module, reference.name)
     if isinstance(value, AgentFrameworkHost):
         if state_dir is not None:
@@ -53,7 +53,7 @@ def load_host(reference: Reference, state_dir: str | None = None) -> AgentFramew
 
 def _by_name(reference: Reference) -> ModuleType:
     try:
-        return _guarded(reference, lambda: import_module(reference.module))
+        return _guard(reference, lambda: import_module(reference.module))
     except ModuleNotFoundError as error:
         raise CommandError(
             f"{reference}: module {error.name!r} not found, neither in {os.getcwd()} nor installed"
@@ -71,7 +71,7 @@ def _from_file(reference: Reference) -> ModuleType:
         raise CommandError(f"{reference}: {reference.module!r} is not a Python file")
     module = sys.modules[name] = module_from_spec(spec)
     loader = spec.loader
-    _guarded(reference, lambda: loader.exec_module(module))
+    _guard(reference, lambda: loader.exec_module(module))
     return module
 
 
@@ -86,13 +86,13 @@ def _call(reference: Reference, make: Callable[..., Any], settings: dict[str, An
     except (TypeError, ValueError) as error:
         how = "with nothing but state_dir, for --state-dir" if settings else "without arguments"
         raise CommandError(f"cannot call {reference}() {how}: {error}. Give its other parameters defaults") from None
-    host = _guarded(reference, lambda: make(**settings))
+    host = _guard(reference, lambda: make(**settings))
     if not isinstance(host, AgentFrameworkHost):
         raise CommandError(f"{reference}() returned {_kind(host)}, not a host{_advice(host)}")
     return host
 
 
-def _guarded(reference: Reference, work: Callable[[], T]) -> T:
+def _guard(reference: Reference, work: Callable[[], T]) -> T:
     try:
         return work()
     except ChannelConfigurationError:
@@ -100,10 +100,10 @@ def _guarded(reference: Reference, work: Callable[[], T]) -> T:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _leads_to(error.name or "", reference):
             raise
-        raise CommandError(f"{reference}: {_place(error)}: {_told(error)}") from None
+        raise CommandError(f"{reference}: {_place(error)}: {_describe_error(error)}") from None
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return an error in one line. For a missing environment variable, explain how to set it."""
     if isinstance(error, KeyError) and traceback.extract_tb(error.__traceback__)[-1].filename in _OS:
         return f"the environment variable {error.args[0]} is not set: export {error.args[0]}=..."
@@ -131,23 +131,23 @@ def _leads_to(name: str, reference: Reference) -> bool:
 
 def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
-        return f"{_shown(error.filename)}:{error.lineno}"
+        return f"{_shorten_path(error.filename)}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_foreign(frame.filename)]
     frame = (own or frames)[-1]
-    return f"{_shown(frame.filename)}:{frame.lineno}"
+    return f"{_shorten_path(frame.filename)}:{frame.lineno}"
 
 
 def _is_foreign(filename: str) -> bool:
     return filename.startswith("<") or not _FOREIGN.isdisjoint(map(str, Path(filename).parents))
 
 
-def _shown(filename: str) -> str:
+def _shorten_path(filename: str) -> str:
     path = Path(filename)
     return str(path.relative_to(os.getcwd())) if path.is_relative_to(os.getcwd()) else filename
 
 
-def _missing(reference: Reference, module: ModuleType) -> str:
+def _describe_missing(reference: Reference, module: ModuleType) -> str:
     hosts = [name for name, value in vars(module).items() if _is_host(value, module)]
     hint = f"; it has {', '.join(hosts)}" if hosts else ""
     return f"{reference}: {reference.module} has no {reference.name!r}{hint}"

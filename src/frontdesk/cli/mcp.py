@@ -149,7 +149,7 @@ class Forwarder:
         await self._slots.acquire()
         task = spawn_within(self._forward(request))
         self._others.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._finish)
         if "id" in request and "method" in request:
             name = json.dumps(request["id"])
             self._open[name] = task
@@ -158,7 +158,7 @@ class Forwarder:
             # What follows belongs to the session that this opens.
             await asyncio.wait([task])
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _finish(self, task: "asyncio.Task[None]") -> None:
         self._slots.release()
         self._others.discard(task)
 

@@ -9,7 +9,7 @@ from frontdesk.cli.terminal import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
 from frontdesk.errors.base import install_hint
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 from frontdesk.stores.sql.move.endpoints import MoveEndpoint, SqliteEnd, move
 
 
@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     try:
         with ExitStack() as stack:
             for directory in sorted({place.resolve().parent for place in (source, target) if isinstance(place, Path)}):
-                stack.enter_context(owned(directory, SystemClock()))
+                stack.enter_context(lock_directory(directory, SystemClock()))
             moved = move(_end(source), _end(target), counts)
     except (StateDirectoryError, StoreError) as error:
         raise CommandError(str(error)) from None

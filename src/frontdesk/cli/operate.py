@@ -10,7 +10,7 @@ from frontdesk.admin.client import user_name
 from frontdesk.auth.api_keys import extract_time, parse_seconds
 from frontdesk.cli.admin_client import AdminClient, open_client
 from frontdesk.cli.operator_options import KINDS
-from frontdesk.cli.terminal import CommandError, cell, named_cells, print_table, show_audit, visible
+from frontdesk.cli.terminal import CommandError, cell, name_cells, print_table, show_audit, visible
 from frontdesk.clock import SystemClock
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -23,7 +23,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "inbox": ("number", "status", "channel", "conversation", "sender", "attempts", "received_at", "error"),
     "audit": ("number", "at", "action", "subject", "by", "by_name", "person", "person_name"),
 }
-_PAGE = 200
+_PAGE_ROWS = 200
 _MAX_PAGES = 50
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _UNITS = {"m": 60, "h": 3600, "d": 86400}
@@ -59,7 +59,7 @@ def _list(client: AdminClient, arguments: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     cursor, scanned = arguments.after, 0
     for _ in range(_MAX_PAGES):
-        wanted = min(_PAGE, arguments.limit - len(rows))
+        wanted = min(_PAGE_ROWS, arguments.limit - len(rows))
         asked = {"kind": kind, "filters": filters, "after": cursor, "limit": wanted}
         page = client.call("page", asked)
         rows += map(_readable, page["items"])
@@ -71,7 +71,7 @@ def _list(client: AdminClient, arguments: Namespace) -> int:
         more = {} if counts is None else {"counts": counts}
         print(json.dumps({kind: rows, **more, "next": cursor, "scanned": scanned}, indent=2))
         return 0
-    print_table(COLUMNS[kind], [named_cells(kind, row) for row in rows])
+    print_table(COLUMNS[kind], [name_cells(kind, row) for row in rows])
     if counts is not None:
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         print(f"All together: {summary or 'none'}.")
@@ -109,7 +109,7 @@ def _export(client: AdminClient, arguments: Namespace) -> int:
         filters["since"] = repr(_since(arguments.since))
     cursor, by = None, arguments.by or user_name()
     while True:
-        page = client.call("page", {"kind": "approvals", "filters": filters, "after": cursor, "limit": _PAGE})
+        page = client.call("page", {"kind": "approvals", "filters": filters, "after": cursor, "limit": _PAGE_ROWS})
         for row in page["items"]:
             asked = {"kind": "approvals", "name": {"id": row["approval_id"], "person": row["person"]}}
             print(json.dumps(_readable(client.call("show", {**asked, "content": True, "export": True, "by": by}))))
@@ -124,7 +124,7 @@ def _show(client: AdminClient, arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(shown, indent=2))
         return 0
-    shown = named_cells(arguments.command, shown)
+    shown = name_cells(arguments.command, shown)
     lines = [name for name in _LINES if name in shown and name != "linked_with"]
     width = max(len(name) for name in shown) + 2
     for name, value in shown.items():
@@ -165,38 +165,38 @@ def _act(client: AdminClient, arguments: Namespace) -> int:
     return 0
 
 
-def _retried(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_retried(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     return f"{visible(str(before['delivery_id']))} is tried again. {_AGO[client.where]}"
 
 
-def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_dropped(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     return f"{visible(str(before['delivery_id']))} is dropped."
 
 
-def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     name = visible(str(before["run_id"]))
     if after["status"] == "cancelled":
         return f"{name} is cancelled."
     return f"{name} is to be cancelled. {_AGO[client.where]}"
 
 
-def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     if after["status"] in ("waiting", "working") and "gone" not in after:
         return f"Event {before['number']} is to be cancelled. {_AGO[client.where]}"
     return f"Event {before['number']} is cancelled."
 
 
-def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     left = "" if client.where == "host" else " Messages that show it keep their buttons."
     return f"{visible(str(before['approval_id']))} is cancelled.{left}"
 
 
-def _answered(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_answered(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     left = "" if client.where == "host" else " Messages that show it keep their buttons."
     return f"{visible(str(before['approval_id']))} is {after['status']}. {_AGO[client.where]}{left}"
 
 
-def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
+def _describe_revoked(before: Mapping[str, Any], after: Mapping[str, Any], client: AdminClient) -> str:
     lines = [f"{_account(before)} is no longer linked. {_TOLD[client.where]}"]
     rest = client.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
     staying = {(link["channel"], link["id"]) for link in rest}
@@ -213,12 +213,12 @@ def _account(link: Mapping[str, Any]) -> str:
 
 
 _OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, Any], AdminClient], str]] = {
-    ("deliveries", "retry"): _retried,
-    ("deliveries", "drop"): _dropped,
-    ("runs", "cancel"): _cancelled_run,
-    ("inbox", "cancel"): _cancelled_event,
-    ("approvals", "cancel"): _cancelled_approval,
-    ("approvals", "approve"): _answered,
-    ("approvals", "reject"): _answered,
-    ("links", "revoke"): _revoked,
+    ("deliveries", "retry"): _describe_retried,
+    ("deliveries", "drop"): _describe_dropped,
+    ("runs", "cancel"): _describe_cancelled_run,
+    ("inbox", "cancel"): _describe_cancelled_event,
+    ("approvals", "cancel"): _describe_cancelled_approval,
+    ("approvals", "approve"): _describe_answered,
+    ("approvals", "reject"): _describe_answered,
+    ("links", "revoke"): _describe_revoked,
 }

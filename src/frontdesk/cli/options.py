@@ -44,13 +44,13 @@ class _Parser(ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            super().error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0], self._options(found))}")
+            super().error(f"unrecognized arguments: {' '.join(unknown)}{_suggest(unknown[0], self._options(found))}")
         return found
 
     def error(self, message: str) -> NoReturn:
         wrong = _INVALID_CHOICE.search(message)
         choices = [str(choice) for action in self._actions for choice in action.choices or ()]
-        super().error(message if wrong is None else message + _meant(wrong[1], choices))
+        super().error(message if wrong is None else message + _suggest(wrong[1], choices))
 
     def _options(self, found: Namespace) -> list[str]:
         options: list[str] = []
@@ -63,7 +63,7 @@ class _Parser(ArgumentParser):
         return options
 
 
-def _meant(given: str, known: Sequence[str]) -> str:
+def _suggest(given: str, known: Sequence[str]) -> str:
     return "".join(f"; did you mean {name!r}?" for name in get_close_matches(given.partition("=")[0], known, n=1))
 
 

@@ -12,7 +12,7 @@ from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, Stor
 from frontdesk.errors.base import install_hint
 from frontdesk.host.config import variable
 from frontdesk.models.operations import Expiry
-from frontdesk.state_dir.lock import owned
+from frontdesk.state_dir.lock import lock_directory
 from frontdesk.state_dir.paths import DATABASE
 from frontdesk.stores.sql.migrations.schema import FOUND, VERSION
 from frontdesk.stores.sql.store import SqlStateStore
@@ -47,7 +47,7 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
             else:
                 if not place.is_file():
                     raise CommandError(f"--state: file {place} not found")
-                held.enter_context(owned(place.resolve().parent, SystemClock()))
+                held.enter_context(lock_directory(place.resolve().parent, SystemClock()))
                 yield _sqlite(place)
     except StateDirectoryInUseError as error:
         raise CommandError(

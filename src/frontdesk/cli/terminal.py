@@ -75,7 +75,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def named_cells(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def name_cells(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with display names: quoted, with a short id, and marked unless verified."""
     from frontdesk.display.person_names import plain_name, short_id
 

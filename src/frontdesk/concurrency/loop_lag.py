@@ -17,7 +17,7 @@ from frontdesk.loggers import runs as log
 
 MAX_LAG_SECONDS = 2.0
 """The seconds for which the loop may stand still before that is logged."""
-_BEAT = 0.25
+_BEAT_SECONDS = 0.25
 _MIN_SAMPLES = 2
 """The number of times that a function has to be seen: a process that gets no processor shows another one each time."""
 _MAX_PLACES = 100
@@ -74,12 +74,12 @@ class LoopLag:
 
     def _beat(self) -> None:
         now = self._clock.steady()
-        lag, self._beat_at = now - self._beat_at - _BEAT, now
+        lag, self._beat_at = now - self._beat_at - _BEAT_SECONDS, now
         if self._seen:
             seen, self._seen = self._seen, Counter()
             if lag >= self._max_seconds:
                 self._log(seen, lag)
-        self._timer = call_later_clean(_BEAT, self._beat)
+        self._timer = call_later_clean(_BEAT_SECONDS, self._beat)
 
     def _log(self, seen: "Counter[Place]", lag: float) -> None:
         place, count = seen.most_common(1)[0]
@@ -95,9 +95,9 @@ class LoopLag:
         )
 
     def _sample(self) -> None:
-        while not self._stopping.wait(_BEAT):
+        while not self._stopping.wait(_BEAT_SECONDS):
             # Half a second late: an idle loop is not.
-            if self._clock.steady() - self._beat_at > 3 * _BEAT:
+            if self._clock.steady() - self._beat_at > 3 * _BEAT_SECONDS:
                 frame = sys._current_frames().get(self._watched)  # pyright: ignore[reportPrivateUsage]
                 place = None if frame is None else locate(frame)
                 if place is not None:

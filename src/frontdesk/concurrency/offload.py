@@ -101,7 +101,7 @@ def _finish(job: "Future[R]", work: Callable[[], R]) -> None:
 
 P = ParamSpec("P")
 
-LARGE = 64 * 1024
+MIN_LARGE_BYTES = 64 * 1024
 """The number of bytes from which on a value is large."""
 
 MAX_RENDERED_HERE = 2_048
@@ -136,14 +136,14 @@ async def run_rendering(value: Any, work: Callable[P, R], /, *args: P.args, **kw
 
 async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function on a value of this many bytes: inline, or in the thread if the value is large."""
-    if size <= LARGE:
+    if size <= MIN_LARGE_BYTES:
         return work(*args, **kwargs)
     return await off_loop(work, *args, **kwargs)
 
 
 def is_heavy(value: Any, *, inside: bool = False) -> bool:
     """Return True if a value is slow to serialize because it has much text or many parts."""
-    return compute_weight(value, LARGE, each=_VALUE_OVERHEAD_BYTES, inside=inside) > LARGE
+    return compute_weight(value, MIN_LARGE_BYTES, each=_VALUE_OVERHEAD_BYTES, inside=inside) > MIN_LARGE_BYTES
 
 
 def compute_weight(value: Any, most: int, *, each: int = 1, inside: bool = False) -> int:

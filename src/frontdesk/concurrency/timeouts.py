@@ -14,7 +14,7 @@ from frontdesk.clock import Clock
 from frontdesk.concurrency.tasks import call_later_clean
 from frontdesk.errors import StoreUnavailableError
 
-_LOOKS = 4
+_CHECKS_PER_TIMEOUT = 4
 """The number of checks within one timeout."""
 
 
@@ -34,7 +34,7 @@ class TimeoutWheel(Generic[W]):
     def __init__(self, seconds: float, act: Callable[[W], None]) -> None:
         """Call `act` for each entry after `seconds`, and before 1.5 times `seconds` have passed."""
         self._act = act
-        self._pause = seconds / _LOOKS
+        self._pause = seconds / _CHECKS_PER_TIMEOUT
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looks = 0
         self._came = False
@@ -79,7 +79,7 @@ class TimeoutWheel(Generic[W]):
             # Nothing was added since the last check; the next `watch` starts the timer again.
             self._loop = None
         # The first check may come at once, so that one more has to pass.
-        for timed in [timed for timed, start in self._waiting.items() if self._looks - start > _LOOKS]:
+        for timed in [timed for timed, start in self._waiting.items() if self._looks - start > _CHECKS_PER_TIMEOUT]:
             # An earlier call of `act` may have removed this one.
             if self._waiting.pop(timed, None) is not None:
                 self._act(timed)
@@ -110,7 +110,7 @@ async def until_available(
 
 K = TypeVar("K", bound=Hashable)
 
-LEFT_ALONE = 30.0
+LEFT_ALONE_SECONDS = 30.0
 """The seconds for which work is left to processes that can read what it needs."""
 
 
@@ -124,7 +124,7 @@ class Pauses(Generic[K]):
 
     def begin(self, name: K, seconds: float | None = None) -> float:
         """Pause a name from now on, for the default time if none is given. Return the end of the pause."""
-        seconds = LEFT_ALONE if seconds is None else seconds
+        seconds = LEFT_ALONE_SECONDS if seconds is None else seconds
         self._until[name] = self._clock.steady() + seconds
         self._until.move_to_end(name)
         if len(self._until) > self._most:

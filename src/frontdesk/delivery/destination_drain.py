@@ -15,13 +15,13 @@ from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.awaited import INTERRUPTED
 from frontdesk.delivery.limits import Ages, Circuit, SendLimits, Waits, pause
 from frontdesk.delivery.push import (
+    add_attempt,
     after_error,
     before_call,
     build_receipt,
     build_reference,
     call_channel,
     look_up,
-    noted,
     push_seconds,
     read_payload,
     send,
@@ -114,7 +114,7 @@ _AT_ONCE = float("-inf")
 """A time in the past: the rest is read again, because it may have changed with this part."""
 _MAX_PARTS_PER_TURN = 200
 """The number of parts that are sent before other destinations get their turn."""
-_MARGIN = 10.0
+_MARGIN_SECONDS = 10.0
 """The seconds for which a part stays claimed after its push must have timed out. Half of them may pass before it."""
 _RETRY_INTERVAL_SECONDS = 0.5
 
@@ -242,7 +242,7 @@ class DestinationDrain:
                 receipt = await send(self._outlet.channel, addressed, payload, reference, seconds)
             except PushError as error:
                 span.end(error.code)
-                return await self._failed(claimed, error, is_probe, queued)
+                return await self._record_failure(claimed, error, is_probe, queued)
             except BaseException as error:
                 span.end(classify_outcome(error))
                 raise
@@ -252,24 +252,24 @@ class DestinationDrain:
             raise
         circuit.succeed()
         now = self._clock.now()
-        done = noted(claimed, now, "accepted").replace(receipt=build_receipt(claimed, receipt))
+        done = add_attempt(claimed, now, "accepted").replace(receipt=build_receipt(claimed, receipt))
         # Written together with the next part, which often follows at once.
         self._unwritten = done.replace(status="accepted", error=None, ended_at=now)
         return None
 
     async def _claim(self, row: Delivery, seconds: float) -> Delivery:
         """Record that a part is being sent for this many seconds, together with the outcome of the previous part."""
-        claimed, hold = row.replace(status="sending", attempts=row.attempts + 1), seconds + _MARGIN
+        claimed, hold = row.replace(status="sending", attempts=row.attempts + 1), seconds + _MARGIN_SECONDS
         claimed_at = Moment.of(self._clock)
         await self._commit(claimed, hold=hold)
         self._sent += 1
         # A process that has stood still since then would send beside another one.
-        while self._store.lease_seconds is not None and claimed_at.age(self._clock) > _MARGIN / 2:
+        while self._store.lease_seconds is not None and claimed_at.age(self._clock) > _MARGIN_SECONDS / 2:
             claimed_at, claimed = Moment.of(self._clock), claimed.replace(fence=claimed.fence + 1)
             await until_available(partial(self._commit, claimed, hold=hold), pause=_RETRY_INTERVAL_SECONDS)
         return claimed.replace(fence=claimed.fence + 1)
 
-    async def _failed(self, row: Delivery, error: PushError, is_probe: bool, queued: float) -> float:
+    async def _record_failure(self, row: Delivery, error: PushError, is_probe: bool, queued: float) -> float:
         """Record a failure. The failure of a probe of an open circuit does not count as an attempt of the part."""
         steady = self._clock.steady()
         self._note_error(error, steady)
@@ -287,12 +287,14 @@ class DestinationDrain:
             left=self._terms.longest_age - age,
         )
         if isinstance(decision, Dead):
-            return await self._end(noted(row, now, error.code), "dead", decision.reason)
+            return await self._end(add_attempt(row, now, error.code), "dead", decision.reason)
         if isinstance(decision, Retry):
             attempts = row.attempts if decision.counts else row.attempts - 1
             # Parts that wait for the platform go before one that has just failed.
             after = max(decision.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
-            retried = noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
+            retried = add_attempt(row, now, error.code, age).replace(
+                status="pending", attempts=attempts, error=error.code
+            )
             return await self._wait(retried.replace(due_at=now + after), steady + after)
         return await self._mark_unknown(row, error.code, queued)
 
@@ -330,7 +332,7 @@ class DestinationDrain:
             policy=policy,
         )
         now, steady = self._clock.now(), self._clock.steady()
-        failed = noted(row, now, code, steady - queued).replace(error=code)
+        failed = add_attempt(row, now, code, steady - queued).replace(error=code)
         if how == "leave":
             log.warning("delivery status unknown: delivery_id=%s channel=%s: %s", row.delivery_id, row.channel, code)
             await self._write(failed.replace(status="unknown", ended_at=now))
@@ -354,10 +356,10 @@ class DestinationDrain:
             return await self._mark_unknown(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
         if receipt is None:
-            missing = noted(row, now, "not found", self._clock.steady() - queued)
+            missing = add_attempt(row, now, "not found", self._clock.steady() - queued)
             await self._write(missing.replace(status="pending", due_at=now))
         else:
-            arrived = noted(row, now, "found")
+            arrived = add_attempt(row, now, "found")
             await self._write(arrived.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
         return _AT_ONCE
 
@@ -374,7 +376,7 @@ class DestinationDrain:
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
         before, self._unwritten = self._unwritten, None
         try:
-            settling = await self._settling(before, changed)
+            settling = await self._list_settled(before, changed)
             async with self._store.transaction() as transaction:
                 for row in (before, changed):
                     if row is not None:
@@ -394,7 +396,7 @@ class DestinationDrain:
         if not settling:
             await self._settle_late(before, changed)
 
-    async def _settling(self, *rows: Delivery | None) -> Sequence[Delivery]:
+    async def _list_settled(self, *rows: Delivery | None) -> Sequence[Delivery]:
         """Return the updates for messages whose questions were decided before their location was recorded."""
         settle = self._settle_shown
         places = [] if settle is None else [row.shown_question for row in rows if row is not None]
@@ -404,7 +406,7 @@ class DestinationDrain:
         """Update messages whose questions were decided while their location was being written."""
         # What was to be written is written, and must not be repeated.
         with suppress(StoreUnavailableError):
-            settling = await self._settling(*rows)
+            settling = await self._list_settled(*rows)
             if settling:
                 async with self._store.transaction() as transaction:
                     for row in settling:
@@ -415,7 +417,7 @@ class DestinationDrain:
         row = await self._store.outbox.get(accepted.delivery_id)
         if row is None or row.status == "accepted" or (row.status == "sending" and row.fence != accepted.fence):
             return
-        settling = await self._settling(accepted)
+        settling = await self._list_settled(accepted)
         async with self._store.transaction() as transaction:
             transaction.change_delivery(accepted.replace(fence=row.fence))
             for settled in settling:

@@ -183,7 +183,7 @@ class Circuit:
         return not was_open
 
 
-_NOTICED = 1.0
+_MIN_JUMP_SECONDS = 1.0
 """The seconds by which the two clocks must differ before one counts as set; less than that is drift."""
 
 
@@ -244,7 +244,7 @@ class Ages:
     def look(self) -> None:
         """Detect whether the clock was set."""
         now, steady = self._clock.now(), self._clock.steady()
-        if abs((now - self._wall) - (steady - self._steady)) > _NOTICED:
+        if abs((now - self._wall) - (steady - self._steady)) > _MIN_JUMP_SECONDS:
             self._wall, self._steady, self._began = now, steady, steady
             self._believed = False
 
@@ -252,7 +252,7 @@ class Ages:
         """Return the seconds since a part was queued: the wait recorded at its attempts plus the time since the
         last."""
         self.look()
-        counted, at = _counted(row)
+        counted, at = _find_counted_wait(row)
         steady = self._clock.steady()
         began = self._began
         if self._shared:
@@ -265,14 +265,14 @@ class Ages:
         return age
 
 
-def _counted(row: Delivery) -> tuple[float, float]:
+def _find_counted_wait(row: Delivery) -> tuple[float, float]:
     """Return the wait of a part as recorded at its last recorded attempt, and the time of that attempt."""
     for attempt in reversed(row.history):
         if attempt.code == ANEW:
             break
         if attempt.waited is not None:
             return attempt.waited, attempt.at
-    return 0.0, _queued_at(row)
+    return 0.0, _get_queue_time(row)
 
 
 def pause(row: Delivery, now: float) -> float:
@@ -280,9 +280,9 @@ def pause(row: Delivery, now: float) -> float:
 
     If more than that is left, the clock has been set back, or the time comes from another clock.
     """
-    set_at = row.history[-1].at if row.history else _queued_at(row)
+    set_at = row.history[-1].at if row.history else _get_queue_time(row)
     return max(0.0, min(row.due_at - now, row.due_at - set_at))
 
 
-def _queued_at(row: Delivery) -> float:
+def _get_queue_time(row: Delivery) -> float:
     return row.created_at if row.queued_at is None else row.queued_at

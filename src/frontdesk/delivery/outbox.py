@@ -24,7 +24,7 @@ from frontdesk.models.delivery import Delivery, Destination
 from frontdesk.telemetry.spans import NO_SPANS, Spans
 
 TASK = "deliver"
-_PAGE = 500
+_PAGE_ROWS = 500
 
 
 class OutboxSchedule:
@@ -77,7 +77,10 @@ class OutboxSender:
         """Register a task for each channel with a runner that has not started. Channels do not block each other."""
         for name, outlet in self._outlets.items():
             runner.register(
-                f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=outlet.channel.push_terms.at_once
+                f"{TASK}:{name}",
+                self.task,
+                waiting=self._build_waiting_list(name),
+                most=outlet.channel.push_terms.at_once,
             )
 
     async def task(self, payload: Mapping[str, Any]) -> float | None:
@@ -88,14 +91,14 @@ class OutboxSender:
         if self._schedule is not None:
             await self._schedule.wake(deliveries)
 
-    def _waiting_on(self, channel: str) -> Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]:
-        async def waiting() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    def _build_waiting_list(self, channel: str) -> Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]:
+        async def list_waiting() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
             async for place in self._places(channel):
                 yield task_id((channel, place)), _payload((channel, place))
 
-        return waiting
+        return list_waiting
 
-    async def waiting(self) -> AsyncIterator[Destination]:
+    async def list_waiting(self) -> AsyncIterator[Destination]:
         """Yield every destination with a delivery that is due."""
         for channel in self._outlets:
             async for place in self._places(channel):
@@ -112,7 +115,7 @@ class OutboxSender:
             return
         longest = outlet.channel.push_terms.retry.longest_delay
         last: str | None = None
-        while page := await self._store.outbox.waiting(channel, now=now, longest=longest, after=last, limit=_PAGE):
+        while page := await self._store.outbox.waiting(channel, now=now, longest=longest, after=last, limit=_PAGE_ROWS):
             for place in page:
                 if self._paused.until((channel, place)) is None:
                     yield place
@@ -157,7 +160,7 @@ class OutboxSender:
         )
 
     @contextmanager
-    def keeping(self, rows: Sequence[Delivery]) -> Generator[None]:
+    def keep_back(self, rows: Sequence[Delivery]) -> Generator[None]:
         """Exclude parts from sending in this process while a reply is written with them."""
         kept = Counter(row.delivery_id for row in rows)
         self._kept += kept

@@ -12,7 +12,7 @@ from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import run_rendering
 from frontdesk.delivery.awaited import for_event
 from frontdesk.delivery.push import call_channel, can_push, encode_content, get_components
-from frontdesk.delivery.routing import Allow, allow_all, route, wanted
+from frontdesk.delivery.routing import Allow, allow_all, list_addresses, route
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.hooks import show_result
 from frontdesk.ids import Ids
@@ -41,7 +41,7 @@ def place_reply(channel: Channel, item: InboxItem, reply: Reply) -> tuple[Reply,
     return reply, list(parts)
 
 
-ACTIVE_WINDOW = 300.0
+ACTIVE_WINDOW_SECONDS = 300.0
 """The default number of seconds for which a person counts as being where they were last seen."""
 Result = HostedRunResult[Any]
 Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
@@ -65,7 +65,7 @@ class Planner:
         *,
         known: Known | None = None,
         allow: AsksAllow | None = None,
-        active_window: float = ACTIVE_WINDOW,
+        active_window: float = ACTIVE_WINDOW_SECONDS,
         texts: Texts | None = None,
         seen_on: SeenOn = lambda identity, channel: identity,
     ) -> None:
@@ -94,8 +94,8 @@ class Planner:
             return await self._route_to_active(admitted, origin)
         by_name = target.kind in ("channels", "all_linked")
         identities = await self._identities(admitted) if by_name else ()
-        named = {address.channel for address in wanted(target, identities, origin)}
-        allow = await self._allowed_among(origin.channel, named & self.pushing)
+        named = {address.channel for address in list_addresses(target, identities, origin)}
+        allow = await self._find_allowed(origin.channel, named & self.pushing)
         return route(target, origin=origin, known=identities, pushing=self.pushing, allow=allow)
 
     async def _route_to_active(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
@@ -111,12 +111,12 @@ class Planner:
             known=identities,
             last_seen=seen,
             pushing=self.pushing,
-            allow=await self._allowed_among(origin.channel, named & self.pushing),
+            allow=await self._find_allowed(origin.channel, named & self.pushing),
             active_since=self._clock.now() - self._active_window,
             waiting=waiting,
         )
 
-    async def _allowed_among(self, source: str, names: Collection[str]) -> Allow:
+    async def _find_allowed(self, source: str, names: Collection[str]) -> Allow:
         """Query the link policy for some channels and return a function with its decisions."""
         if self._allow is None:
             return allow_all
@@ -149,7 +149,7 @@ class Planner:
         `shown` is the result as streamed, if a hook has changed it. `questions` are the questions of the result that
         others decide.
         """
-        answer = HostedRunResult(result=result, run=_slim(run), questions=_shown_questions(questions))
+        answer = HostedRunResult(result=result, run=_slim(run), questions=_strip_questions(questions))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
         trace = admitted.trace
@@ -159,7 +159,7 @@ class Planner:
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
             rows += self._with_ids(back)
         if not route.destinations:
-            return traced(rows, trace)
+            return set_trace(rows, trace)
         question = _echo(asked) if request.response_target.echo_input else None
         echo = answer.replace(result=question) if question is not None and question.messages else None
         # A group that several destinations share gets an answer once.
@@ -171,7 +171,7 @@ class Planner:
             parts = self._with_ids(await self._answer(owner, request, answer, identity, echo, group=group))
             served.update(row.destination for row in parts)
             rows += parts
-        return traced(rows, trace)
+        return set_trace(rows, trace)
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
         """Return the identities at some addresses, with the given attributes or else the newest stored ones."""
@@ -235,17 +235,17 @@ class Planner:
             said = [*filter(None, [reply.full_text]), *reply.media]
             rows = self._plain(blank, said, "completed", request.details if here else None)
         else:
-            rows = self._encoded(blank, parts)
+            rows = self._encode(blank, parts)
         if reply.to == "only_me":
             rows = [row.replace(reply_token=item.reply_token) for row in rows]
         elif rows:
             rows = [*self.for_event([rows[0].replace(replaces=reply.replaces), *rows[1:]], item)]
-        rows = traced(rows, item.trace)
+        rows = set_trace(rows, item.trace)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
     def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
         """Return deliveries as answers to an event: with its token, and held for a waiting HTTP caller."""
-        return for_event(traced(rows, event.trace), event, self._clock.now())
+        return for_event(set_trace(rows, event.trace), event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice for a person's direct chat. Empty if the channel can't push."""
@@ -269,7 +269,7 @@ class Planner:
             return []
         rows = [row.replace(part=number, parts=len(parts)) for number, row in enumerate(parts)]
         rows = [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
-        return traced(rows, approval.trace)
+        return set_trace(rows, approval.trace)
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
         """Return a progress text for the origin of a run. Empty if the channel can't push."""
@@ -297,9 +297,9 @@ class Planner:
         except CodecError as error:
             log.error("failed to render a message of the host: channel=%s: %s", channel.name, error)
             return []
-        return self._encoded(blank, parts)
+        return self._encode(blank, parts)
 
-    def _encoded(self, blank: Delivery, parts: Sequence[Any]) -> list[Delivery]:
+    def _encode(self, blank: Delivery, parts: Sequence[Any]) -> list[Delivery]:
         channel = self._channels[blank.channel]
         try:
             contents = [encode_content(channel, part) for part in parts]
@@ -415,14 +415,14 @@ def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:
     return row.replace(approval_id=channel.question_in(content)) if isinstance(channel, ShowsQuestions) else row
 
 
-def traced(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
+def set_trace(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
     """Set the trace of deliveries that do not have one yet."""
     if trace is None:
         return [*rows]
     return [row if row.trace is not None else row.replace(trace=trace) for row in rows]
 
 
-def _shown_questions(questions: Sequence[PendingApproval]) -> tuple[PendingApproval, ...]:
+def _strip_questions(questions: Sequence[PendingApproval]) -> tuple[PendingApproval, ...]:
     """Return questions without their suspended request and its claims, as given to renderers."""
     return tuple(question.replace(requester=None, resume=None, trace=None) for question in questions)
 

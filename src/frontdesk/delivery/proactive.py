@@ -24,7 +24,7 @@ from frontdesk.errors import (
     InvalidRequestError,
     UnsupportedError,
 )
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.identifiers import digest
 from frontdesk.ids import Ids
 from frontdesk.interfaces.channel import Channel, ChannelCommand
@@ -40,7 +40,7 @@ from frontdesk.models.run import RunRecord
 from frontdesk.models.session import SessionName, SessionRecord
 from frontdesk.serialization.codec import to_json
 from frontdesk.sessions.record import answer_hosting
-from frontdesk.sessions.scope import tracked_name
+from frontdesk.sessions.scope import build_tracked_name
 from frontdesk.sessions.turns import Turns
 
 _UNREACHABLE = "No channel can send messages to this person."
@@ -76,10 +76,10 @@ class ProactiveSender:
 
         With `by`, the name of an operator, an audit log entry is written in the same transaction.
         """
-        message = _checked(message)
+        message = _check_message(message)
         owner, who = await self._person(to)
         key = _digest(owner, idempotency_key) if idempotency_key is not None else self._ids.new("own")
-        earlier = await self._sent(key)
+        earlier = await self._list_sent(key)
         if earlier:
             return earlier
         now = self._clock.now()
@@ -87,13 +87,13 @@ class ProactiveSender:
             run_id=f"run_{key}", owner=owner, channel=who.channel, status="completed", created_at=now, finished_at=now
         )
         way = Route(originating=False, destinations=(Address.of(who),))
-        recorded = stamped(message, answer_hosting("", way), self._ids.new("msg"))
+        recorded = stamp(message, answer_hosting("", way), self._ids.new("msg"))
         group = await self._planner.get_group(who)
         rows = await self._planner.proactive(owner, who, [message], run, key, group)
         name = self._get_session(owner, who, group)
         session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         _refuse_own_turn(session_id)
-        async with self._turns.held(session_id) as lease:
+        async with self._turns.hold(session_id) as lease:
             session = await self._store.sessions.get(name.owner, session_id) or SessionRecord(
                 session_id=session_id,
                 owner=name.owner,
@@ -114,14 +114,14 @@ class ProactiveSender:
                             AuditLine(at=now, owner=owner, subject=subject, action="delivered", by=by)
                         )
             except DeliveryExistsError:
-                return await self._sent(key)
+                return await self._list_sent(key)
         await self._outbox.wake(rows)
         return rows
 
     def _get_session(self, owner: str, who: ChannelIdentity, group: PushGroup | None) -> SessionName:
         """Return the session that gets the message: the person's, or that of the group to which it is sent."""
         conversation_id = None if group is None else group.conversation_id
-        return tracked_name(
+        return build_tracked_name(
             "per_user" if group is None else "per_conversation",
             owner=owner,
             channel=who.channel,
@@ -129,7 +129,7 @@ class ProactiveSender:
             group=group is not None,
         )
 
-    async def _sent(self, key: str) -> Sequence[Delivery]:
+    async def _list_sent(self, key: str) -> Sequence[Delivery]:
         first = await self._store.outbox.get(f"dlv_{key}_0")
         if first is None:
             return ()
@@ -168,7 +168,7 @@ def _refuse_own_turn(session_id: str) -> None:
         raise ConflictError("This conversation has a running turn. Answer in that turn instead.", code="own_turn")
 
 
-def _checked(message: str | Message) -> Message:
+def _check_message(message: str | Message) -> Message:
     checked = Message("assistant", [Content.from_text(message)]) if isinstance(message, str) else message
     if checked.role != "assistant" or not checked.contents:
         raise InvalidRequestError("A message to a person must have the role assistant and content.", param="message")

@@ -169,7 +169,7 @@ NO_EDITS = "no edits"
 MAX_HISTORY_ENTRIES = 20
 
 
-def noted(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:
+def add_attempt(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:
     return row.replace(history=(*row.history, Attempt(at=now, code=code, waited=waited))[-MAX_HISTORY_ENTRIES:])
 
 
@@ -190,7 +190,7 @@ def after_error(row: Delivery, error: PushError, now: float) -> Delivery | None:
     if row.replaces is None:
         return None
     if isinstance(error, PushNotModifiedError):
-        return _accepted(noted(row, now, error.code), now)
+        return _accept(add_attempt(row, now, error.code), now)
     if isinstance(error, PushNotEditableError):
         return _without_message(row.replace(attempts=row.attempts - 1), error.code, now)
     return None
@@ -202,11 +202,11 @@ def build_receipt(row: Delivery, receipt: str | None) -> str | None:
 
 
 def _without_message(row: Delivery, code: str, now: float) -> Delivery:
-    changed = noted(row, now, code)
+    changed = add_attempt(row, now, code)
     if row.action == "send" and not row.is_repeat:
         return changed.replace(status="pending", replaces=None, due_at=now, error=None)
-    return _accepted(changed, now)
+    return _accept(changed, now)
 
 
-def _accepted(row: Delivery, now: float) -> Delivery:
+def _accept(row: Delivery, now: float) -> Delivery:
     return row.replace(status="accepted", receipt=row.replaces, error=None, ended_at=now)

@@ -7,7 +7,7 @@ from typing import Literal
 from frontdesk.chat.aliases import Aliases
 from frontdesk.clock import Clock
 from frontdesk.delivery.outbox import OutboxSender
-from frontdesk.delivery.push import noted
+from frontdesk.delivery.push import add_attempt
 from frontdesk.errors import LostDeliveryError, UnreadableRecordError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.loggers import deliveries as log
@@ -23,7 +23,7 @@ _SENT = ("accepted", "found", ANEW)
 """The codes of attempts after which a platform may say something new."""
 
 
-class Settling:
+class DeliverySettler:
     """Settles finished deliveries. A delivery in flight is left to its sender."""
 
     def __init__(self, store: HostStateStore, clock: Clock) -> None:
@@ -75,7 +75,7 @@ def settle(delivery: Delivery, code: str, *, at: float | None, now: float) -> De
 
     The report with the newest timestamp wins. Without timestamps it is the one that arrives last.
     """
-    said = _said_since_sent(delivery)
+    said = _list_reports(delivery)
     if any(one.code == code and at in (None, one.at) for one in said):
         return None
     stated = Attempt(at=now if at is None else at, code=code)
@@ -90,7 +90,7 @@ def settle(delivery: Delivery, code: str, *, at: float | None, now: float) -> De
     return noted.replace(status="dead", error=code, ended_at=now)
 
 
-def _said_since_sent(delivery: Delivery) -> list[Attempt]:
+def _list_reports(delivery: Delivery) -> list[Attempt]:
     """Return the status reports for a part since it was last sent."""
     said: list[Attempt] = []
     for attempt in delivery.history:
@@ -108,10 +108,10 @@ def _code(status: Settlement, reason: str | None) -> str:
     return f"{NOT_DELIVERED}: {shown}" if shown else NOT_DELIVERED
 
 
-_PAGE = 200
+_PAGE_ROWS = 200
 
 
-class Ending:
+class DeliveryEnder:
     """Ends waiting deliveries of one channel. A delivery in flight is left to its sender and the platform."""
 
     def __init__(
@@ -131,15 +131,15 @@ class Ending:
             return 0
         count = await self._end_at(await self._aliases.first_name(self._channel, place), reason, before)
         if also is not None:
-            places = [name async for name in self._waiting() if also(name)]
+            places = [name async for name in self._list_waiting() if also(name)]
             count += sum([await self._end_at(name, reason, before) for name in places])
         if count:
             log.info("deliveries failed permanently: count=%d channel=%s: %s", count, self._channel, reason)
         return count
 
-    async def _waiting(self) -> AsyncIterator[str]:
+    async def _list_waiting(self) -> AsyncIterator[str]:
         last: str | None = None
-        while page := await self._store.outbox.waiting(self._channel, now=inf, after=last, limit=_PAGE):
+        while page := await self._store.outbox.waiting(self._channel, now=inf, after=last, limit=_PAGE_ROWS):
             for place in page:
                 yield place
             last = page[-1]
@@ -151,7 +151,7 @@ class Ending:
             try:
                 async with self._store.transaction() as transaction:
                     for row in rows:
-                        ended = noted(row, now, reason).replace(status="dead", error=reason, ended_at=now)
+                        ended = add_attempt(row, now, reason).replace(status="dead", error=reason, ended_at=now)
                         transaction.change_delivery(ended)
             except LostDeliveryError:
                 # A sender has taken one of them; the others still wait.
@@ -161,7 +161,7 @@ class Ending:
 
     async def _open(self, place: str, before: float) -> list[Delivery]:
         try:
-            rows = await self._store.outbox.open((self._channel, place), limit=_PAGE)
+            rows = await self._store.outbox.open((self._channel, place), limit=_PAGE_ROWS)
         except UnreadableRecordError:
             # A newer version gives them up.
             return []

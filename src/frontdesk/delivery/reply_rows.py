@@ -19,20 +19,22 @@ class ReplyRows:
 
     async def rows(self, item: InboxItem, replies: Mapping[int, Reply]) -> list[Delivery]:
         """Return the deliveries of the replies that were given while an event was processed."""
-        return await self._named_rows(item, ((str(number), reply) for number, reply in replies.items()))
+        return await self._build_named_rows(item, ((str(number), reply) for number, reply in replies.items()))
 
     async def refusal_rows(self, item: InboxItem, replies: Iterable[Reply]) -> list[Delivery]:
-        return await self._named_rows(item, ((f"refuse:{n}", reply) for n, reply in enumerate(replies)))
+        return await self._build_named_rows(item, ((f"refuse:{n}", reply) for n, reply in enumerate(replies)))
 
     async def cancel_rows(self, item: InboxItem, reply: Reply | str) -> list[Delivery]:
         """Return the deliveries of the reply to a cancellation."""
-        return await self._named_rows(item, [("cancel", as_reply(reply))])
+        return await self._build_named_rows(item, [("cancel", as_reply(reply))])
 
     async def confirmation_rows(self, item: InboxItem, approval_id: str, replies: Iterable[Reply]) -> list[Delivery]:
         """Return the deliveries of the confirmation of a question that an event has decided."""
-        return await self._named_rows(item, ((f"confirm:{n}:{approval_id}", reply) for n, reply in enumerate(replies)))
+        return await self._build_named_rows(
+            item, ((f"confirm:{n}:{approval_id}", reply) for n, reply in enumerate(replies))
+        )
 
-    async def _named_rows(self, item: InboxItem, replies: Iterable[tuple[str, Reply]]) -> list[Delivery]:
+    async def _build_named_rows(self, item: InboxItem, replies: Iterable[tuple[str, Reply]]) -> list[Delivery]:
         rows: list[Delivery] = []
         for name, reply in replies:
             key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]

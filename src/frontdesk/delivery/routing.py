@@ -57,7 +57,7 @@ def route(
     home = Address.of(origin)
     # Each once, in the order in which they were named.
     places: dict[Address, Address] = {}
-    for address in wanted(target, known, origin):
+    for address in list_addresses(target, known, origin):
         places.setdefault(address.plain, address)
     others = [address for place, address in places.items() if place != home]
     reasons = {address: _reason(address, origin.channel, pushing, allow) for address in others}
@@ -108,7 +108,7 @@ def _route_to_active(
     return _build_route(reasons, back=False)
 
 
-def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
+def list_addresses(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
     """Return the addresses of a target, reachable or not. Empty for `active`, which is resolved later."""
     if target.kind == "identities":
         return list(target.addresses)

@@ -198,7 +198,7 @@ class RunWatchers:
             return None
         if not self._sealer.has_key:
             raise SealError(_NO_KEY)
-        key_id, data = self._sealer.seal(json.encode(dict(headers)), _bound_to(watcher_id))
+        key_id, data = self._sealer.seal(json.encode(dict(headers)), _build_binding(watcher_id))
         return SealedToken(event_id=watcher_id, key_id=key_id, data=data, expires_at=expires_at)
 
     def open_headers(self, record: WatcherRecord) -> Mapping[str, str]:
@@ -207,11 +207,11 @@ class RunWatchers:
         if sealed is None:
             return {}
         return json.decode(
-            self._sealer.open(sealed.key_id, sealed.data, _bound_to(record.watcher_id)), type=dict[str, str]
+            self._sealer.open(sealed.key_id, sealed.data, _build_binding(record.watcher_id)), type=dict[str, str]
         )
 
 
-def _bound_to(watcher_id: str) -> bytes:
+def _build_binding(watcher_id: str) -> bytes:
     return json.encode(["watcher headers", watcher_id])
 
 

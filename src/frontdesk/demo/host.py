@@ -117,13 +117,13 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def _line(row: int) -> bytes:
-    line = bytearray(bytes(_ground(row)) * WIDTH)
+    line = bytearray(bytes(_color_ground(row)) * WIDTH)
     for start, end, colour in _shapes(row):
         line[3 * start : 3 * end] = bytes(colour) * (end - start)
     return bytes(line)
 
 
-def _ground(row: int) -> Colour:
+def _color_ground(row: int) -> Colour:
     if row >= _GROUND:
         return _SAND
     if row < _HORIZON:
@@ -145,7 +145,7 @@ def _shapes(row: int) -> list[tuple[int, int, Colour]]:
         shapes.append((_SUN_X - half, _SUN_X + half, _SUN))
     if _HORIZON <= row < _GROUND and row % 9 < 2:
         half = 8 + (row * 7) % 30
-        shapes.append((_SUN_X - half, _SUN_X + half, _between(_SUN, _ground(row), 0.55)))
+        shapes.append((_SUN_X - half, _SUN_X + half, _between(_SUN, _color_ground(row), 0.55)))
     if _BOAT_Y - _SAIL <= row < _BOAT_Y:
         shapes.append((_BOAT_X, _BOAT_X + 1 + (row - _BOAT_Y + _SAIL) * 2 // 3, _SAIL_COLOUR))
     if _BOAT_Y <= row < _BOAT_Y + 12:
@@ -286,7 +286,7 @@ def _name(talk: Talk) -> str | None:
     return None
 
 
-def _introduced(talk: Talk) -> Step:
+def _introduce(talk: Talk) -> Step:
     return Step(f"A pleasure, {_name(talk)}. What can I do for you?")
 
 
@@ -303,7 +303,7 @@ def _before(talk: Talk) -> Step:
     return Step(f"You said {quoted}." if len(talk.before) <= 3 else f"A few things. The latest were {quoted}.")
 
 
-def _greeting(talk: Talk) -> Step:
+def _greet(talk: Talk) -> Step:
     name = _name(talk)
     hello = f"Welcome back, {name}" if name else "Good day, and welcome to the Marmalade"
     return Step(f"{hello}! I am the concierge. {HELP}")
@@ -338,13 +338,13 @@ _ANSWERS: list[tuple[tuple[re.Pattern[str], ...], Callable[[Talk], Step | None]]
         ),
         ((r"\bwhat time is it\b|\bthe time\b",), _say("The clock above the desk stopped in 1962. We grew fond of it.")),
         ((r"\b(when|open|opens|hours|close|closes|until|where)\b",), _hours),
-        ((r"\b(my name is|i am called|call me) \w",), _introduced),
+        ((r"\b(my name is|i am called|call me) \w",), _introduce),
         ((r"\b(rooms?|price|prices|cost|costs|rates?)\b",), _rooms),
         (
             (r"\b(help|what can you do|who are you|what are you)\b",),
             _say(f"I am the concierge of the Marmalade. {HELP}"),
         ),
-        ((r"^\W*(hi|hello|hey|good (day|morning|afternoon|evening)|greetings)\b",), _greeting),
+        ((r"^\W*(hi|hello|hey|good (day|morning|afternoon|evening)|greetings)\b",), _greet),
         ((r"\b(thanks|thank you|cheers)\b",), _say("At your service.")),
         ((r"\b(bye|goodbye|good night|see you)\b",), _say("Sleep well, and mind the third step.")),
     )

@@ -11,7 +11,7 @@ from frontdesk.display.escaping import escape_line
 from frontdesk.errors import Phrase
 from frontdesk.models.approval import ApproverTerms, PendingApproval, QuestionView
 from frontdesk.models.identity import ChannelIdentity
-from frontdesk.models.person_name import PersonName, given_name
+from frontdesk.models.person_name import PersonName, get_given_name
 
 MAX_NAME_LENGTH = 40
 MAX_ID_LENGTH = 16
@@ -44,9 +44,9 @@ def short_id(native_id: str) -> str:
     return f"{plain_name(native_id[:_ID_START])}…{plain_name(native_id[-_ID_END:])}"
 
 
-def unverified_name(identity: ChannelIdentity) -> PersonName:
+def build_unverified_name(identity: ChannelIdentity) -> PersonName:
     """Return a person by the name from the platform. Links are not looked up."""
-    name = plain_name(given_name(identity.attributes))
+    name = plain_name(get_given_name(identity.attributes))
     return PersonName(name=name, native_id=identity.native_id, channel=identity.channel)
 
 
@@ -79,7 +79,7 @@ def asker_label(view: QuestionView) -> Phrase | str:
     return Phrase(key, {"name": person.name, "id": short_id(person.native_id)})
 
 
-def waited_for(terms: ApproverTerms | None) -> Sequence[PersonName]:
+def list_awaited(terms: ApproverTerms | None) -> Sequence[PersonName]:
     """Return the people and roles that a question waits for."""
     if terms is None:
         return ()
@@ -90,4 +90,4 @@ def find_decider(question: PendingApproval, by: ChannelIdentity | None) -> Perso
     """Return the person who has decided a question: as resolved by the host, or else by their account."""
     if question.decided_by is not None:
         return question.decided_by
-    return None if by is None else unverified_name(by)
+    return None if by is None else build_unverified_name(by)

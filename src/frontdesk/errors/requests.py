@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from frontdesk.errors.base import FrontdeskError, Phrase
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 
 
 class BegunRun(Protocol):
@@ -38,7 +38,7 @@ class RequestError(FrontdeskError):
         self.run: BegunRun | None = None
         """The run that failed. If there is one, the target was called, and a retry calls it once more."""
 
-    def saying(self, key: str, **values: Any) -> Self:
+    def set_phrase(self, key: str, **values: Any) -> Self:
         """Set the phrase for chats, and return the error."""
         self.phrase = Phrase(key, values)
         return self
@@ -202,12 +202,12 @@ class HistoryTooLargeError(RequestError):
         if size is None or limit is None:
             super().__init__()
             return
-        sizes = {"size": shown_size(size), "limit": shown_size(limit)}
+        sizes = {"size": format_size(size), "limit": format_size(limit)}
         super().__init__(
             f"The history of this conversation takes {sizes['size']} of memory to answer, and {sizes['limit']} is the "
             "most that this host gives one; begin a new conversation, or leave out what is wide or large."
         )
-        self.saying("error.history_too_large_limit", **sizes)
+        self.set_phrase("error.history_too_large_limit", **sizes)
 
 
 class FileTooLargeError(RequestError):
@@ -218,10 +218,10 @@ class FileTooLargeError(RequestError):
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(
-            None if limit is None else f"The file is larger than {shown_size(limit)}, which is the maximum here."
+            None if limit is None else f"The file is larger than {format_size(limit)}, which is the maximum here."
         )
         if limit is not None:
-            self.saying("error.file_too_large_limit", limit=shown_size(limit))
+            self.set_phrase("error.file_too_large_limit", limit=format_size(limit))
 
 
 class FilesFullError(RequestError):
@@ -234,9 +234,9 @@ class FilesFullError(RequestError):
         if limit is None:
             super().__init__()
             return
-        size = shown_size(limit)
+        size = format_size(limit)
         super().__init__(f"The files would take more than {size} together; older ones expire.")
-        self.saying("error.files_full_limit", limit=size)
+        self.set_phrase("error.files_full_limit", limit=size)
 
 
 class VisitorFilesFullError(FilesFullError):
@@ -248,13 +248,13 @@ class VisitorFilesFullError(FilesFullError):
         if limit is None:
             RequestError.__init__(self)
             return
-        size = shown_size(limit)
+        size = format_size(limit)
         RequestError.__init__(
             self,
             f"The files of visitors without an account would take more than {size} together. Send the message without "
             "files, or link an account.",
         )
-        self.saying("error.visitor_files_full_limit", limit=size)
+        self.set_phrase("error.visitor_files_full_limit", limit=size)
 
 
 class KeyReusedError(RequestError):

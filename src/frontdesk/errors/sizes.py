@@ -4,7 +4,7 @@ _KB = 1024
 _MB = 1024 * 1024
 
 
-def shown_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Return a number of bytes in B, KB or MB, rounded down to one decimal."""
     for unit, name in ((_MB, "MB"), (_KB, "KB")):
         if size >= unit:

@@ -22,9 +22,9 @@ from frontdesk.ids import RandomIds, new_alphanumerics, new_secret
 
 _PARTITION_DIGITS: Final = 16
 _SUFFIX: Final = "00"
-_ENTROPY: Final = 32
+_ENTROPY_CHARACTERS: Final = 32
 _ALPHABET: Final = string.digits + string.ascii_letters
-_BODY = re.compile(rf"[0-9A-Za-z]{{{_PARTITION_DIGITS + len(_SUFFIX)}}}[0-9A-Za-z]{{{_ENTROPY}}}")
+_BODY = re.compile(rf"[0-9A-Za-z]{{{_PARTITION_DIGITS + len(_SUFFIX)}}}[0-9A-Za-z]{{{_ENTROPY_CHARACTERS}}}")
 _OLDER_BODY = re.compile(r"[0-9A-Za-z]{48}")
 _SERVICE_PREFIX: Final = "caresp"
 _RESPONSE_PREFIXES = (_SERVICE_PREFIX, "resp")
@@ -53,12 +53,12 @@ ITEM_PREFIXES: Final = {
 
 def foundry_response_id(previous: str | None = None) -> str:
     """Create a response id, in the partition of the response that it continues, if any."""
-    return f"{_SERVICE_PREFIX}_{get_partition(previous) or _new_partition()}{new_alphanumerics(_ENTROPY)}"
+    return f"{_SERVICE_PREFIX}_{get_partition(previous) or _new_partition()}{new_alphanumerics(_ENTROPY_CHARACTERS)}"
 
 
 def item_id(kind: str, beside: str, of: str | None = None) -> str:
     """Create an item id in the partition of another id. With `of`, the result is deterministic."""
-    entropy = new_alphanumerics(_ENTROPY) if of is None else _derived(of)
+    entropy = new_alphanumerics(_ENTROPY_CHARACTERS) if of is None else _derive(of)
     return f"{ITEM_PREFIXES[kind]}_{get_partition(beside) or _new_partition()}{entropy}"
 
 
@@ -77,7 +77,7 @@ def get_partition(value: str | None) -> str | None:
     """Return the partition of an id, or None if it is not in the format of the service."""
     _, _, body = (value or "").partition("_")
     if _BODY.fullmatch(body):
-        return body[:-_ENTROPY]
+        return body[:-_ENTROPY_CHARACTERS]
     return body[-_PARTITION_DIGITS:] + _SUFFIX if _OLDER_BODY.fullmatch(body) else None
 
 
@@ -85,7 +85,7 @@ def _new_partition() -> str:
     return new_secret()[:_PARTITION_DIGITS] + _SUFFIX
 
 
-def _derived(text: str) -> str:
+def _derive(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
@@ -142,20 +142,20 @@ class FoundryAnswers:
         running = f"frontdesk/{version('frontdesk')} (python/{sys.version_info.major}.{sys.version_info.minor})"
         self._server = running.encode()
 
-    def adding(self, scope: Scope, send: Send) -> Send:
+    def add_headers(self, scope: Scope, send: Send) -> Send:
         """Return a `send` that adds the missing headers to the response."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *self._missing(scope, message)]}
+                message = {**message, "headers": [*message.get("headers", ()), *self._list_missing(scope, message)]}
             await send(message)
 
         return send_with_headers
 
-    def _missing(self, scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:
+    def _list_missing(self, scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:
         there = {name.lower() for name, _ in message.get("headers", ())}
         headers = [(SERVER_HEADER, self._server), (_REQUEST_HEADER, _request_id(scope))]
-        session_id = _named_session(scope) or self._session_id
+        session_id = _find_named_session(scope) or self._session_id
         if session_id is not None:
             headers.append((SESSION_HEADER, session_id.encode()))
         source = error_source(message["status"])
@@ -180,7 +180,7 @@ def _request_id(scope: Scope) -> bytes:
     return _ids.new("req").encode()
 
 
-def _named_session(scope: Scope) -> str | None:
+def _find_named_session(scope: Scope) -> str | None:
     query: bytes = scope.get("query_string", b"")
     if _QUERY.encode() not in query or len(query) > _MAX_QUERY_LENGTH:
         return None

@@ -45,10 +45,10 @@ def _all(values: Iterable[Any]) -> list[Content]:
 
 def with_shown_ids(value: T, ids: Mapping[str, str]) -> T:
     """Return a copy of an update or result with the displayed approval ids, given by the target's ids."""
-    return cast(T, _copied(value, ids)) if requests_in(value) else value
+    return cast(T, _copy(value, ids)) if requests_in(value) else value
 
 
-def _copied(value: Any, ids: Mapping[str, str]) -> Any:
+def _copy(value: Any, ids: Mapping[str, str]) -> Any:
     if isinstance(value, Content):
         shown = ids.get(value.id) if value.type == _REQUEST and isinstance(value.id, str) else None
         return value if shown is None else with_id(value, shown)
@@ -63,7 +63,7 @@ def _copied(value: Any, ids: Mapping[str, str]) -> Any:
     elif is_event(value):
         changed.data = with_shown_ids(value.data, ids)
     else:
-        changed.contents = [_copied(content, ids) for content in value.contents]
+        changed.contents = [_copy(content, ids) for content in value.contents]
     return changed
 
 
@@ -107,6 +107,6 @@ def mark_shown(response: Content, approval_id: str) -> None:
     response.additional_properties = {**response.additional_properties, _SHOWN: approval_id}
 
 
-def shown_id(response: Content) -> str:
+def get_shown_id(response: Content) -> str:
     """Return the displayed id of the question of an approval response."""
     return str(response.additional_properties.get(_SHOWN) or response.id)

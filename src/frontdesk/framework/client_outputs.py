@@ -31,20 +31,20 @@ def _call_ids(messages: Sequence[Message]) -> set[str]:
     }
 
 
-def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
+def build_returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
     """Return the messages that continue a turn. Exactly the pending calls must be answered."""
-    return answered({call.call_id for call in pending}, outputs)
+    return build_answered({call.call_id for call in pending}, outputs)
 
 
-def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """Return the outputs like `returned`, for calls with known ids only."""
-    left = taken(waiting, outputs)
+def build_answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
+    """Return the outputs like `build_returned`, for calls with known ids only."""
+    left = take_outputs(waiting, outputs)
     if left:
         raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")
     return as_results(outputs)
 
 
-def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]:
+def take_outputs(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]:
     """Return the calls that remain pending after the outputs. Rejects an output without a pending call."""
     left = set(waiting)
     for output in outputs:

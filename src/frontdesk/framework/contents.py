@@ -9,7 +9,7 @@ from agent_framework.exceptions import ContentError
 
 from frontdesk.display.escaping import display_arguments, escape_line
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.outputs import said_in
+from frontdesk.framework.outputs import read_output
 from frontdesk.framework.types import is_event
 
 _KIND = "model_output_kind"
@@ -27,7 +27,7 @@ def is_refusal(properties: Mapping[str, Any]) -> bool:
     return (properties.get(_KIND) if kind is None else kind) == "refusal"
 
 
-def reasoning_text(text: str, item_id: str | None) -> Content:
+def create_reasoning(text: str, item_id: str | None) -> Content:
     """Create a content with the complete reasoning of a model."""
     return Content.from_text_reasoning(id=item_id, text=text, additional_properties={_REASONING: text})
 
@@ -75,7 +75,7 @@ def call_outcome(result: Content) -> str:
     return ""
 
 
-def asked_for(request: Content) -> tuple[str, str]:
+def get_asked_call(request: Content) -> tuple[str, str]:
     """Return the name and the raw arguments of the call of an approval request."""
     call = request.function_call
     return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
@@ -83,11 +83,11 @@ def asked_for(request: Content) -> tuple[str, str]:
 
 def display_call(request: Content) -> tuple[str, str]:
     """Return the name and the displayed arguments of the call of an approval request."""
-    name, arguments = asked_for(request)
+    name, arguments = get_asked_call(request)
     return escape_line(name), display_arguments(arguments)
 
 
-def joined_call(call: Content, piece: Content) -> Content:
+def join_call(call: Content, piece: Content) -> Content:
     """Append a fragment to a call. A fragment that does not fit is ignored."""
     if call.type not in ("function_call", "code_interpreter_tool_call"):
         return piece
@@ -114,7 +114,7 @@ def _encodable(value: Any) -> Any:
 def as_messages(value: Any) -> list[Message] | None:
     """Return the input as messages, or None for other input, such as a workflow's typed input."""
     if isinstance(value, str):
-        return [said(value)]
+        return [build_said(value)]
     if isinstance(value, Message):
         return [value]
     if isinstance(value, Content):
@@ -137,7 +137,7 @@ RUN_ID = "hosting_run_id"
 """The property by which the first messages of a run name it. The answers that follow them belong to it too."""
 
 
-def stamped(
+def stamp(
     message: Message, hosting: Mapping[str, Any], message_id: str | None = None, run_id: str | None = None
 ) -> Message:
     """Return a copy with origin metadata. The contents are shared with the original."""
@@ -156,7 +156,7 @@ _new = object.__new__
 _TEXT = Content.from_text("")
 
 
-def said(
+def build_said(
     text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None, run_id: str | None = None
 ) -> Message:
     """Build a user message from plain text, with origin metadata if given.
@@ -220,7 +220,7 @@ def _piece(update: Any, executor: str | None = None) -> tuple[object, str]:
 
 
 def _text_of_output(output: Any) -> str:
-    messages = [message for message in said_in(output) or () if message.role == "assistant"]
+    messages = [message for message in read_output(output) or () if message.role == "assistant"]
     texts = (
         "".join(content.text or "" for content in message.contents if content.type == "text") for message in messages
     )

@@ -9,7 +9,7 @@ from agent_framework import AgentResponse, Content, Message, WorkflowEvent, Work
 from frontdesk.framework.types import is_response
 
 
-def said_in(output: Any, *, with_data: bool = True) -> list[Message] | None:
+def read_output(output: Any, *, with_data: bool = True) -> list[Message] | None:
     """Return the messages of an output, or None for data, which has only a JSON form.
 
     Consecutive contents in a list form one message of the assistant. Data in a list of messages becomes a message with
@@ -23,17 +23,17 @@ def said_in(output: Any, *, with_data: bool = True) -> list[Message] | None:
         return [output]
     if is_response(output):
         return list(output.messages)
-    return _said_in_list(cast("list[Any]", output), with_data) if type(output) in (list, tuple) else None
+    return _read_list(cast("list[Any]", output), with_data) if type(output) in (list, tuple) else None
 
 
-def _said_in_list(parts: list[Any], with_data: bool) -> list[Message] | None:
+def _read_list(parts: list[Any], with_data: bool) -> list[Message] | None:
     messages: list[Message] = []
     is_data, follows = bool(parts), False
     for part in parts:
         if isinstance(part, Content) and follows:
             messages[-1].contents.append(part)
             continue
-        said, follows = said_in(part, with_data=with_data), isinstance(part, Content)
+        said, follows = read_output(part, with_data=with_data), isinstance(part, Content)
         is_data = is_data and said is None
         if said is None and with_data:
             said = [Message("assistant", [output_json(part)])]
@@ -43,7 +43,7 @@ def _said_in_list(parts: list[Any], with_data: bool) -> list[Message] | None:
 
 def extract_messages(output: Any) -> list[Message]:
     """Return the messages of an output. Data becomes a message with its JSON."""
-    said = said_in(output)
+    said = read_output(output)
     return [Message("assistant", [output_json(output)])] if said is None else said
 
 
@@ -51,7 +51,7 @@ def as_result(value: Any) -> Any:
     """Convert the result of a response hook to one that every channel renders: a message, or data as an output."""
     if value is None or is_response(value) or isinstance(value, WorkflowRunResult):
         return cast("Any", value)
-    said = said_in(value)
+    said = read_output(value)
     if said is None:
         return WorkflowRunResult([WorkflowEvent("output", data=value, executor_id="response_hook")])
     return AgentResponse(messages=said)

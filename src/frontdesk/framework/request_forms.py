@@ -89,7 +89,7 @@ def build_schema(wanted: Any) -> dict[str, Any]:
 def build_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     """Return the form fields for a JSON schema. Empty if a form can't represent all of it."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs") or {})
-    fields = _object(_resolved(schema, definitions), definitions, nested=False)
+    fields = _object(_resolve(schema, definitions), definitions, nested=False)
     if not fields or _count(fields) > MAX_FIELDS or len(msgspec.json.encode(fields)) > MAX_BYTES:
         return ()
     return fields
@@ -99,7 +99,7 @@ def _count(fields: Sequence[FormField]) -> int:
     return sum(1 + _count(field.fields) for field in fields)
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve the references of a schema. Its own keys take precedence."""
     reference = str(schema.get("$ref", ""))
     target = definitions.get(reference.removeprefix("#/$defs/")) if reference else None
@@ -124,7 +124,7 @@ def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, nested
 def _field(
     name: str, given: Mapping[str, Any], definitions: Mapping[str, Any], *, required: bool, nested: bool
 ) -> FormField | None:
-    schema, nullable = _without_null(_resolved(given, definitions), definitions)
+    schema, nullable = _without_null(_resolve(given, definitions), definitions)
     if schema is None:
         return None
     default = given.get("default")
@@ -142,7 +142,7 @@ def _field(
         fields = None if nested or nullable else _object(schema, definitions, nested=True)
         return None if fields is None else msgspec.structs.replace(field, kind="group", fields=fields)
     if schema.get("type") == "array":
-        choices = _choices(_resolved(schema.get("items") or {}, definitions))
+        choices = _choices(_resolve(schema.get("items") or {}, definitions))
         few = {"shortest": schema.get("minItems", 0), "longest": schema.get("maxItems", MAX_CHOICES)}
         return _with_choices(field, "choices", choices, **few)
     return _plain(field, schema)
@@ -153,7 +153,7 @@ def _without_null(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tup
     several: list[Any] | None = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
     if several is None:
         return schema, False
-    others = [_resolved(one, definitions) for one in several]
+    others = [_resolve(one, definitions) for one in several]
     real = [one for one in others if one.get("type") != "null"]
     if len(real) != 1:
         return None, False

@@ -78,20 +78,20 @@ _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array",
 _SCHEMAS_BY_NAME = ("properties", "$defs", "definitions", "patternProperties")
 _SCHEMA_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
 _SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 def require_schema(value: Any, where: str, depth: int = 0) -> None:
     """Reject a value that is not a JSON schema. The error names its location."""
     if isinstance(value, bool):
         return
-    if not isinstance(value, dict) or depth > _DEEPEST:
+    if not isinstance(value, dict) or depth > _MAX_DEPTH:
         raise InvalidRequestError("Invalid JSON schema.", param=where)
     schema = cast("dict[str, Any]", value)
     if "type" in schema:
         _require_type(schema["type"], where)
     for name in _SCHEMAS_BY_NAME:
-        for key, subschema in _mapping(schema.get(name, {}), f"{where}.{name}").items():
+        for key, subschema in _require_object(schema.get(name, {}), f"{where}.{name}").items():
             require_schema(subschema, f"{where}.{name}.{key}", depth + 1)
     for name in _SCHEMA_LISTS:
         for place, subschema in enumerate(_list(schema.get(name, []), f"{where}.{name}")):
@@ -110,7 +110,7 @@ def _require_type(value: Any, where: str) -> None:
         raise InvalidRequestError("Unknown JSON schema type.", param=f"{where}.type")
 
 
-def _mapping(value: Any, where: str) -> dict[str, Any]:
+def _require_object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidRequestError("The value must be an object.", param=where)
     return cast("dict[str, Any]", value)

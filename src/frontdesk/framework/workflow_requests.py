@@ -17,7 +17,7 @@ QUESTION, CHOICE = "question", "choice"
 """The attributes of a request that presses a button: the short name of the question, and the number of the choice."""
 MAX_BUTTONS = 8
 """The number of choices up to which they are buttons."""
-_SHORT = 16
+_MAX_SHORT_LENGTH = 16
 _TEXTS = ("question", "prompt", "message", "text")
 """The fields of a request's data that hold the question itself."""
 _YES, _NO = ("yes", "y", "true", "ja", "oui", "sí", "si"), ("no", "n", "false", "nein", "non")
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 def short_name(call_id: str) -> str:
     """Return a short name of a question that fits on a button."""
-    return digest(call_id)[:_SHORT]
+    return digest(call_id)[:_MAX_SHORT_LENGTH]
 
 
 def extract_choices(wanted: Any) -> list[Choice]:
@@ -77,13 +77,13 @@ def are_numbered(labels: Sequence[str]) -> bool:
     return not any(label.lstrip(" -+.")[:1].isdigit() for label in labels)
 
 
-def chosen(choices: list[Choice], text: str) -> Choice | None:
+def find_choice(choices: list[Choice], text: str) -> Choice | None:
     """Return the choice that matches a text of the user."""
     word = text.strip().casefold()
     return next((choice for choice in choices if word in choice.words), None)
 
 
-def wanted_phrase(wanted: Any, labels: Sequence[str]) -> Phrase | None:
+def describe_wanted(wanted: Any, labels: Sequence[str]) -> Phrase | None:
     """Return the description of valid answers, with the labels of the choices. None if any text is valid."""
     if wanted is bool:
         return Phrase("question.yes_or_no")
@@ -198,7 +198,7 @@ def is_request(content: Content) -> bool:
     return content.type == "function_call" and content.name == REQUEST_INFO and bool(content.user_input_request)
 
 
-def asked(requests: Iterable[Request]) -> list[Message]:
+def build_asked(requests: Iterable[Request]) -> list[Message]:
     """Return the requests as messages for the history."""
     many = list(requests)
     contents = approvals_in(many)

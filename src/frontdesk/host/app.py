@@ -28,7 +28,7 @@ from frontdesk.interfaces.host import ContributesToHost, HostContribution
 from frontdesk.interfaces.linker import IdentityLinker, SupportsLinkRoutes, SupportsLinkShutdown, SupportsLinkStartup
 from frontdesk.loggers import host as log
 
-_TIMEOUT = 2.0
+_TIMEOUT_SECONDS = 2.0
 """The seconds within which a store that is up has answered."""
 _MAX_AGE = 1.0
 """The seconds for which the answer of the store counts: anybody may ask whether the host is ready."""
@@ -58,7 +58,7 @@ class Readiness:
         self._asked: tuple[float, asyncio.Task[bool]] | None = None
 
     @contextmanager
-    def running(self) -> Generator[None]:
+    def run(self) -> Generator[None]:
         """Count the host as started for the duration of the block. Not reentrant."""
         if self._is_running:
             raise FrontdeskError(
@@ -92,7 +92,7 @@ class Readiness:
 
     async def _ask(self) -> bool:
         try:
-            async with asyncio.timeout(_TIMEOUT):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 await self._ask_store()
         except (FrontdeskError, OSError, TimeoutError) as error:
             log.warning("host not ready, the store does not respond: %r", error)
@@ -137,10 +137,10 @@ def build_app(
     """
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
-        routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
-        routes.extend(_placed(WELL_KNOWN, route, contribution.middleware) for route in contribution.well_known)
+        routes.extend(_place(channel.path, route, contribution.middleware) for route in contribution.routes)
+        routes.extend(_place(WELL_KNOWN, route, contribution.middleware) for route in contribution.well_known)
     for other in others:
-        routes.extend(_placed(other.path, route, ()) for route in other.routes)
+        routes.extend(_place(other.path, route, ()) for route in other.routes)
     routes += [Route(path, endpoint=_Health(_lives)) for path in _LIVE]
     routes += [Route(path, endpoint=_Health(readiness.is_ready, channels_ready)) for path in _READY]
     # A route for any path comes after the routes for certain paths.
@@ -215,9 +215,9 @@ class HostApp(DirectApp, Starlette):
         """Return the awaitable that answers a request, without a coroutine in between."""
         if scope["type"] == "http":
             if CONNECTION not in (scope.get("extensions") or ()) and _has_unread_body(scope):
-                send = _closing(send)
+                send = _close_after(send)
             if self._answers is not None:
-                send = self._answers.adding(scope, send)
+                send = self._answers.add_headers(scope, send)
         if not self._readiness.was_started and scope["type"] != "lifespan" and not scope["path"].endswith(_HEALTH):
             # What it would accept, nobody would ever do.
             return self._readiness.refuse(scope, receive, send)
@@ -252,7 +252,7 @@ def _has_unread_body(scope: Scope) -> bool:
     return b"upgrade" in names and not names.isdisjoint((b"content-length", b"transfer-encoding"))
 
 
-def _closing(send: Send) -> Send:
+def _close_after(send: Send) -> Send:
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
@@ -265,19 +265,19 @@ def _takes_any_path(route: BaseRoute) -> bool:
     return isinstance(route, Route) and route.path.endswith(":path}")
 
 
-def _placed(path: str, route: BaseRoute, middleware: Sequence[Middleware]) -> BaseRoute:
+def _place(path: str, route: BaseRoute, middleware: Sequence[Middleware]) -> BaseRoute:
     """Return a channel's route under the channel's path. Flat, because each mounting level costs every request."""
     if isinstance(route, Route):
         methods = None if route.methods is None else list(route.methods)
         app = (
             route.endpoint
             if not middleware and not _is_function(route.endpoint)
-            else _Raw(_wrapped(route.app, middleware))
+            else _Raw(_wrap(route.app, middleware))
         )
-        return Route(_joined(path, route.path), endpoint=app, methods=methods, name=route.name)
+        return Route(_join(path, route.path), endpoint=app, methods=methods, name=route.name)
     if isinstance(route, WebSocketRoute):
-        app = _Raw(_wrapped(route.app, middleware))
-        return WebSocketRoute(_joined(path, route.path), endpoint=app, name=route.name)
+        app = _Raw(_wrap(route.app, middleware))
+        return WebSocketRoute(_join(path, route.path), endpoint=app, name=route.name)
     return Mount(path, routes=[route], middleware=list(middleware))
 
 
@@ -285,11 +285,11 @@ def _is_function(endpoint: Any) -> bool:
     return inspect.isroutine(endpoint) or inspect.isclass(endpoint)
 
 
-def _joined(path: str, route: str) -> str:
+def _join(path: str, route: str) -> str:
     return path if path and route == "/" else path + route
 
 
-def _wrapped(app: ASGIApp, middleware: Sequence[Middleware]) -> ASGIApp:
+def _wrap(app: ASGIApp, middleware: Sequence[Middleware]) -> ASGIApp:
     for cls, arguments, keywords in reversed(list(middleware)):
         app = cls(app, *arguments, **keywords)
     return app

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from frontdesk.approvals.policy import ApprovalOptions
-from frontdesk.delivery.plan import ACTIVE_WINDOW
+from frontdesk.delivery.plan import ACTIVE_WINDOW_SECONDS
 from frontdesk.delivery.watchers import WatcherOptions
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.foundry.conventions import HOSTED, SESSION, FoundryAnswers
@@ -41,7 +41,7 @@ class Seconds:
     session_wait: float = 30.0
     cancel_grace: float = 5.0
     shutdown_grace: float = 10.0
-    active_window: float = ACTIVE_WINDOW
+    active_window: float = ACTIVE_WINDOW_SECONDS
 
 
 @dataclass(frozen=True)

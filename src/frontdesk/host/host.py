@@ -64,9 +64,9 @@ from frontdesk.host.validation.configuration import (
     get_origin_rule,
     history_findings,
     interrupt_findings,
+    list_polling_warnings,
     memory_warnings,
     origin_warnings,
-    polling_warnings,
     push_findings,
     require_instances,
     runner_findings,
@@ -209,14 +209,14 @@ class AgentFrameworkHost:
         if wrong := argument_findings(self._extras, store, clock, ids, middleware):
             raise ChannelConfigurationError([*wrong, *self._config.findings(), *channel_findings(channels)])
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
-        self._target = self._checked(target, history, channels, store, access)
+        self._target = self._check(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
         self._operators = OperatorSocket(self._parts, self._config.admin_socket)
         self._middleware = tuple(middleware)
         self._allows_origin = get_origin_rule(self._middleware)
-        self.app = self._built(channels)
+        self.app = self._build(channels)
 
-    def _checked(
+    def _check(
         self,
         target: Any,
         history: HistoryChoice | None,
@@ -302,7 +302,7 @@ class AgentFrameworkHost:
             require_unique_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
 
-    def _built(self, channels: Sequence[Channel]) -> Starlette:
+    def _build(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
         self._lag = LoopLag()
         self._readiness = Readiness(self._parts.ask_store, self._parts.check_writable)
@@ -355,10 +355,10 @@ class AgentFrameworkHost:
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),
             *memory_warnings(self.runtime_mode, self._parts.store),
-            *polling_warnings(self.runtime_mode, self.channels),
+            *list_polling_warnings(self.runtime_mode, self.channels),
         ]
 
-    def _described(self) -> list[str]:
+    def _describe(self) -> list[str]:
         """Return a summary of the host for the startup log, one line for each component."""
         target, parts = self._target.info, self._parts
         runner, store = type(parts.runner).__name__, type(parts.store).__name__
@@ -462,51 +462,51 @@ class AgentFrameworkHost:
         findings = worker_findings(self._parts.store)
         if findings:
             raise ChannelConfigurationError(findings)
-        async with self._living(serving=False):
+        async with self._live(serving=False):
             yield
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Run the host for the duration of the block. Use it as `lifespan` of an app that mounts the host."""
-        async with self._living(serving=True):
+        async with self._live(serving=True):
             yield
 
     @asynccontextmanager
-    async def _living(self, *, serving: bool) -> AsyncGenerator[None]:
+    async def _live(self, *, serving: bool) -> AsyncGenerator[None]:
         executor = TrackingExecutor(thread_name_prefix="frontdesk")
         asyncio.get_running_loop().set_default_executor(executor)
         log.info("runtime mode: %s (%s)", self.runtime_mode, self._mode_reason)
-        for line in self._described():
+        for line in self._describe():
             log.info(line)
         for warning in self.warnings:
             log.warning(warning)
         try:
-            with self._readiness.running(), self._state.owned(self._kind_of_state, self._parts.clock):
-                async with self._started(serving):
+            with self._readiness.run(), self._state.lock(self._kind_of_state, self._parts.clock):
+                async with self._start(serving):
                     yield
         except StateDirectoryError as error:
             log.error("failed to start the state: %s", error)
             raise
 
     @asynccontextmanager
-    async def _started(self, serving: bool) -> AsyncGenerator[None]:
+    async def _start(self, serving: bool) -> AsyncGenerator[None]:
         # Without the store nothing else can begin.
         await run_all("start-up", [("store", self._parts.store.open)])
         try:
             offer_nonces((channel.auth for channel in self.channels), self._parts.store)
-            await run_all("start-up", self._starting(serving))
+            await run_all("start-up", self._list_start_steps(serving))
             self._readiness.is_serving = True
             yield
         except BaseException:
             self._readiness.is_serving = False
             # The first failure is the one to raise, and `run_all` logs the others.
             with suppress(Exception):
-                await run_all("shut-down", self._stopping())
+                await run_all("shut-down", self._list_stop_steps())
             raise
         self._readiness.is_serving = False
-        await run_all("shut-down", self._stopping())
+        await run_all("shut-down", self._list_stop_steps())
 
-    def _starting(self, serving: bool) -> list[Step]:
+    def _list_start_steps(self, serving: bool) -> list[Step]:
         parts = self._parts
         steps: list[Step] = [("loop lag", self._lag.start), ("leases", parts.keeper.start)]
         steps += [("principals", parts.principals.start), ("storages", parts.storages.start)]
@@ -523,7 +523,7 @@ class AgentFrameworkHost:
             steps += [(other.name, callback) for callback in other.on_serving]
         return [*steps, ("admin socket", self._operators.start)] if serving else steps
 
-    def _stopping(self) -> list[Step]:
+    def _list_stop_steps(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [("admin socket", self._operators.stop)]
         steps += [(_name(callback), callback) for callback in self._extras.on_shutdown]

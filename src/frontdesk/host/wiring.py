@@ -38,7 +38,7 @@ from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.editor import rebuild_history
 from frontdesk.host.links.names import command_name
 from frontdesk.host.validation.access import Access
-from frontdesk.host.validation.configuration import chosen_rule_findings
+from frontdesk.host.validation.configuration import list_chosen_rule_findings
 from frontdesk.ids import Ids
 from frontdesk.inbox.dependencies import EventDependencies, EventSchedule
 from frontdesk.inbox.worker import Events
@@ -138,7 +138,7 @@ class Components:
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
             texts=self.texts,
-            seen_on=keys.seen_on,
+            seen_on=keys.find_alias,
         )
         self.presence = Presence(store, self.planner.pushing, introduces=access.resolver is not None)
         self.aliases, self.names = Aliases(store, channels), PersonNames(store)
@@ -226,7 +226,7 @@ class Components:
         if linker is None:
             return None
 
-        def named(channel: str, word: str) -> str | None:
+        def name_command(channel: str, word: str) -> str | None:
             own = self.channels.get(channel)
             name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
@@ -239,7 +239,7 @@ class Components:
             policy=self.link_policy,
             messenger=self.notifier,
             questions=self.decisions,
-            named=named,
+            named=name_command,
             changed=self.notifier.links_changed,
             texts=self.texts,
             public_url=self.public_url,
@@ -272,7 +272,9 @@ class Components:
             gate=self.gate,
             planner=self.planner,
             answers=self.answers,
-            binder=RuleBinder(options, lambda rule: chosen_rule_findings(rule, self.channels.values()), self.names),
+            binder=RuleBinder(
+                options, lambda rule: list_chosen_rule_findings(rule, self.channels.values()), self.names
+            ),
             voters=self._voters,
             names=self.names,
             may_deliver=self._may_deliver,

@@ -43,12 +43,12 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
         text, where = locate(error)
-        raise InvalidRequestError(f"{text}.", param=_named(decoder, raw, where) or None) from None
+        raise InvalidRequestError(f"{text}.", param=_name_field(decoder, raw, where) or None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
 
 
-def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
+def _name_field(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
     """Return the path of a field. For an error about any entry of an object, include the name of the entry."""
     name = where.removesuffix("[...]")
     if name == where:

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from frontdesk.auth.any_auth import as_auth
 from frontdesk.auth.verifier import HttpVerifier, origin_findings
-from frontdesk.concurrency.offload import LARGE, off_loop
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, off_loop
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.http.bodies import MAX_VALUES
 from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
@@ -136,7 +136,7 @@ class HttpChannel(Channel):
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self.deadline)
         most = config.max_body_values
         # As `run_sized`, without a coroutine for small bodies.
-        return decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most), raw
+        return decode(raw, most) if len(raw) <= MIN_LARGE_BYTES else await off_loop(decode, raw, most), raw
 
 
 async def _reject_path(call: HttpCall) -> None:

@@ -13,7 +13,7 @@ from frontdesk.models.result import HostedRunResult, HostedStreamResult
 T = TypeVar("T")
 Ended = Callable[[], None]
 
-_AHEAD = 64
+_MAX_UPDATES_AHEAD = 64
 """The number of updates that a run may be ahead of its reader."""
 
 
@@ -30,12 +30,12 @@ class DetachedRuns:
     def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
         task = spawn_within(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._forget)
         if ended is not None:
             task.add_done_callback(lambda _: ended())
         return task
 
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             # Callers that still wait get the error too; reading it here keeps asyncio from logging it.
@@ -61,7 +61,7 @@ class _Relay:
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[HostedStreamResult[Any]] = loop.create_future()
         self.outcome: list[HostedRunResult[Any]] = []
-        self._queue: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
+        self._queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_UPDATES_AHEAD)
         self._left = False
         self._error: BaseException | None = None
 
@@ -115,7 +115,7 @@ class CancellableWork:
         """Return the result. Log an unforeseen error and raise an `InternalError` without its text."""
         task = spawn_within(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._finish)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -128,7 +128,7 @@ class CancellableWork:
             log.error("request failed", exc_info=error)
             raise InternalError from None
 
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
+    def _finish(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             # Its request may have left. Reading the error here keeps asyncio from logging it.

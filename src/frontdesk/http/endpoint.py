@@ -12,8 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from frontdesk.asgi.messages import (
     CONNECTION,
-    SMALL_JSON,
-    SMALL_VALUES,
+    MAX_SMALL_JSON_BYTES,
+    MAX_SMALL_VALUES_BYTES,
     BodyHold,
     ClientGoneError,
     Headers,
@@ -47,7 +47,7 @@ from frontdesk.json_size import estimate_memory
 from frontdesk.loggers import http as log
 from frontdesk.models.identity import Caller
 
-_WATCH_AFTER = 0.05
+_WATCH_AFTER_SECONDS = 0.05
 """The seconds after which a request's client is watched, to see whether it is still there."""
 _TRACE = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _DIGITS = 5
@@ -61,7 +61,7 @@ _ids = RandomIds()
 class Connection(Protocol):
     """A connection, if the server supports the extension `frontdesk.connection`."""
 
-    def taken(self) -> int:
+    def count_received(self) -> int:
         """Return a number that changes whenever the client has received something."""
         ...
 
@@ -151,7 +151,7 @@ class HttpCall(Timed):
                 self._slow.drop(self)
         if self._slow is not None:
             self._clients.add(self, task)
-        if len(raw) > SMALL_JSON and self.limiter is not None:
+        if len(raw) > MAX_SMALL_JSON_BYTES and self.limiter is not None:
             await self._hold_values(self.limiter, raw)
         return raw
 
@@ -159,7 +159,7 @@ class HttpCall(Timed):
         """Charge the values of a body to its caller before it is parsed."""
         size = await run_sized(len(raw), estimate_memory, raw) - len(raw)
         if self.held is None:
-            if size <= SMALL_VALUES:
+            if size <= MAX_SMALL_VALUES_BYTES:
                 return
             self.held = limiter.hold(self.caller)
         self.held.add(size)
@@ -212,11 +212,11 @@ class HttpCall(Timed):
             self._gone = True
             task.cancel()
 
-    def taken(self) -> int:
+    def count_received(self) -> int:
         """Return a number that changes when the client has received something. Constant if the server does not report
         it."""
         connection = get_connection(self.scope)
-        return 0 if connection is None else connection.taken()
+        return 0 if connection is None else connection.count_received()
 
     def leave(self) -> None:
         """Treat a client that does not read as disconnected, because pending data could never be sent."""
@@ -269,7 +269,7 @@ class Clients(TimeoutWheel[HttpCall]):
     """The clients of an endpoint's requests. Watching one costs a task, so it starts after a delay."""
 
     def __init__(self) -> None:
-        super().__init__(_WATCH_AFTER, HttpCall.watch)
+        super().__init__(_WATCH_AFTER_SECONDS, HttpCall.watch)
 
 
 class _SignedCall(HttpCall):
@@ -367,7 +367,7 @@ class HttpEndpoint:
         except ClientGoneError:
             return
         except RequestError as error:
-            await self._failed(call, error)
+            await self._send_failure(call, error)
         except asyncio.CancelledError:
             if not call.uncancel_if_gone():
                 # The server is stopping, and the caller is still there to be answered.
@@ -376,7 +376,7 @@ class HttpEndpoint:
         except Exception as error:
             # The last handler: an unforeseen error is still answered in the channel's shape, and the log has the rest.
             log.error("request failed: path=%r", scope["path"], exc_info=error)
-            await self._failed(call, InternalError())
+            await self._send_failure(call, InternalError())
         finally:
             call.end()
 
@@ -393,9 +393,9 @@ class HttpEndpoint:
     async def _send_stopping(self, call: HttpCall) -> None:
         error = UnavailableError("The server is stopping.", retry_after=1)
         error.run = cancelled_run.get()
-        await self._failed(call, error)
+        await self._send_failure(call, error)
 
-    async def _failed(self, call: HttpCall, error: RequestError) -> None:
+    async def _send_failure(self, call: HttpCall, error: RequestError) -> None:
         if call.begun:
             log.error("response aborted: path=%r", call.scope["path"], exc_info=error)
             return

@@ -13,7 +13,7 @@ from frontdesk.models.identity import Caller
 from frontdesk.models.operations import RateLimit, rate_findings
 from frontdesk.models.settings import count_finding
 
-_BUSY_RETRY = 1.0
+_BUSY_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,10 +149,10 @@ class Counter:
 
     def begin(self, who: Who) -> None:
         if self._total >= self._most:
-            raise TooManyRequestsError(f"{self._words} here.", retry_after=_BUSY_RETRY)
+            raise TooManyRequestsError(f"{self._words} here.", retry_after=_BUSY_RETRY_SECONDS)
         running = self._running.get(who, 0)
         if running >= self._most_of_one:
-            raise TooManyRequestsError(f"{self._words} for you.", retry_after=_BUSY_RETRY)
+            raise TooManyRequestsError(f"{self._words} for you.", retry_after=_BUSY_RETRY_SECONDS)
         self._running[who] = running + 1
         self._total += 1
 

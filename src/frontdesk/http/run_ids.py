@@ -16,7 +16,7 @@ _HEADER = b"x-agent-response-id"
 _NOT_PLAIN = "The response_id_factory of this channel returned an invalid id."
 
 
-def identified(
+def set_run_id(
     request: ChannelRequest, caller: Caller, headers: Headers, factory: RunIdFactory | None
 ) -> ChannelRequest:
     """Set the run id of a request. With an idempotency key, the id is derived from the key.

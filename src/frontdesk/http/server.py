@@ -25,7 +25,7 @@ class ServerStop:
             event.set()
 
     @contextmanager
-    def waking(self, event: asyncio.Event) -> Generator[None]:
+    def wake_on_stop(self, event: asyncio.Event) -> Generator[None]:
         """Register an event that is set when the server starts to stop."""
         if self.has_begun:
             event.set()

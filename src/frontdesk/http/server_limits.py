@@ -6,7 +6,7 @@ from frontdesk.models.settings import seconds_finding
 
 SEND_SECONDS = 60.0
 """The seconds for which a client may read nothing of what is sent to it, if the operator sets no others."""
-SPARE_FILES = 64
+MIN_SPARE_FILES = 64
 """The number of files that a process needs besides its connections: databases, calls to models, logs."""
 
 
@@ -43,8 +43,8 @@ class ServerLimits:
         return wrong
 
 
-def allowed_connections(wanted: int, max_open_files: int | None) -> int:
+def count_allowed_connections(wanted: int, max_open_files: int | None) -> int:
     """Return how many connections a process can hold and still open files of its own."""
     if max_open_files is None:
         return wanted
-    return max(1, min(wanted, max_open_files - max(SPARE_FILES, max_open_files // 8)))
+    return max(1, min(wanted, max_open_files - max(MIN_SPARE_FILES, max_open_files // 8)))

@@ -20,7 +20,7 @@ from frontdesk.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.http.lasting import keep_open
 from frontdesk.http.limits import Bucket, Limiter, RateLimit
 from frontdesk.loggers import http as log
@@ -32,7 +32,7 @@ TOO_LARGE = 1009
 BROKEN = 1011
 RESTART = 1012
 
-STUBBORN = 20
+MAX_REJECTED_MESSAGES = 20
 """The number of messages in a row that may come too fast before the connection is closed."""
 
 
@@ -61,7 +61,7 @@ class SocketLimitsProtocol(Protocol):
 class SocketConnection(Protocol):
     """The connection of a WebSocket, if the server supports the extension `frontdesk.connection`."""
 
-    def bound(self, max_bytes: int, hold: BodyHold | None) -> None:
+    def set_message_limit(self, max_bytes: int, hold: BodyHold | None) -> None:
         """Set the maximum message size, and the caller to which incomplete messages are charged."""
         ...
 
@@ -99,18 +99,18 @@ class Socket:
     async def admit(self, allow: Allow) -> None:
         """Authenticate the caller at the handshake, or reject it."""
         require_single(self.scope)
-        self.caller = await self._checked(self._verifier.verify(self.scope, collect_headers(self.scope)))
+        self.caller = await self._guard(self._verifier.verify(self.scope, collect_headers(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
-        await self._checked(allow(self.caller))
+        await self._guard(allow(self.caller))
 
     async def check(self) -> None:
         """Check that the credentials of the handshake are still valid and still belong to its caller."""
-        caller = await self._checked(self._verifier.recheck(self.scope, collect_headers(self.scope)))
+        caller = await self._guard(self._verifier.recheck(self.scope, collect_headers(self.scope)))
         if caller.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
-    async def _checked(self, check: Awaitable[T]) -> T:
+    async def _guard(self, check: Awaitable[T]) -> T:
         try:
             return await check
         except RequestError:
@@ -138,7 +138,7 @@ class Socket:
             self._count(self._limiter)
         self._refused = 0
         if len(data) > self._limits.max_message_bytes:
-            raise BodyTooLargeError(f"A message must not be larger than {shown_size(self._limits.max_message_bytes)}.")
+            raise BodyTooLargeError(f"A message must not be larger than {format_size(self._limits.max_message_bytes)}.")
         return data
 
     def _count(self, limiter: Limiter) -> None:
@@ -165,7 +165,7 @@ class Socket:
     @property
     def stubborn(self) -> bool:
         """Return True if the client continues to send after a rate limit error."""
-        return self._refused > STUBBORN
+        return self._refused > MAX_REJECTED_MESSAGES
 
     async def send(self, message: bytes) -> None:
         """Send a message. Waits for a slow reader up to the timeout."""
@@ -252,11 +252,11 @@ class SocketEndpoint:
         key = socket.caller.identity.key
         current_caller.set(key)
         self._open[key] += 1
-        self._bound(scope, socket.caller)
+        self._set_message_limit(scope, socket.caller)
         try:
             with suppress(OSError):
                 await send({"type": "websocket.accept"})
-                await self._served(socket)
+                await self._serve_guarded(socket)
         finally:
             self._open[key] -= 1
             if not self._open[key]:
@@ -268,12 +268,12 @@ class SocketEndpoint:
         if self._open[caller.identity.key] >= self._limits.max_open_per_caller:
             raise TooManyRequestsError("You have too many open connections.", retry_after=5)
 
-    def _bound(self, scope: Scope, caller: Caller) -> None:
+    def _set_message_limit(self, scope: Scope, caller: Caller) -> None:
         extensions: Mapping[str, Any] = scope.get("extensions") or {}
         connection: SocketConnection | None = extensions.get(CONNECTION)
         if connection is not None:
             hold = None if self._limiter is None else self._limiter.hold(caller)
-            connection.bound(self._limits.max_message_bytes, hold)
+            connection.set_message_limit(self._limits.max_message_bytes, hold)
 
     async def _deny(self, scope: Scope, send: Send, error: RequestError) -> None:
         if "websocket.http.response" not in (scope.get("extensions") or {}):
@@ -284,7 +284,7 @@ class SocketEndpoint:
         await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": body})
 
-    async def _served(self, socket: Socket) -> None:
+    async def _serve_guarded(self, socket: Socket) -> None:
         try:
             await self._serve(socket)
             await socket.close(BYE)

@@ -65,7 +65,7 @@ STREAM_HEADERS: Final = (
     (b"x-accel-buffering", b"no"),
 )
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
-_LOOKS: Final = 4
+_CHECKS_PER_TIMEOUT: Final = 4
 """The number of checks of a reader within the time for which it may read nothing."""
 
 
@@ -105,7 +105,7 @@ async def send_events(send: Send, events: bytes, headers: RawHeaders = ()) -> No
 class Reader(Protocol):
     """The client of a stream, as far as its server reports it."""
 
-    def taken(self) -> int:
+    def count_received(self) -> int:
         """Return a number that changes whenever the client has read something. Constant if the server does not report
         it."""
         ...
@@ -146,7 +146,7 @@ class EventStream:
         self._reader = reader
         self._interval = keep_alive
         self._send_seconds = send_seconds
-        self._pause = send_seconds / _LOOKS
+        self._pause = send_seconds / _CHECKS_PER_TIMEOUT
         self._blocked = False
         self._looked: tuple[float, int] | None = None
         self._loop = asyncio.get_running_loop()
@@ -196,7 +196,7 @@ class EventStream:
 
     def _is_stuck(self, now: float) -> bool:
         """Return True if the reader has read nothing for too long while the same event is pending."""
-        looked = (self._idle_since, 0 if self._reader is None else self._reader.taken())
+        looked = (self._idle_since, 0 if self._reader is None else self._reader.count_received())
         if looked != self._looked:
             self._looked, self._stuck_since = looked, now
         return now - self._stuck_since >= self._send_seconds

@@ -15,7 +15,7 @@ from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.awaited import REPLIED, choose
 from frontdesk.delivery.outbox import OutboxSender
-from frontdesk.delivery.push import build_part, build_reference, noted, read_payload
+from frontdesk.delivery.push import add_attempt, build_part, build_reference, read_payload
 from frontdesk.errors import LostDeliveryError, UnavailableError, UnreadableRecordError
 from frontdesk.hooks import show_result
 from frontdesk.interfaces.channel import Channel
@@ -26,10 +26,10 @@ from frontdesk.models.delivery import Delivery, InboxItem
 from frontdesk.models.result import HostedRunResult
 from frontdesk.runs.background.followers import RunSignals
 
-_POLL = 1.0
+_POLL_INTERVAL_SECONDS = 1.0
 """The seconds after which the store is read again, in case a notification was lost."""
 _MAX_ROWS = 200
-HOLD = 10.0
+HOLD_SECONDS = 10.0
 """The seconds for which parts are claimed while a reply is written."""
 _RETRY_INTERVAL_SECONDS = 0.5
 
@@ -50,7 +50,7 @@ class AwaitedReplies:
         self._outbox = outbox
         self._clock = clock
         self._aliases = aliases
-        self._signals = RunSignals(_POLL)
+        self._signals = RunSignals(_POLL_INTERVAL_SECONDS)
         store.listen(self._on_change)
 
     def _on_change(self, kind: ChangeKind, run_id: str) -> None:
@@ -81,7 +81,7 @@ class AwaitedReplies:
         if choice.how == "repeat":
             yield await self._reply(item, choice.rows)
             return
-        async with self._sending(choice.rows) as claimed:
+        async with self._hold_parts(choice.rows) as claimed:
             if len(claimed) < len(choice.rows) and run_id != item.run_id:
                 raise _busy()
             yield await self._reply(item, claimed)
@@ -89,7 +89,7 @@ class AwaitedReplies:
     async def _rows(self, channel: str, run_id: str) -> Sequence[Delivery]:
         rows = await self._store.outbox.find(channel=channel, run_id=run_id, limit=_MAX_ROWS)
         # A store of one process knows no time for which a part is claimed.
-        return [row.replace(held_for=HOLD) if self._outbox.is_kept(row) else row for row in reversed(rows)]
+        return [row.replace(held_for=HOLD_SECONDS) if self._outbox.is_kept(row) else row for row in reversed(rows)]
 
     async def _is_done(self, item: InboxItem, run_id: str, seconds: float) -> bool:
         async with self._signals.subscribe(run_id) as signal:
@@ -121,20 +121,20 @@ class AwaitedReplies:
         return build_part(self._channels[row.channel], addressed, read_payload(row), reference)
 
     @asynccontextmanager
-    async def _sending(self, rows: Sequence[Delivery]) -> AsyncGenerator[Sequence[Delivery]]:
+    async def _hold_parts(self, rows: Sequence[Delivery]) -> AsyncGenerator[Sequence[Delivery]]:
         """Claim parts while the block writes them. Their outcome is that of the block."""
-        with self._outbox.keeping(rows):
+        with self._outbox.keep_back(rows):
             claimed = await self._claim(rows)
             try:
                 yield claimed
             except (asyncio.CancelledError, GeneratorExit, OSError):
                 # The client is gone, and may have read it: this is what a push without an answer is.
-                await self._shielded(claimed, self._release)
+                await self._end_shielded(claimed, self._release)
                 raise
             except BaseException:
-                await self._shielded(claimed, self._give_back)
+                await self._end_shielded(claimed, self._give_back)
                 raise
-            await self._shielded(claimed, self._accept)
+            await self._end_shielded(claimed, self._accept)
 
     async def _claim(self, rows: Sequence[Delivery]) -> Sequence[Delivery]:
         """Claim all parts or none. None if the outbox was faster, or if only a newer host can read one."""
@@ -142,25 +142,27 @@ class AwaitedReplies:
         try:
             for row in rows:
                 read_payload(row)
-            await self._write(claimed, hold=HOLD)
+            await self._write(claimed, hold=HOLD_SECONDS)
         except (LostDeliveryError, UnreadableRecordError):
             return ()
         return [row.replace(fence=row.fence + 1) for row in claimed]
 
-    async def _shielded(self, rows: Sequence[Delivery], end: Callable[[Sequence[Delivery]], Awaitable[None]]) -> None:
+    async def _end_shielded(
+        self, rows: Sequence[Delivery], end: Callable[[Sequence[Delivery]], Awaitable[None]]
+    ) -> None:
         """Write the outcome of parts even if the request is cancelled, then wake the outbox."""
         if rows:
             await asyncio.shield(spawn_clean(self._end(rows, end)))
 
     async def _end(self, rows: Sequence[Delivery], end: Callable[[Sequence[Delivery]], Awaitable[None]]) -> None:
-        with self._outbox.keeping(rows):
+        with self._outbox.keep_back(rows):
             await until_available(lambda: end(rows), pause=_RETRY_INTERVAL_SECONDS)
         # What waits behind them need not wait until they would have been due.
         await self._outbox.wake(rows)
 
     async def _accept(self, rows: Sequence[Delivery]) -> None:
         now = self._clock.now()
-        done = [noted(row, now, REPLIED).replace(status="accepted", error=None, ended_at=now) for row in rows]
+        done = [add_attempt(row, now, REPLIED).replace(status="accepted", error=None, ended_at=now) for row in rows]
         try:
             await self._write(done)
         except LostDeliveryError:

@@ -28,7 +28,7 @@ class MessageBatcher:
             name: channel.album_seconds for name, channel in channels.items() if channel.album_seconds
         }
 
-    def postponed(self, item: InboxItem) -> InboxItem:
+    def postpone(self, item: InboxItem) -> InboxItem:
         """Return an incoming event with the end of its batching delay."""
         seconds = self._seconds.get(item.channel, 0.0)
         if item.album_id is not None:
@@ -80,7 +80,7 @@ class MessageBatcher:
         return min(first.not_before, first.due_by)
 
 
-def merged(requests: Sequence[tuple[str | None, ChannelRequest | None]]) -> ChannelRequest | None:
+def merge(requests: Sequence[tuple[str | None, ChannelRequest | None]]) -> ChannelRequest | None:
     """Merge the requests of several messages. None if one requests nothing, or if they can't be merged.
 
     Each comes with the id of its album. Texts become the lines of one text, and neighbours of one album become one
@@ -100,14 +100,14 @@ def merged(requests: Sequence[tuple[str | None, ChannelRequest | None]]) -> Chan
         if messages is None:
             return None
         if album_id is not None and album_id == open_album:
-            turn[-1:] = [_joined([turn[-1], *messages])]
+            turn[-1:] = [_join([turn[-1], *messages])]
         else:
             turn += messages
         open_album = album_id
     return last.replace(input=turn)
 
 
-def _joined(messages: Sequence[Message]) -> Message:
+def _join(messages: Sequence[Message]) -> Message:
     contents = [content for message in messages for content in message.contents]
     first = messages[0]
     return Message(

@@ -84,7 +84,7 @@ class EventFinisher:
         self._gate = gate
         self._presence = presence
 
-    async def finished(self, item: InboxItem) -> Callable[[StateTransaction], None]:
+    async def build_finish(self, item: InboxItem) -> Callable[[StateTransaction], None]:
         """Return the write that marks an event as done and records where the sender of a command was seen."""
         owner = await self._command_owner(item)
 

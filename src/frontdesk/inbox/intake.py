@@ -215,11 +215,11 @@ class EventIntake:
         """Store an event. Return False if it exceeds a limit."""
         if await self._limiter.refuses(item):
             return False
-        item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
+        item = self._gathering.postpone(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and item.addressed and self._interrupts(item.channel)
         # The messages of an album don't interrupt each other.
         others = await self._store.inbox.outside_album(item) if interrupts and item.waits_for_album else None
-        owner = await self._gate.known_key(item.caller.identity) if _has_data(item) else None
+        owner = await self._gate.find_key(item.caller.identity) if _has_data(item) else None
         async with self._store.transaction() as transaction:
             transaction.accept(item, owner=owner or "")
             if item.not_before is not None:

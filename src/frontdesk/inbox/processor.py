@@ -24,7 +24,7 @@ from frontdesk.errors import (
     StoreUnavailableError,
     UnreadableRecordError,
 )
-from frontdesk.inbox.batching import merged
+from frontdesk.inbox.batching import merge
 from frontdesk.inbox.claimed import ClaimedEvents, HeldEvent
 from frontdesk.inbox.dependencies import EventDependencies, EventFinisher
 from frontdesk.inbox.replies import EventReplies
@@ -46,7 +46,7 @@ class Resumptions:
     def __init__(self, store: HostStateStore, clock: Clock, planner: Planner, texts: Texts) -> None:
         self._store, self._clock, self._planner, self._texts = store, clock, planner, texts
 
-    async def failed(
+    async def build_failure(
         self, item: InboxItem, error: RequestError
     ) -> tuple[Callable[[StateTransaction], None], Sequence[Delivery]]:
         """Return the write that fails the run of an event and consumes its decision, and the approvers' notices.
@@ -76,9 +76,9 @@ class Resumptions:
             if question is not None and question.attempt is not None and not question.begun:
                 transaction.begin_approval(question.owner, question.approval_id, question.attempt)
 
-        return note, () if question is None else await self._told(question, error)
+        return note, () if question is None else await self._build_notices(question, error)
 
-    async def _told(self, question: PendingApproval, error: RequestError) -> Sequence[Delivery]:
+    async def _build_notices(self, question: PendingApproval, error: RequestError) -> Sequence[Delivery]:
         """Return the notices to the approvers of a call that does not run."""
         if question.terms is None or question.status != "approved":
             return ()
@@ -163,13 +163,13 @@ class EventProcessor:
         if error.run_id is not None:
             return
         log.warning("event not answered: event_id=%s channel=%s: %s", item.event_id, item.channel, error.code)
-        left, rows = await self._live.left(item), await self._replies.collected_rows(item)
+        left, rows = await self._live.take_over_event(item), await self._replies.take_collected_rows(item)
         rows += await self._failure_notice(item, error)
         if left is not None:
             rows = await left.end(rows, "failed")
         note = None
         if item.kind == "resume":
-            note, told = await self._resumptions.failed(item, error)
+            note, told = await self._resumptions.build_failure(item, error)
             rows = [*rows, *told]
 
         def write(transaction: StateTransaction) -> None:
@@ -238,7 +238,7 @@ class EventProcessor:
             request = await self._aliases.inward_request(item.request)
             await self._run(item, request, confirm=partial(self._held.confirm, held))
             return True
-        channel, is_heard = self._answering_channel(item), bool(item.heard)
+        channel, is_heard = self._find_channel(item), bool(item.heard)
         if channel is not None and is_heard:
             await self._authorize(item)
         request = await self._request(held, channel) if is_heard else None
@@ -252,7 +252,7 @@ class EventProcessor:
             return result.run.status != "cancelled"
         if held.finished:
             return True
-        finish, rows = await self._finishing.finished(item), await self._replies.rows(item, held.take_replies())
+        finish, rows = await self._finishing.build_finish(item), await self._replies.rows(item, held.take_replies())
         async with self._store.transaction() as transaction:
             finish(transaction)
             for row in rows:
@@ -280,7 +280,7 @@ class EventProcessor:
             request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace, again=again
         )
         if not (resumes or is_stored_request(event)) or can_push(self._channels[request.channel]):
-            admitted = admitted.pushing()
+            admitted = admitted.with_push()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         if queued is not None:
             if acknowledge is not None:
@@ -313,7 +313,7 @@ class EventProcessor:
         if not others:
             return await self._prepare(first, channel)
         requests = {member.event_id: await self._prepare(member, channel) for member in held.item.heard}
-        together = merged([(member.album_id, requests[member.event_id]) for member in held.item.heard])
+        together = merge([(member.album_id, requests[member.event_id]) for member in held.item.heard])
         if together is not None:
             return together
         # Each of them has a turn of its own.
@@ -335,7 +335,7 @@ class EventProcessor:
             hooked = self._channels[item.channel].run_hook is not None
             await self._gate.authorize(item.caller, item.channel, hooked=hooked)
 
-    def _answering_channel(self, item: InboxItem) -> AnswersEvents | None:
+    def _find_channel(self, item: InboxItem) -> AnswersEvents | None:
         channel = self._channels.get(item.channel)
         if channel is None:
             raise InternalError(code="no_channel")

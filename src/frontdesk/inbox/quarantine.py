@@ -30,7 +30,7 @@ MAX_HELD_SECONDS = 40.0
 _NO_CHANNEL = ""
 
 
-class Waiting(NamedTuple):
+class QuarantinedConversation(NamedTuple):
     """A conversation whose next event of a kind is quarantined."""
 
     kind: EventKind
@@ -46,14 +46,14 @@ class QuarantineQueue:
     """The conversations of this process whose next event is quarantined. One is served, the others wait."""
 
     def __init__(self) -> None:
-        self._served: dict[str, Waiting] = {}
+        self._served: dict[str, QuarantinedConversation] = {}
         # By sender: the one who was served comes after all others.
-        self._waiting: dict[str, OrderedDict[Sender, OrderedDict[Waiting, None]]] = {}
-        self._senders: dict[Waiting, Sender] = {}
+        self._waiting: dict[str, OrderedDict[Sender, OrderedDict[QuarantinedConversation, None]]] = {}
+        self._senders: dict[QuarantinedConversation, Sender] = {}
 
     def enter(self, kind: EventKind, conversation: tuple[str, str], sender: Sender) -> bool:
         """Serve a conversation, or queue it. Return True if it is served."""
-        name, waiting = _name(kind), Waiting(kind, conversation)
+        name, waiting = _name(kind), QuarantinedConversation(kind, conversation)
         self.forget(kind, conversation)
         if name in self._served:
             self._waiting.setdefault(name, OrderedDict()).setdefault(sender, OrderedDict())[waiting] = None
@@ -66,10 +66,10 @@ class QuarantineQueue:
 
     def waits(self, kind: EventKind, conversation: tuple[str, str]) -> bool:
         """Return True if a conversation must not be processed until another one has been served."""
-        return _name(kind) in self._served and Waiting(kind, conversation) in self._senders
+        return _name(kind) in self._served and QuarantinedConversation(kind, conversation) in self._senders
 
     def forget(self, kind: EventKind, conversation: tuple[str, str]) -> None:
-        name, waiting = _name(kind), Waiting(kind, conversation)
+        name, waiting = _name(kind), QuarantinedConversation(kind, conversation)
         sender = self._senders.pop(waiting, None)
         if sender is None:
             return
@@ -82,7 +82,7 @@ class QuarantineQueue:
     def leave(self, kind: EventKind) -> None:
         del self._served[_name(kind)]
 
-    def next(self, kind: EventKind) -> Waiting | None:
+    def next(self, kind: EventKind) -> QuarantinedConversation | None:
         """Return a conversation of the sender with the longest wait, if none is served."""
         name = _name(kind)
         if name in self._served or name not in self._waiting:

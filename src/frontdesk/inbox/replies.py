@@ -31,7 +31,7 @@ class EventReplies(ReplyRows):
         else:
             held.replies.setdefault(number, as_reply(reply))
 
-    async def collected_rows(self, item: InboxItem) -> list[Delivery]:
+    async def take_collected_rows(self, item: InboxItem) -> list[Delivery]:
         """Return the deliveries of the collected replies. Later replies are written immediately."""
         held = self._held.get(item)
         return [] if held is None else await self.rows(item, held.take_replies())

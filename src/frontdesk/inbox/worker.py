@@ -115,7 +115,7 @@ MAX_IN_A_ROW = 3
 """The number of events of a conversation after which it waits for a slot again."""
 _PLACE_SECONDS = 30.0
 """The seconds after which a conversation is looked at again whose sender had no place, should nothing wake it up."""
-_PAGE = 500
+_PAGE_ROWS = 500
 
 
 class _Next(Enum):
@@ -164,11 +164,11 @@ class InboxWorker:
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner. Call once, before the runner starts."""
         groups = self._groups.task_groups()
-        runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MAX_CONCURRENT, groups=groups)
+        runner.register(TASKS["turn"], self._work, waiting=self._list_waiting, most=MAX_CONCURRENT, groups=groups)
         # With room of their own, control events never wait for the end of a turn.
-        control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
+        control, waiting = partial(self._work, kind="control"), partial(self._list_waiting, kind="control")
         runner.register(TASKS["control"], control, waiting=waiting, most=MAX_CONCURRENT_CONTROL, groups=groups)
-        resume, waiting = partial(self._work, kind="resume"), partial(self._waiting, kind="resume")
+        resume, waiting = partial(self._work, kind="resume"), partial(self._list_waiting, kind="resume")
         runner.register(TASKS["resume"], resume, waiting=waiting, most=MAX_CONCURRENT_CONTROL, groups=groups)
 
     async def start(self) -> None:
@@ -185,7 +185,7 @@ class InboxWorker:
         """Stop renewing leases, after the runner has ended."""
         await self._held.stop()
 
-    async def _waiting(self, kind: EventKind = "turn") -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    async def _list_waiting(self, kind: EventKind = "turn") -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Yield waiting events by channel, so that no channel waits behind the backlog of another."""
         for channel in (*self._groups.channels, None):
             async for event in self._claim_waiting(kind, channel):
@@ -206,14 +206,14 @@ class InboxWorker:
         whole, after = cursor not in self._seen, self._seen.get(cursor, 0)
         channels, other = ([channel], False) if channel is not None else (self._groups.channels, True)
         while page := await self._store.inbox.waiting(
-            self._holder, kind=kind, after=after, limit=_PAGE, channels=channels, other=other
+            self._holder, kind=kind, after=after, limit=_PAGE_ROWS, channels=channels, other=other
         ):
             for event in page:
                 yield event
             after = page[-1].number
             if not whole:
                 break
-        self._seen[cursor] = after if page and len(page) == _PAGE else 0
+        self._seen[cursor] = after if page and len(page) == _PAGE_ROWS else 0
 
     async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation. Return the time of the next visit, or None if none is left."""
@@ -344,7 +344,7 @@ class InboxWorker:
         if item.is_cancelled or not seconds or self._rested.pop(name, None) == item.attempts:
             return None
         self._rested[name] = item.attempts
-        if len(self._rested) > _PAGE:
+        if len(self._rested) > _PAGE_ROWS:
             self._rested.popitem(last=False)
         return seconds
 
@@ -468,10 +468,10 @@ class Cancellations:
         left = ""
         if rotate is not None and cancelled.running:
             left = await self._store.sessions.reserve(rotate, self._ids.new("ses"))
-        held, rows = self._held.get(item), await self._replies.collected_rows(item)
+        held, rows = self._held.get(item), await self._replies.take_collected_rows(item)
         if reply is not None:
             rows += await self._replies.cancel_rows(item, reply(cancelled))
-        finish = await self._finishing.finished(item)
+        finish = await self._finishing.build_finish(item)
         async with self._store.transaction() as transaction:
             transaction.cancel_earlier(item, anyone=anyone, session_id=left)
             if rotate is not None:

@@ -29,9 +29,9 @@ def checks_types(
 
     def decorate(make: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
         @wraps(make)
-        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
-            kinds, defaults = _known(make, settings)
-            wrong = {name: finding for name, value in kwargs.items() if (finding := _finding(name, value, kinds))}
+        def check_and_make(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
+            kinds, defaults = _read_types(make, settings)
+            wrong = {name: finding for name, value in kwargs.items() if (finding := _find_mismatch(name, value, kinds))}
             if needed := [finding for name, finding in wrong.items() if name not in defaults]:
                 raise ChannelConfigurationError(needed)
             for name in wrong:
@@ -40,7 +40,7 @@ def checks_types(
             # A base class may have checked settings too.
             setattr(self, FINDINGS, [*wrong.values(), *getattr(self, FINDINGS, ())])
 
-        return checked
+        return check_and_make
 
     return decorate
 
@@ -65,14 +65,14 @@ def takes_settings(
         known = inspect.Signature([*named.values(), *more])
 
         @wraps(make)
-        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
+        def check_and_make(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
             for name in kwargs:
                 if name not in known.parameters:
                     raise TypeError(f"{make.__qualname__}() got an unexpected keyword argument {name!r}")
             check(self, *args, **kwargs)
 
-        checked.__dict__["__signature__"] = known
-        return checked
+        check_and_make.__dict__["__signature__"] = known
+        return check_and_make
 
     return decorate
 
@@ -100,12 +100,12 @@ def type_finding(name: str, value: Any, kind: Any) -> str | None:
     return f"{name} must be {_words(kind)}, got {given}{hint}"
 
 
-def _finding(name: str, value: Any, kinds: Mapping[str, Any]) -> str | None:
+def _find_mismatch(name: str, value: Any, kinds: Mapping[str, Any]) -> str | None:
     return type_finding(name, value, kinds[name]) if name in kinds else None
 
 
 @cache
-def _known(make: Callable[..., None], settings: type | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _read_types(make: Callable[..., None], settings: type | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the types of the arguments and their defaults."""
     kinds = _hints(make)
     parameters = inspect.signature(make).parameters.values()

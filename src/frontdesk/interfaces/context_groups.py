@@ -86,7 +86,7 @@ class RunsContext(Protocol):
         """
         ...
 
-    async def stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
+    async def list_stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
         """List the stored updates of a run. They are the first ones that `follow` yields.
 
         Only runs with `background` and `stream` store their updates. Any other run has none.

@@ -14,7 +14,7 @@ async def take_attempt(host: LinkerContext, of: str, identity: ChannelIdentity, 
     now = host.now()
     window = int(now // seconds)
     ends = (window + 1) * seconds
-    for slot in range(await _taken(host, f"{of}:{window}", most), most):
+    for slot in range(await _count_taken(host, f"{of}:{window}", most), most):
         grant_id = f"{of}:{window}:{slot}"
         try:
             await host.keep(Grant(grant_id=grant_id, identity=identity, expires_at=ends))
@@ -25,7 +25,7 @@ async def take_attempt(host: LinkerContext, of: str, identity: ChannelIdentity, 
     raise TooManyRequestsError("Too many attempts. Try again later.", retry_after=max(1.0, ends - now))
 
 
-async def _taken(host: LinkerContext, of: str, most: int) -> int:
+async def _count_taken(host: LinkerContext, of: str, most: int) -> int:
     """Return the number of taken slots, by bisection: slots fill up in order, and few are given back."""
     low, high = 0, most
     while low < high:

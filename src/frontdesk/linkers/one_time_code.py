@@ -21,28 +21,28 @@ from frontdesk.linkers.attempts import take_attempt
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import Grant, LinkChallenge, LinkProof, LinkQuestion, LinkRecord
 from frontdesk.models.settings import check_settings, count_finding
-from frontdesk.secret import Secret, revealed
+from frontdesk.secret import Secret, reveal
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-BITS = 5
+BITS_PER_LETTER = 5
 _LOOKS_LIKE = str.maketrans("OIL", "011", " -–_.")
 _MAX_ATTEMPTS_TYPED = 100
-_GROUP = 4
+_GROUP_LENGTH = 4
 
 
-def spelled(number: int, length: int) -> str:
+def spell(number: int, length: int) -> str:
     """Return a code of `length` letters from the low bits of a number."""
-    return "".join(ALPHABET[(number >> (BITS * place)) % len(ALPHABET)] for place in reversed(range(length)))
+    return "".join(ALPHABET[(number >> (BITS_PER_LETTER * place)) % len(ALPHABET)] for place in reversed(range(length)))
 
 
-def shown(code: str) -> str:
+def format_code(code: str) -> str:
     """Return a code for display, in groups of four."""
-    return "-".join(code[start : start + _GROUP] for start in range(0, len(code), _GROUP))
+    return "-".join(code[start : start + _GROUP_LENGTH] for start in range(0, len(code), _GROUP_LENGTH))
 
 
-def beginning(code: str) -> str:
+def get_prefix(code: str) -> str:
     """Return the prefix of a code by which attempts are counted. It is displayed as the first group."""
-    return code[:_GROUP]
+    return code[:_GROUP_LENGTH]
 
 
 def read(typed: str, length: int) -> str | None:
@@ -53,8 +53,8 @@ def read(typed: str, length: int) -> str | None:
     return code if len(code) == length and not set(code) - set(ALPHABET) else None
 
 
-_DRAWS = 3
-_TRIES = 8
+_MAX_DRAWS = 3
+_MAX_TRIES = 8
 _SEEN = ("name", LOCALE)
 
 
@@ -69,9 +69,9 @@ class CodeGrants:
 
     async def draw(self, identity: ChannelIdentity, length: int, expires_at: float) -> tuple[Grant, str]:
         """Store a new code for an identity. Return its grant and the code for display."""
-        for _ in range(_DRAWS):
+        for _ in range(_MAX_DRAWS):
             challenge = self._host.new_id("lch")
-            code = spelled(int(await self._hash("draw", self._host.new_id("code")), 16), length)
+            code = spell(int(await self._hash("draw", self._host.new_id("code")), 16), length)
             grant = Grant(
                 grant_id=await self.of_code(code),
                 identity=slim(identity),
@@ -85,13 +85,13 @@ class CodeGrants:
             except StoreError:
                 # Another identity has the same code at the moment.
                 continue
-            return grant, shown(code)
+            return grant, format_code(code)
         raise StoreError("no unused code found")
 
     async def _record_issuer(self, grant: Grant) -> None:
         """Record the issuer of a code, so that the issuer can revoke it without typing it."""
         place = await self.place("issued", grant.identity)
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             record, now = await self._host.kept(place), self._host.now()
             issued: dict[str, float] = {} if record is None else record.data["codes"]
             live = {code: ends for code, ends in issued.items() if ends > now}
@@ -125,14 +125,14 @@ class CodeGrants:
 
     async def of_beginning(self, code: str) -> str:
         """Return the id under which attempts with the same code prefix are counted."""
-        return f"link-tried:{await self._hash('tried', beginning(code))}"
+        return f"link-tried:{await self._hash('tried', get_prefix(code))}"
 
-    async def signed(self, challenge: str, identity: ChannelIdentity) -> str:
+    async def sign(self, challenge: str, identity: ChannelIdentity) -> str:
         """Return a challenge signed for one identity, so that no other can answer it."""
         return f"{challenge}.{await self._hash('challenge', challenge, *identity.key)}"
 
     async def is_signed(self, challenge_id: str, identity: ChannelIdentity) -> bool:
-        signed = await self.signed(challenge_id.partition(".")[0], identity)
+        signed = await self.sign(challenge_id.partition(".")[0], identity)
         return hmac.compare_digest(signed.encode(), challenge_id.encode("utf-8", "surrogatepass"))
 
     async def _hash(self, *parts: str) -> str:
@@ -194,13 +194,13 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
             count_finding("max_attempts_per_identity", max_attempts_per_identity),
             count_finding("max_attempts_per_code", max_attempts_per_code),
         )
-        if secret is not None and len(revealed(secret)) < _MIN_SECRET_LENGTH:
+        if secret is not None and len(reveal(secret)) < _MIN_SECRET_LENGTH:
             raise ValueError(f"secret must have at least {_MIN_SECRET_LENGTH} characters")
         self._length = code_length
         self._expires_in = expires_in
         self._each = max_attempts_per_identity
         self._per_code = max_attempts_per_code
-        self._key: bytes | None = None if secret is None else hashlib.sha256(revealed(secret).encode()).digest()
+        self._key: bytes | None = None if secret is None else hashlib.sha256(reveal(secret).encode()).digest()
 
     def use(self, host: LinkerContext) -> None:
         self._host = host
@@ -209,12 +209,12 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
         waiting = await self._question(identity)
         if waiting is not None:
-            return await self._shown(waiting)
+            return await self._show(waiting)
         await self._limit("begun", identity)
         grant, code = await self._grants.draw(identity, self._length, self._host.now() + self._expires_in)
         minutes = max(1, round(self._expires_in / 60))
         return LinkChallenge(
-            challenge_id=await self._grants.signed(grant.data["challenge"], identity),
+            challenge_id=await self._grants.sign(grant.data["challenge"], identity),
             identity=identity,
             instructions=self._say(identity, "link.code", code=code, minutes=minutes),
             code=code,
@@ -236,7 +236,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         question = await self._question(identity)
         if question is None:
             return None
-        challenge = await self._shown(question)
+        challenge = await self._show(question)
         confirmed = question.data["side"] == _ENTERED and await self._counterpart(question) is not None
         return LinkQuestion(
             challenge_id=challenge.challenge_id,
@@ -253,9 +253,9 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         await self._limit("entered", identity)
         waiting = await self._question(identity)
         if waiting is not None:
-            return await self._shown(waiting)
+            return await self._show(waiting)
         code = read(typed, self._length)
-        grant = None if code is None else await self._found(identity, code)
+        grant = None if code is None else await self._find_grant(identity, code)
         # A code that is wrong, expired, used or one's own gets the same answer.
         if grant is None or grant.identity.key == identity.key:
             raise LinkRefusedError(_WRONG, code="code_refused")
@@ -270,9 +270,9 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         except StoreError:
             # Another question came first, which must be answered before this one is asked.
             raise LinkRefusedError(_WRONG, code="code_refused") from None
-        return await self._shown(question)
+        return await self._show(question)
 
-    async def _found(self, identity: ChannelIdentity, code: str) -> Grant | None:
+    async def _find_grant(self, identity: ChannelIdentity, code: str) -> Grant | None:
         """Return the grant of a code. A wrong code counts against its prefix, even if no code has that prefix."""
         place = await self._grants.of_beginning(code)
         attempt = await take_attempt(self._host, place, identity, most=self._per_code, seconds=self._expires_in)
@@ -282,13 +282,13 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return grant
 
     async def _confirm(self, identity: ChannelIdentity, challenge_id: str) -> LinkRecord | LinkChallenge:
-        question = await self._waiting(identity, challenge_id)
+        question = await self._find_waiting(identity, challenge_id)
         if question is None:
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         if question.data["side"] == _ENTERED:
             return await self._ask_issuer(question)
-        if await self._host.kept(_seen(question)) is None:
-            return await self._shown(question)
+        if await self._host.kept(_build_seen_name(question)) is None:
+            return await self._show(question)
         other: ChannelIdentity = question.data["other"]
         proof = LinkProof(grant_id=question.grant_id, linker=self.name, identity=other, survivor=identity)
         record = await self._host.join(proof, here=identity)
@@ -315,7 +315,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return await self._challenge(mine, words)
 
     async def _reject(self, identity: ChannelIdentity, challenge_id: str) -> None:
-        question = await self._waiting(identity, challenge_id)
+        question = await self._find_waiting(identity, challenge_id)
         if question is None:
             if challenge_id or not await self._grants.take_back(identity):
                 raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
@@ -349,7 +349,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         await self._host.tell(issuer, message)
 
-    async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
+    async def _find_waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
         """Return the open question of an identity, or `None` if `challenge_id` names another one."""
         if challenge_id and not await self._grants.is_signed(challenge_id, identity):
             return None
@@ -373,7 +373,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         if theirs is not None and theirs.data["challenge"] == ended.data["challenge"]:
             await self._host.exchange(theirs.grant_id)
 
-    async def _shown(self, question: Grant) -> LinkChallenge:
+    async def _show(self, question: Grant) -> LinkChallenge:
         """Return a question as a challenge and record that it was shown, which confirmation requires."""
         if question.data["side"] == _ISSUED:
             await self._note_shown(question)
@@ -381,7 +381,7 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     async def _challenge(self, question: Grant, instructions: str) -> LinkChallenge:
         return LinkChallenge(
-            challenge_id=await self._grants.signed(question.data["challenge"], question.identity),
+            challenge_id=await self._grants.sign(question.data["challenge"], question.identity),
             identity=question.identity,
             instructions=instructions,
             expires_at=question.expires_at,
@@ -397,7 +397,9 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
 
     async def _note_shown(self, question: Grant) -> None:
         try:
-            grant = Grant(grant_id=_seen(question), identity=question.identity, expires_at=question.expires_at)
+            grant = Grant(
+                grant_id=_build_seen_name(question), identity=question.identity, expires_at=question.expires_at
+            )
             await self._host.keep(grant)
         except StoreError:
             # It was shown before.
@@ -411,5 +413,5 @@ class OneTimeCodeIdentityLinker(SupportsLinkQuestions):
         return self._host.command(identity.channel, "link") or "/link"
 
 
-def _seen(question: Grant) -> str:
+def _build_seen_name(question: Grant) -> str:
     return f"link-shown:{question.data['challenge']}"

@@ -26,7 +26,7 @@ from frontdesk.markdown.nodes import (
     Text,
 )
 
-MAX_BLOCKS, DEEPEST, MAX_COLUMNS = 500, 16, 20
+MAX_BLOCKS, MAX_DEPTH, MAX_COLUMNS = 500, 16, 20
 _STYLES: dict[type[Strong | Emphasis | Strike], str] = {Strong: "bold", Emphasis: "italic", Strike: "strikethrough"}
 _SCHEMES = ("http://", "https://")
 
@@ -53,7 +53,7 @@ class _Blocks:
         return [self._block(block, depth) for block in blocks]
 
     def _inner(self, blocks: Sequence[Block], depth: int) -> list[dict[str, Any]]:
-        if not blocks or depth > DEEPEST:
+        if not blocks or depth > MAX_DEPTH:
             raise _TooMuchError
         return self.blocks(blocks, depth)
 
@@ -67,7 +67,7 @@ class _Blocks:
             case Heading(level, children):
                 return {"type": "heading", "size": level, "text": _text(children, depth)}
             case CodeBlock(text, language):
-                return {"type": "pre", "text": _seen(text), **({"language": language} if language else {})}
+                return {"type": "pre", "text": _require_text(text), **({"language": language} if language else {})}
             case Rule():
                 return {"type": "divider"}
             case Quote(blocks):
@@ -115,18 +115,18 @@ def _row(cells: Sequence[Cell], table: Table, depth: int, *, is_header: bool = F
 def _text(nodes: Iterable[Inline], depth: int) -> Any:
     """Return a rich text that is not empty."""
     text = _parts(nodes, depth)
-    _seen("".join(plain_text(text)))
+    _require_text("".join(plain_text(text)))
     return text
 
 
-def _seen(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
         raise _TooMuchError
     return text
 
 
 def _parts(nodes: Iterable[Inline], depth: int) -> Any:
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise _TooMuchError
     parts = [part for node in nodes for part in _inline(node, depth)]
     return parts[0] if len(parts) == 1 else parts or ""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-_DEEPEST = 12
+_MAX_DEPTH = 12
 """The depth to which styles nest; those that are deeper are left out."""
 
 # Not what a URL can't have, and not the marks that end a sentence where no space follows it.
@@ -96,7 +96,7 @@ class InlineTree:
         return self._open[-1][1] if self._open else self._nodes
 
     def _begin(self, token: "Token") -> None:
-        if self._ignored or len(self._open) >= _DEEPEST:
+        if self._ignored or len(self._open) >= _MAX_DEPTH:
             self._ignored += 1
             return
         self._in_link = self._in_link or token.type == "link_open"
@@ -215,7 +215,7 @@ def _close_inline(text: str) -> str:
     # A mark at the end has nothing to mark yet, or is a part of what ends a style.
     scan = _Scan(text.removesuffix("\\").rstrip("*_~").rstrip())
     scan.run()
-    return scan.closed()
+    return scan.close()
 
 
 class _Scan:
@@ -271,13 +271,13 @@ class _Scan:
             if opened > count:
                 self._styles.append((mark, opened - count))
             count -= min(opened, count)
-        if opens and count and len(self._styles) < _DEEPEST:
+        if opens and count and len(self._styles) < _MAX_DEPTH:
             self._styles.append((mark, count))
 
     def _opener(self, mark: str) -> int | None:
         return next((index for index in reversed(range(len(self._styles))) if self._styles[index][0] == mark), None)
 
-    def closed(self) -> str:
+    def close(self) -> str:
         text = self._text[: self._end]
         if self._code is not None:
             inside = text[self._code.end() :].rstrip("`")

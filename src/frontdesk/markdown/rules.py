@@ -12,7 +12,7 @@ from markdown_it.rules_block import StateBlock, blockquote, list_block, table
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-_DEEPEST = 16
+_MAX_DEPTH = 16
 """The depth to which quotes and lists nest; a list counts twice. What is deeper is text."""
 
 _MAX_COLUMNS = 64
@@ -76,11 +76,11 @@ class _Helpers:
 
 
 def _bounded_quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    return state.level < _DEEPEST and blockquote(state, start, end, silent)
+    return state.level < _MAX_DEPTH and blockquote(state, start, end, silent)
 
 
 def _bounded_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    return state.level < _DEEPEST and list_block(state, start, end, silent)
+    return state.level < _MAX_DEPTH and list_block(state, start, end, silent)
 
 
 def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

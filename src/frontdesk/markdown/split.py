@@ -150,7 +150,7 @@ class _Splitter:
         self._pass(start)
         overhead = self._overhead(start, fresh)
         if overhead is None:
-            reach = self._unstyled_reach(start)
+            reach = self._find_unstyled_reach(start)
         else:
             remaining = self._costs.up_to[start] + self._limit - overhead.cost
             reach = max(bisect_right(self._costs.up_to, remaining) - 1, start + 1)
@@ -203,7 +203,7 @@ class _Splitter:
             return _Overhead(spans, cost, None)
         return _Overhead(spans, cost + repeats, fresh)
 
-    def _unstyled_reach(self, start: int) -> int:
+    def _find_unstyled_reach(self, start: int) -> int:
         """Return the last possible end of a part without styles. A part has at least one character."""
         text = self._layout.text
         remaining = self._limit - self._costs.text[text[start]]
@@ -460,7 +460,7 @@ class _Walk:
                 case Text(text):
                     self._text(text, place, styles)
                 case Code(text):
-                    self._styled(self._dialect.disarm(text, "code"), place, _with(styles, Style("code")))
+                    self._write_styled(self._dialect.disarm(text, "code"), place, _with(styles, Style("code")))
                 case Break():
                     goes_on = () if self._dialect.styles_end_with_lines else self._dialect.nest(styles)
                     mark = (_MARK,) if place.prefix.strip() else goes_on
@@ -473,9 +473,9 @@ class _Walk:
                     self._inlines(children, place, _with(styles, Style(_KINDS[type(node)])))
 
     def _text(self, text: str, place: _Place, styles: Styles) -> None:
-        self._styled(self._dialect.disarm(text.replace("\n", " "), None), place, styles)
+        self._write_styled(self._dialect.disarm(text.replace("\n", " "), None), place, styles)
 
-    def _styled(self, text: str, place: _Place, styles: Styles) -> None:
+    def _write_styled(self, text: str, place: _Place, styles: Styles) -> None:
         self._writer.write(text, (*place.styles, *self._dialect.nest(styles)))
 
     def _link(self, children: Sequence[Inline], url: str, place: _Place, styles: Styles) -> None:

@@ -45,12 +45,12 @@ def claim_keys(claims: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _keys(claims: Mapping[str, Any]) -> Iterator[str]:
     for claim, given in claims.items():
-        for value in held_values(given):
+        for value in list_values(given):
             if (key := claim_key(claim, value)) is not None:
                 yield key
 
 
-def held_values(given: Any) -> Collection[Any]:
+def list_values(given: Any) -> Collection[Any]:
     return cast("Collection[Any]", given) if isinstance(given, (list, tuple, set, frozenset)) else (given,)
 
 
@@ -114,7 +114,7 @@ class ApproverTerms(StoredRecord, frozen=True, kw_only=True):
         return tuple(dict.fromkeys([*map(person_key, people), *claims]))
 
 
-def named_people(people: Sequence[ChannelIdentity]) -> str:
+def name_people(people: Sequence[ChannelIdentity]) -> str:
     return ", ".join(f"{person.native_id} on {person.channel}" for person in people)
 
 

@@ -30,7 +30,7 @@ class FileLimits(FrozenStruct, frozen=True, kw_only=True):
     max_visitors_bytes: int = 1024 * 1024 * 1024
     """The bytes of the files of all these visitors together."""
 
-    def checked(self) -> Self:
+    def check(self) -> Self:
         """Return the limits if they are valid."""
         findings: list[str] = []
         for name in ("max_file_bytes", "max_owner_bytes", "max_visitor_bytes", "max_visitors_bytes"):
@@ -44,12 +44,12 @@ class FileLimits(FrozenStruct, frozen=True, kw_only=True):
         return self
 
 
-def checked_limits(given: object) -> FileLimits:
+def check_limits(given: object) -> FileLimits:
     if given is None:
         return FileLimits()
     if not isinstance(given, FileLimits):
         raise ChannelConfigurationError([f"file_limits: {given!r} is not FileLimits(...)"])
-    return given.checked()
+    return given.check()
 
 
 def compute_file_id(owner: str, data: bytes) -> str:

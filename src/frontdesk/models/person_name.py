@@ -26,7 +26,7 @@ class PersonName(StoredRecord, frozen=True, kw_only=True):
         return self.channel == OPERATOR_CHANNEL and self.native_id.startswith(f"{OPERATOR_CHANNEL}:")
 
 
-def given_name(attributes: Mapping[str, Any]) -> str:
+def get_given_name(attributes: Mapping[str, Any]) -> str:
     """Return the unmodified name from the platform or the person, or an empty string."""
     name = attributes.get("name")
     return name if isinstance(name, str) else ""

@@ -87,7 +87,7 @@ class Address(StoredRecord, frozen=True, kw_only=True):
         return cls(channel=identity.channel, native_id=identity.native_id)
 
     @classmethod
-    def given(cls, identity: ChannelIdentity) -> Self:
+    def from_given(cls, identity: ChannelIdentity) -> Self:
         return cls(channel=identity.channel, native_id=identity.native_id, attributes=identity.attributes)
 
     @property
@@ -153,7 +153,7 @@ class ResponseTarget(StoredRecord, frozen=True, kw_only=True):
         wrong = [finding for item in given for finding in identity_findings(item)]
         if wrong:
             raise TypeError(f"identities: {'; '.join(wrong)}")
-        return cls(kind="identities", addresses=tuple(map(Address.given, identities)), echo_input=echo_input)
+        return cls(kind="identities", addresses=tuple(map(Address.from_given, identities)), echo_input=echo_input)
 
 
 ResponseTarget.originating = ResponseTarget()

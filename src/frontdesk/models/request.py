@@ -164,7 +164,7 @@ class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
             raise TypeError(f"only the gate can set {sorted(changes.keys() - _BEHIND_THE_GATE)}")
         return structs.replace(self, request=self.request.replace(**changes))
 
-    def pushing(self) -> Self:
+    def with_push(self) -> Self:
         """Return a copy whose answer is sent as a delivery, because no caller waits for a response."""
         return structs.replace(self, pushes=True)
 
@@ -188,11 +188,11 @@ class AdmittedRequest(StoredRecord, frozen=True, kw_only=True):
             ),
         )
 
-    def joining(self, root_run_id: str | None) -> Self:
+    def with_root_run(self, root_run_id: str | None) -> Self:
         """Return a copy that joins a chain of runs. Without a chain, return self."""
         return self if root_run_id is None else structs.replace(self, root_run_id=root_run_id)
 
-    def traced(self, trace: str | None) -> Self:
+    def with_trace(self, trace: str | None) -> Self:
         """Return a copy that belongs to a trace. Without a trace, return self."""
         return self if trace is None else structs.replace(self, trace=trace)
 

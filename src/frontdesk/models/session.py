@@ -72,7 +72,7 @@ class SessionRecord(StoredRecord, frozen=True, kw_only=True):
     shared_state: str | None = None
     """The state shared with the client, as JSON."""
 
-    def ignored_at(self, messages: int) -> int:
+    def count_ignored(self, messages: int) -> int:
         """Return `ignored` for a branch after that many messages. A branch from before the change ignores none."""
         return self.ignored if messages > self.ignored else 0
 

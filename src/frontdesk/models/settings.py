@@ -7,14 +7,14 @@ from typing import Any
 def count_finding(name: str, value: Any) -> str | None:
     """Return the finding for an invalid count setting, or None."""
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"{name} must be a whole number, got {_shown(value)}"
+        return f"{name} must be a whole number, got {_format_value(value)}"
     return f"{name} must be at least 1" if value < 1 else None
 
 
 def seconds_finding(name: str, value: Any) -> str | None:
     """Return the finding for an invalid duration, or None."""
     if not is_finite_number(value):
-        return f"{name} must be a finite number, got {_shown(value)}"
+        return f"{name} must be a finite number, got {_format_value(value)}"
     return f"{name} must be positive" if value <= 0 else None
 
 
@@ -28,6 +28,6 @@ def is_finite_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     # Anything else may be a secret.
     return repr(value) if isinstance(value, float) else type(value).__name__

@@ -40,11 +40,11 @@ def convert(value: Any, kind: type[T], where: str) -> T:
         refuse_body(error, where)
 
 
-def given_options(body: msgspec.Struct, names: Iterable[OptionNames]) -> dict[OptionNames, Any]:
+def list_given_options(body: msgspec.Struct, names: Iterable[OptionNames]) -> dict[OptionNames, Any]:
     return {both: value for both in names if (value := getattr(body, both[0])) is not None}
 
 
-def chosen_tools(choice: Any) -> tuple[str, Sequence[str]]:
+def parse_tool_choice(choice: Any) -> tuple[str, Sequence[str]]:
     """Return a tool choice in the framework's form: the mode, and the named tools."""
     if not isinstance(choice, dict):
         return choice or "auto", ()
@@ -73,16 +73,16 @@ def encode(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_mended(msgspec.to_builtins(value, enc_hook=str)))
+        return _encoder.encode(_mend(msgspec.to_builtins(value, enc_hook=str)))
 
 
-def _mended(value: Any) -> Any:
+def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_mended(name): _mended(part) for name, part in cast("dict[str, Any]", value).items()}
+        return {_mend(name): _mend(part) for name, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_mended(part) for part in cast("list[Any]", value)]
+        return [_mend(part) for part in cast("list[Any]", value)]
     return value
 
 
@@ -102,7 +102,7 @@ def finish_reason(said: Sequence[AgentResponse[Any]]) -> str | None:
     return reason
 
 
-def counted(said: Sequence[AgentResponse[Any]]) -> Mapping[str, Any] | None:
+def sum_usage(said: Sequence[AgentResponse[Any]]) -> Mapping[str, Any] | None:
     """Return the framework's total usage of all responses, or `None` if it has none."""
     if len(said) == 1 and said[0].usage_details is None:
         return None
@@ -112,7 +112,7 @@ def counted(said: Sequence[AgentResponse[Any]]) -> Mapping[str, Any] | None:
     return usage or None
 
 
-_CHARACTERS = 4
+_CHARACTERS_PER_TOKEN = 4
 """The number of characters that a token has on average."""
 _MEDIA_TOKENS = 1_000
 """The tokens of a picture or a file, about as many as a picture of the usual size takes."""
@@ -121,7 +121,7 @@ _MESSAGE_TOKENS = 4
 
 
 def text_tokens(text: str) -> int:
-    return -(-len(text) // _CHARACTERS)
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)
 
 
 def message_tokens(messages: Iterable[Message]) -> int:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from agent_framework import Content, Message
 
-from frontdesk.framework.approval_ids import shown_id
+from frontdesk.framework.approval_ids import get_shown_id
 from frontdesk.framework.contents import call_arguments, call_outcome, file_name
 from frontdesk.openai.tools import original_item
 
@@ -54,17 +54,17 @@ _WITH_STATUS = ("message", "function_call", "function_call_output", "custom_tool
 _STATUS = ("in_progress", "completed", "incomplete")
 
 
-def trimmed(item: dict[str, Any]) -> dict[str, Any]:
+def trim(item: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields that the item's type does not have. They are never read and could hold anything."""
     fields = _only(item, _FIELDS, "message")
     for name in _HAVE_PARTS:
         parts: Any = fields.get(name)
         if isinstance(parts, list):
-            fields[name] = [_trimmed_part(part) for part in cast("list[Any]", parts)]
+            fields[name] = [_trim_part(part) for part in cast("list[Any]", parts)]
     return fields
 
 
-def _trimmed_part(part: Any) -> Any:
+def _trim_part(part: Any) -> Any:
     return _only(cast("dict[str, Any]", part), _PART_FIELDS) if isinstance(part, dict) else part
 
 
@@ -123,7 +123,7 @@ def _parse_item(content: Content) -> dict[str, Any] | None:
     if (item := original_item(content)) is not None:
         return item
     if content.type == "function_approval_response":
-        answer = {"approval_request_id": shown_id(content), "approve": bool(content.approved)}
+        answer = {"approval_request_id": get_shown_id(content), "approve": bool(content.approved)}
         return {"type": "mcp_approval_response", **answer}
     if content.type == "function_call":
         called = {"name": str(content.name), "arguments": call_arguments(content) or "{}"}

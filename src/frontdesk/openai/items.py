@@ -13,7 +13,7 @@ from typing import Any, cast
 from agent_framework import Content, Message
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import reasoning_text
+from frontdesk.framework.contents import create_reasoning
 from frontdesk.identifiers import is_named
 from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.request import ClientOutput
@@ -323,19 +323,19 @@ def _function_output(item: Item, parsed: Items) -> None:
     parsed.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
 
 
-def _reasoning(item: Item, parsed: Items) -> None:
-    text = _joined(item, "summary", parsed)
+def _read_reasoning(item: Item, parsed: Items) -> None:
+    text = _join(item, "summary", parsed)
     sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
     item_id: str | None = item.body.get("id")
     thoughts = [Content.from_text_reasoning(id=item_id, text=text, protected_data=sealed)]
     if item.body.get("content") is not None:
-        raw = _joined(item, "content", parsed)
+        raw = _join(item, "content", parsed)
         # A summary that is empty and holds nothing besides would say nothing.
-        thoughts = [*(thoughts if text or sealed else ()), reasoning_text(raw, item_id)] if raw else thoughts
+        thoughts = [*(thoughts if text or sealed else ()), create_reasoning(raw, item_id)] if raw else thoughts
     parsed.messages.append(Message("assistant", thoughts))
 
 
-def _joined(item: Item, name: str, parsed: Items) -> str:
+def _join(item: Item, name: str, parsed: Items) -> str:
     given: Any = item.body.get(name)
     if not isinstance(given, list):
         raise InvalidRequestError(f"`{name}` must be a list.", param=f"{item.where}.{name}")
@@ -409,7 +409,7 @@ _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "custom_tool_call": _custom_call,
     "custom_tool_call_output": _function_output,
     "additional_tools": _additional_tools,
-    "reasoning": _reasoning,
+    "reasoning": _read_reasoning,
     "mcp_approval_request": _approval_request,
     "mcp_approval_response": _approval_response,
     "mcp_call": _host_call,

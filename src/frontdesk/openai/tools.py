@@ -214,11 +214,11 @@ def function_name(name: str, namespace: str | None) -> str:
     return f"{joined[: _MAX_NAME_LENGTH - _DIGITS - 1]}-{digest(joined)[:_DIGITS]}"
 
 
-def served(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def list_served(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [tool for tool in tools if tool.get("type") not in _IGNORED]
 
 
-def merged(*given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def merge(*given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Merge successive lists of tools. For duplicate names the last one wins."""
     latest: dict[tuple[str, str], dict[str, Any]] = {}
     for tools in given:

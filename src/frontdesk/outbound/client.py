@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from frontdesk import loggers
 from frontdesk.concurrency.tasks import spawn_clean
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.outbound.log_filter import quiet
 from frontdesk.outbound.network import AllowedHosts, is_address, is_public, is_web_port, plain_host, resolve
 
@@ -50,7 +50,7 @@ class Slot:
         """Hold the caller's share until a task has ended too, even if the work is cancelled earlier."""
         self._lasting.add(task)
 
-    def left(self) -> "list[asyncio.Task[Any]]":
+    def list_unfinished(self) -> "list[asyncio.Task[Any]]":
         return [task for task in self._lasting if not task.done()]
 
 
@@ -63,7 +63,7 @@ class Slots:
         self._shares: dict[Hashable, _Share] = {}
 
     @asynccontextmanager
-    async def held(self, caller: Hashable) -> AsyncGenerator[Slot]:
+    async def hold(self, caller: Hashable) -> AsyncGenerator[Slot]:
         """Wait for a slot and hold it. Reject immediately if too much of the caller's work waits already."""
         share = self._shares.get(caller)
         if share is None:
@@ -97,7 +97,7 @@ class Slots:
             share.waiting -= 1
 
     def _end(self, caller: Hashable, share: _Share, slot: Slot) -> None:
-        left = slot.left()
+        left = slot.list_unfinished()
         if left:
             left[0].add_done_callback(lambda _: self._end(caller, share, slot))
             return
@@ -238,14 +238,14 @@ class GuardedClient:
         """Raise an `InvalidRequestError` for a URL that is refused regardless of the addresses of its host's name."""
         place = self._check(url)
         if not place.trusted and is_address(place.host) and not is_public(place.host):
-            raise _refused("The URL's host is not a public address.")
+            raise _build_refusal("The URL's host is not a public address.")
 
     async def _within_limits(self, caller: Hashable, work: Callable[[Slot], Awaitable[T]]) -> T:
         slot: Slot | None = None
         try:
             # The query of a redirect is often a key.
             with quiet():
-                async with asyncio.timeout(self._timeout), self._slots.held(caller) as slot:
+                async with asyncio.timeout(self._timeout), self._slots.hold(caller) as slot:
                     return await work(slot)
         except TimeoutError:
             if slot is None:
@@ -260,13 +260,13 @@ class GuardedClient:
                 async with self._open(place, slot) as response:
                     if response.status_code not in _REDIRECTS:
                         return await self._read(place, response)
-                    place = self._redirected(place, response.headers.get("location", ""))
+                    place = self._redirect(place, response.headers.get("location", ""))
         except httpx.TransportError as error:
             loggers.http.info("fetch failed: url=%s: %s", place.host, type(error).__name__)
             # Other errors quote what the server sent.
             cause = error if isinstance(error, httpx.ConnectError) else None
             raise _unreachable("The URL's server can't be reached, or closed the connection early.") from cause
-        raise _refused("The URL has too many redirects.")
+        raise _build_refusal("The URL has too many redirects.")
 
     async def _post(self, place: _Place, sent: _Sent, slot: Slot) -> Posted:
         import httpx
@@ -283,24 +283,24 @@ class GuardedClient:
     def _check(self, url: str, base: "httpx.URL | None" = None) -> _Place:
         parsed, host = _parse(url, base)
         if parsed.scheme not in self._schemes:
-            raise _refused(f"Only {' and '.join(self._schemes)} URLs are supported.")
+            raise _build_refusal(f"Only {' and '.join(self._schemes)} URLs are supported.")
         if parsed.userinfo:
-            raise _refused("The URL must not contain a user name or password.")
+            raise _build_refusal("The URL must not contain a user name or password.")
         if host is None:
-            raise _refused("The URL's host is missing or invalid.")
+            raise _build_refusal("The URL's host is missing or invalid.")
         usual = _USUAL_PORTS[parsed.scheme]
         port = usual if parsed.port is None else parsed.port
         trusted = self._allowed.has(host, port, usual=port == usual)
         if not trusted and not is_web_port(port):
-            raise _refused("The URL's port is not allowed.")
+            raise _build_refusal("The URL's port is not allowed.")
         return _Place(url=parsed, host=host, port=port, trusted=trusted)
 
-    def _redirected(self, place: _Place, location: str) -> _Place:
+    def _redirect(self, place: _Place, location: str) -> _Place:
         if not location:
             raise _unreachable("The URL's redirect has no valid location.")
         target = self._check(location, base=place.url)
         if place.url.scheme == "https" and target.url.scheme != "https":
-            raise _refused("The URL redirects from https to http.")
+            raise _build_refusal("The URL redirects from https to http.")
         return target
 
     @asynccontextmanager
@@ -330,11 +330,11 @@ class GuardedClient:
             return addresses
         loggers.http.info("fetch refused: url=%s: %s", place.host, bad or "it has no address")
         # The same message for both, so that it does not reveal which internal names exist.
-        raise _refused("The URL's host is unknown or not public.")
+        raise _build_refusal("The URL's host is unknown or not public.")
 
     async def _look_up(self, place: _Place, slot: Slot) -> Sequence[str]:
         # A task of its own: a look-up can't be cancelled once a thread runs it, and counts until that has ended.
-        lookup = spawn_clean(_resolved(self._resolve, place))
+        lookup = spawn_clean(_resolve(self._resolve, place))
         slot.lasts(lookup)
         try:
             return await asyncio.shield(lookup)
@@ -357,10 +357,10 @@ class GuardedClient:
         return Fetched(bytes(body), bare_media_type(response.headers.get("content-type", "")), str(place.url))
 
     def _too_large(self) -> InvalidRequestError:
-        return InvalidRequestError(f"The URL holds more than {shown_size(self._max_bytes)}.", code="url_too_large")
+        return InvalidRequestError(f"The URL holds more than {format_size(self._max_bytes)}.", code="url_too_large")
 
 
-async def _resolved(resolve: Resolve, place: _Place) -> Sequence[str]:
+async def _resolve(resolve: Resolve, place: _Place) -> Sequence[str]:
     return await resolve(place.host, place.port)
 
 
@@ -370,13 +370,13 @@ def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]"
 
     # Some parsers drop these and others don't: two of them would read such a URL differently.
     if len(url) > MAX_URL_LENGTH or not url.isprintable() or " " in url or "\\" in url:
-        raise _refused(f"The URL has invalid characters or more than {MAX_URL_LENGTH} characters.")
+        raise _build_refusal(f"The URL has invalid characters or more than {MAX_URL_LENGTH} characters.")
     try:
         parsed = httpx.URL(url) if base is None else base.join(url)
         host = plain_host(parsed.raw_host.decode("ascii"))
         return (parsed if host is None else parsed.copy_with(host=host, fragment=None)), host
     except (httpx.InvalidURL, ValueError):
-        raise _refused("The URL is invalid.") from None
+        raise _build_refusal("The URL is invalid.") from None
 
 
 async def _send(
@@ -414,15 +414,17 @@ _OWN_HEADERS = {name.lower() for name in _HEADERS} | {
 def check_headers(headers: Mapping[str, str]) -> None:
     """Raise an `InvalidRequestError` for headers that a POST can't have. The error quotes no values."""
     if len(headers) > MAX_HEADERS:
-        raise _refused(f"A URL takes {MAX_HEADERS} headers at most, got {len(headers)}.")
+        raise _build_refusal(f"A URL takes {MAX_HEADERS} headers at most, got {len(headers)}.")
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
-            raise _refused("A header name is invalid, or names a header that the host sets itself.")
+            raise _build_refusal("A header name is invalid, or names a header that the host sets itself.")
         if len(value) > MAX_HEADER_LENGTH or not _HEADER_VALUE.fullmatch(value) or value != value.strip(" "):
-            raise _refused(f"The value of the header {name} must be printable ASCII, at most {MAX_HEADER_LENGTH}.")
+            raise _build_refusal(
+                f"The value of the header {name} must be printable ASCII, at most {MAX_HEADER_LENGTH}."
+            )
 
 
-def _refused(message: str) -> InvalidRequestError:
+def _build_refusal(message: str) -> InvalidRequestError:
     return InvalidRequestError(message, code="url_refused")
 
 

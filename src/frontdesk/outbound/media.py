@@ -9,7 +9,7 @@ from agent_framework import Content
 
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.outbound.client import ANY_TYPE, GuardedClient
 from frontdesk.outbound.network import AllowedHosts
 
@@ -33,7 +33,9 @@ class MediaFetcher:
             left -= await self._fill(content, where, caller)
             if left < 0:
                 raise InvalidRequestError(
-                    f"The content of the URLs exceeds {shown_size(self._max_bytes)}.", code="url_too_large", param=where
+                    f"The content of the URLs exceeds {format_size(self._max_bytes)}.",
+                    code="url_too_large",
+                    param=where,
                 )
 
     async def _fill(self, content: Content, where: str, caller: Hashable) -> int:
@@ -73,7 +75,7 @@ class FetchingConfig:
             return None
         return MediaFetcher(tuple(self.fetch_from), allow_http=self.fetch_http, max_bytes=self.max_fetched_bytes)
 
-    def fetching_findings(self) -> list[str]:
+    def list_fetching_findings(self) -> list[str]:
         wrong = ["max_fetched_bytes must be positive"] if self.max_fetched_bytes <= 0 else []
         if (self.fetch_from or self.fetch_http) and not self.fetch_urls:
             wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")

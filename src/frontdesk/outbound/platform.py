@@ -21,7 +21,7 @@ from frontdesk.errors import FileTooLargeError, PushError, PushLimitedError, Pus
 from frontdesk.outbound.http_connection import BrokenResponseError, ConnectionPool, HttpConnection
 from frontdesk.outbound.network import resolve
 from frontdesk.outbound.platform_hosts import Origin, PlatformHosts, Resolve
-from frontdesk.secret import Secret, revealed
+from frontdesk.secret import Secret, reveal
 
 if TYPE_CHECKING:
     import ssl
@@ -101,7 +101,7 @@ class PlatformHttp:
         ssl_context: "ssl.SSLContext | None" = None,
         resolve: Resolve = resolve,
     ) -> None:
-        base = urlsplit(revealed(base_url))
+        base = urlsplit(reveal(base_url))
         own = f"{base.scheme}://{base.netloc}"
         self.hosts = PlatformHosts((own, *servers), allow_private=allow_private, resolve=resolve)
         # The path may be the secret, and is not in any attribute that a traceback would show.
@@ -154,7 +154,7 @@ class PlatformHttp:
             raise
 
     def _own_headers(self) -> dict[str, str]:
-        return {**_HEADERS, **{name: revealed(value) for name, value in self._headers.items()}}
+        return {**_HEADERS, **{name: reveal(value) for name, value in self._headers.items()}}
 
     async def _exchange(self, origin: Origin, call: "_Call", connect_seconds: float) -> PlatformResponse:
         addresses = await self.hosts.addresses(origin)
@@ -282,7 +282,7 @@ def parse_retry_after(response: PlatformResponse) -> float | None:
         return named
     body = _object(response.body)
     for place in (body, body.get("parameters"), body.get("error")):
-        if isinstance(place, dict) and (wait := _bounded(place.get("retry_after"))) is not None:  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(place, dict) and (wait := _limit_wait(place.get("retry_after"))) is not None:  # pyright: ignore[reportUnknownMemberType]
             return wait
     return None
 
@@ -291,18 +291,18 @@ def _seconds(given: str | None, date: str | None) -> float | None:
     if given is None:
         return None
     try:
-        return _bounded(float(given))
+        return _limit_wait(float(given))
     except ValueError:
         pass
     try:
         # By the platform's own clock, which ours need not agree with.
         until, now = parsedate_to_datetime(given), parsedate_to_datetime(date or "")
-        return _bounded(max((until - now).total_seconds(), 0.0))
+        return _limit_wait(max((until - now).total_seconds(), 0.0))
     except (ValueError, TypeError):
         return None
 
 
-def _bounded(wait: Any) -> float | None:
+def _limit_wait(wait: Any) -> float | None:
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not math.isfinite(wait) or wait < 0:
         return None
     return min(float(wait), MAX_WAIT_SECONDS)
@@ -332,9 +332,9 @@ def encode_form(fields: Mapping[str, str], files: Sequence[FormFile]) -> tuple[s
 
     The boundary is a digest of the form's content, so that no part can contain it.
     """
-    parts = [(_head(f'name="{_quoted(name)}"'), value.encode("utf-8", "replace")) for name, value in fields.items()]
+    parts = [(_head(f'name="{_quote(name)}"'), value.encode("utf-8", "replace")) for name, value in fields.items()]
     for file in files:
-        about = f'name="{_quoted(file.field)}"; filename="{_quoted(file.name)}"'
+        about = f'name="{_quote(file.field)}"; filename="{_quote(file.name)}"'
         parts.append((_head(about, file.media_type), file.data))
     whole = hashlib.sha256()
     for head, data in parts:
@@ -353,7 +353,7 @@ def _head(about: str, media_type: str = "") -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Escape a header parameter as browsers do. It cannot contain a line break."""
     plain = "".join(character if character.isprintable() else "_" for character in text)
     return plain.replace('"', "%22")

@@ -13,7 +13,7 @@ from frontdesk.outbound.network import is_address, is_public, plain_host, resolv
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MAX_URL_LENGTH = 8192
-_CACHED_URL = 256
+_MAX_CACHED_URL_LENGTH = 256
 """The length of a URL whose server is remembered."""
 MAX_ADDRESSES = 4
 """The number of addresses of a host that are tried."""
@@ -71,7 +71,7 @@ class PlatformHosts:
 
     def get_origin(self, url: str) -> Origin:
         """Return the server of a URL. Reject servers of other platforms."""
-        origin = _read_origin(url) if len(url) <= _CACHED_URL else _read_origin.__wrapped__(url)
+        origin = _read_origin(url) if len(url) <= _MAX_CACHED_URL_LENGTH else _read_origin.__wrapped__(url)
         if origin is not None and (origin in self._exact or self._is_below(origin)):
             return origin
         raise PushRefusedError("The URL does not belong to the platform.", code="host_refused")
@@ -85,7 +85,7 @@ class PlatformHosts:
     async def addresses(self, origin: Origin) -> Sequence[str]:
         """Return the addresses of a server, best first. All must be public, unless others are allowed."""
         if is_address(origin.host):
-            return self._checked(origin, [origin.host])
+            return self._check(origin, [origin.host])
         now = asyncio.get_running_loop().time()
         until, addresses = self._known.get(origin, (0.0, ()))
         if now < until:
@@ -94,13 +94,13 @@ class PlatformHosts:
             found = await self._resolve(origin.host, origin.port)
         except OSError as error:
             raise PushError(f"The platform's host is unknown: {type(error).__name__}.", code="unreachable") from None
-        addresses = self._checked(origin, found)
+        addresses = self._check(origin, found)
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[origin] = (now + _KNOWN_SECONDS, addresses)
         return addresses
 
-    def _checked(self, origin: Origin, addresses: Sequence[str]) -> Sequence[str]:
+    def _check(self, origin: Origin, addresses: Sequence[str]) -> Sequence[str]:
         if not addresses:
             raise PushError("The platform's host has no address.", code="unreachable")
         if not self._allow_private and not all(map(is_public, addresses)):

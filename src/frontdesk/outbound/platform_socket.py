@@ -10,7 +10,7 @@ from frontdesk.errors import PushError, PushRefusedError
 from frontdesk.loggers import runs as log
 from frontdesk.outbound.network import resolve
 from frontdesk.outbound.platform_hosts import Origin, PlatformHosts, Resolve
-from frontdesk.secret import Secret, revealed
+from frontdesk.secret import Secret, reveal
 
 if TYPE_CHECKING:
     import ssl
@@ -42,16 +42,16 @@ class PlatformConnection:
 
     async def receive(self) -> str | bytes:
         """Wait for the next message. Raise `SocketClosedError` if the connection has ended."""
-        return await self._guarded(self._socket.recv())
+        return await self._guard(self._socket.recv())
 
     async def send(self, message: str | bytes) -> None:
-        await self._guarded(self._socket.send(message))
+        await self._guard(self._socket.send(message))
 
     async def close(self, code: int = 1000) -> None:
         """Close the connection, with a code that the platform may act on."""
         await self._socket.close(code)
 
-    async def _guarded(self, call: Awaitable[Any]) -> Any:
+    async def _guard(self, call: Awaitable[Any]) -> Any:
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -93,9 +93,9 @@ class PlatformSocket:
     @asynccontextmanager
     async def connect(self, url: str | Secret) -> AsyncGenerator[PlatformConnection]:
         """Open a connection for the block."""
-        whole = revealed(url)
+        whole = reveal(url)
         origin = self.hosts.get_origin(whole)
-        socket = await self._opened(whole, origin)
+        socket = await self._open_any(whole, origin)
         try:
             yield PlatformConnection(socket)
         finally:
@@ -129,7 +129,7 @@ class PlatformSocket:
             await asyncio.sleep(pause if asked is None else asked)
             pause = min(pause * 2, self._longest_pause)
 
-    async def _opened(self, url: str, origin: Origin) -> "ClientConnection":
+    async def _open_any(self, url: str, origin: Origin) -> "ClientConnection":
         addresses = await self.hosts.addresses(origin)
         for address in addresses:
             try:
@@ -155,7 +155,7 @@ class PlatformSocket:
         try:
             return await Opening(
                 url,
-                additional_headers={name: revealed(value) for name, value in self._headers.items()},
+                additional_headers={name: reveal(value) for name, value in self._headers.items()},
                 user_agent_header="frontdesk",
                 compression=None,
                 proxy=None,

@@ -153,7 +153,7 @@ class StoredTasks:
         self._note(task.task_id, task.due_at, steady + pause)
         return now + pause
 
-    def held(self) -> Sequence[TaskRecord]:
+    def list_held(self) -> Sequence[TaskRecord]:
         return [record for record, _ in self._held.values()]
 
     async def renew(self, held: Sequence[str]) -> Collection[str]:
@@ -170,8 +170,8 @@ class StoredTasks:
 
 MAX_CLAIMED = 100
 MAX_KNOWN = 10_000
-_SWEEP = 2.0
-_AT_ONCE = 500
+_SWEEP_SECONDS = 2.0
+_BATCH_ROWS = 500
 
 
 class TaskRunner(ABC):
@@ -186,7 +186,7 @@ class TaskRunner(ABC):
         self.registered: dict[str, Registered] = {}
         self._stored = StoredTasks(store, self.clock, self.registered)
         self._sweeping: asyncio.Task[None] | None = None
-        self._renewal = LeaseRenewal(store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
+        self._renewal = LeaseRenewal(store.lease_seconds, self._list_held, self._stored.renew, self._stored.lose)
         self._started = False
         self._swept = asyncio.Event()
         self.wakes = Wakes(self.call, self.clock, most=MAX_KNOWN, freed=self._swept.set)
@@ -246,8 +246,8 @@ class TaskRunner(ABC):
         self._sweeping = spawn_clean(self._sweep())
         self._renewal.start()
 
-    def _held(self) -> list[str]:
-        return [record.task_id for record in self._stored.held()]
+    def _list_held(self) -> list[str]:
+        return [record.task_id for record in self._stored.list_held()]
 
     async def drain(self, grace: float) -> None:
         self._started = False
@@ -278,7 +278,7 @@ class TaskRunner(ABC):
             except FrontdeskError as error:
                 log.warning("failed to look up unfinished tasks: %s", error)
             with suppress(TimeoutError):
-                async with asyncio.timeout(_SWEEP):
+                async with asyncio.timeout(_SWEEP_SECONDS):
                     await self._swept.wait()
 
     async def look(self) -> None:
@@ -302,10 +302,10 @@ class TaskRunner(ABC):
 
     async def _remind_of_stored(self, names: list[str]) -> None:
         now, holder, tasks = self.clock.now(), self._stored.holder, self.store.tasks
-        records = list(await tasks.due(names, now + 2 * _SWEEP, holder=holder, limit=_AT_ONCE))
+        records = list(await tasks.due(names, now + 2 * _SWEEP_SECONDS, holder=holder, limit=_BATCH_ROWS))
         # No pause between two tries is that long: these times come from a clock that was set back since.
         longest = max(self.registered[name].retry.longest_delay for name in names)
-        records += await tasks.stranded(names, now + longest, holder=holder, limit=_AT_ONCE)
+        records += await tasks.stranded(names, now + longest, holder=holder, limit=_BATCH_ROWS)
         for task in records:
             if not self.remind(Wake(task.name, task.task_id, {}), self._stored.due(task)):
                 break
@@ -338,7 +338,7 @@ class TaskRunner(ABC):
 
     async def wake_status(self, task_id: str) -> TaskStatus | None:
         """Return the status of a task that is not stored."""
-        running = self.wakes.running(task_id)
+        running = self.wakes.find_running(task_id)
         return None if running is None else "running" if running else "pending"
 
     async def cancel_wake(self, task_id: str) -> bool:

@@ -41,7 +41,7 @@ _QUEUE = "frontdesk"
 _CALL = "frontdesk.wake"
 _POLL = 1.0
 _POLL_INTERVAL_SECONDS = 1.0
-_AT_ONCE = 4
+_MAX_CONCURRENT = 4
 _MAKING = 0x66726F6E75
 """The number of the advisory lock under which the tables are created."""
 
@@ -62,7 +62,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     in_process = False
 
-    def __init__(self, store: PostgresStore, *, pool_size: int = _AT_ONCE, clock: Clock | None = None) -> None:
+    def __init__(self, store: PostgresStore, *, pool_size: int = _MAX_CONCURRENT, clock: Clock | None = None) -> None:
         """Use the database of a store, with `pool_size` connections for jobs and one for listening."""
         if not hasattr(store, "address"):
             raise ChannelConfigurationError(
@@ -153,7 +153,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             log.error("job cannot be decoded: %s", error)
             return
         if self.wakes.wake(wake):
-            await self.wakes.settled(wake.task_id)
+            await self.wakes.wait_for(wake.task_id)
 
     def halt(self) -> None:
         super().halt()
@@ -180,7 +180,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def wake(self, wake: Wake, at: float | None) -> None:
         later = at is not None and at > self.clock.now()
-        if later or self.wakes.running(wake.task_id):
+        if later or self.wakes.find_running(wake.task_id):
             self.wakes.wake(wake, at)
         elif len(self._unsent) < MAX_KNOWN:
             self._unsent[wake.task_id] = wake

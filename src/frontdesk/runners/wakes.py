@@ -25,7 +25,7 @@ class Shares:
         self._shared = slots - reserved * len(groups)
         self._held: Counter[str] = Counter()
 
-    def held(self, group: str) -> int:
+    def count_held(self, group: str) -> int:
         return self._held[group]
 
     def can_take(self, group: str) -> bool:
@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
         able = [group for group in self._queues if self.shares.can_take(group)]
         if not able:
             return None
-        group = min(able, key=self.shares.held)
+        group = min(able, key=self.shares.count_held)
         queue = self._queues.pop(group)
         entry = queue.popleft()
         if queue:
@@ -83,11 +83,11 @@ class FairQueue(Generic[T]):
         return sum(map(len, self._queues.values()))
 
 
-_CANCEL_TIMEOUT = 5.0
+_CANCEL_TIMEOUT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 600.0
 """The longest wait in seconds; a call that comes too early returns its time again. So a wait that was computed before
 the clock was set back does not last for ever."""
-_CLOSER = 1.0
+_CLOSER_SECONDS = 1.0
 
 
 class Wake(NamedTuple):
@@ -153,13 +153,13 @@ class Wakes:
         self._groups[name] = groups
         self._ready[name] = FairQueue(most, groups.names)
         self._known = Shares(
-            self._most, [_known_as(one, group) for one, of in self._groups.items() for group in of.names]
+            self._most, [_build_share_name(one, group) for one, of in self._groups.items() for group in of.names]
         )
 
     def start(self) -> None:
         self.stopping = False
 
-    def running(self, task_id: str) -> bool | None:
+    def find_running(self, task_id: str) -> bool | None:
         """Return True if an id is running, or `None` if it is unknown here."""
         entry = self._entries.get(task_id)
         return None if entry is None else entry.task is not None
@@ -169,7 +169,7 @@ class Wakes:
         entry = self._entries.get(wake.task_id)
         if entry is None:
             group = self.get_group(wake)
-            if not self._known.take(_known_as(wake.name, group)):
+            if not self._known.take(_build_share_name(wake.name, group)):
                 self._full = True
                 return False
             entry = self._entries[wake.task_id] = _Entry(wake, group)
@@ -190,7 +190,7 @@ class Wakes:
         if entry is None or entry.at is None or entry.failures:
             return
         due = self._steady(at)
-        if due < entry.at - _CLOSER:
+        if due < entry.at - _CLOSER_SECONDS:
             self._plan(entry, due)
 
     def _steady(self, at: float | None) -> float:
@@ -247,10 +247,10 @@ class Wakes:
             at = failed.at
         finally:
             self._ready[name].shares.release(entry.group)
-            self._ended(entry, at)
+            self._finish(entry, at)
             self._fill(name)
 
-    def _ended(self, entry: _Entry, at: float | None) -> None:
+    def _finish(self, entry: _Entry, at: float | None) -> None:
         entry.task = None
         again, entry.again = entry.again, None
         times = [time for time in (None if at is None else self._steady(at), again) if time is not None]
@@ -265,9 +265,9 @@ class Wakes:
     def _forget(self, entry: _Entry) -> None:
         if self._entries.get(entry.wake.task_id) is entry:
             del self._entries[entry.wake.task_id]
-            self._known.release(_known_as(entry.wake.name, entry.group))
+            self._known.release(_build_share_name(entry.wake.name, entry.group))
 
-    async def settled(self, task_id: str) -> None:
+    async def wait_for(self, task_id: str) -> None:
         """Wait for the running call of an id to end, if any."""
         entry = self._entries.get(task_id)
         if entry is not None and entry.task is not None:
@@ -276,7 +276,9 @@ class Wakes:
     def has_capacity(self, wake: Wake) -> bool:
         """Return True if the call of a new id could run at once."""
         group = self.get_group(wake)
-        return self._ready[wake.name].shares.can_take(group) and self._known.can_take(_known_as(wake.name, group))
+        return self._ready[wake.name].shares.can_take(group) and self._known.can_take(
+            _build_share_name(wake.name, group)
+        )
 
     async def cancel(self, task_id: str) -> None:
         """Drop an id, cancel its running call, and wait for its end."""
@@ -288,7 +290,7 @@ class Wakes:
             self._forget(entry)
             return
         entry.again = None
-        await cancel_and_wait(entry.task, within=_CANCEL_TIMEOUT)
+        await cancel_and_wait(entry.task, within=_CANCEL_TIMEOUT_SECONDS)
 
     async def drain(self, grace: float) -> list[Wake]:
         """Stop making calls, wait `grace` seconds for the running ones, then cancel them.
@@ -302,7 +304,7 @@ class Wakes:
         if tasks and grace > 0:
             await asyncio.wait(tasks, timeout=grace)
         left += [entry.wake for entry in self._entries.values() if entry.task is not None]
-        if not await cancel_and_wait(*tasks, within=_CANCEL_TIMEOUT):
+        if not await cancel_and_wait(*tasks, within=_CANCEL_TIMEOUT_SECONDS):
             log.warning("tasks did not end after their cancellation")
         for entry in list(self._entries.values()):
             self._forget(entry)
@@ -312,5 +314,5 @@ class Wakes:
         return left
 
 
-def _known_as(name: str, group: str) -> str:
+def _build_share_name(name: str, group: str) -> str:
     return f"{name}/{group}"

@@ -122,7 +122,7 @@ class RunChains:
     async def _wait_for_end(self, run: RunRecord) -> RunRecord:
         active = self._active.get(run.owner, run.run_id)
         if active is None or active.record.background:
-            return await self._followers.ended(run)
+            return await self._followers.wait_for_end(run)
         # It may be stored only when it has ended.
         ended = await active.wait() or await self._store.runs.get(run.owner, run.run_id)
         if ended is None:
@@ -203,7 +203,7 @@ class RunChains:
         if session is None or session.checkpoint != record.checkpoint:
             return await self._save_cancelled(record, None)
         find = partial(self._store.sessions.get, session.owner, session.session_id)
-        async with self._open_questions(find, identity).abandoned() as left:
+        async with self._open_questions(find, identity).abandon() as left:
             return await self._save_cancelled(record, left)
 
     async def _save_cancelled(self, record: RunRecord, left: AbandonedSession | None) -> RunRecord:

@@ -7,8 +7,8 @@ from typing import Any
 from agent_framework import MiddlewareFailure
 
 from frontdesk.access.gate import Gate
-from frontdesk.approvals.answers import ApprovalAnswers, answered
-from frontdesk.approvals.extraction import questions, taken
+from frontdesk.approvals.answers import ApprovalAnswers, build_answered_error
+from frontdesk.approvals.extraction import build_taken_error, questions
 from frontdesk.approvals.requester import ApprovalRequester
 from frontdesk.concurrency.current import cancelled_run
 from frontdesk.delivery.live.replies import LiveReplies
@@ -53,7 +53,7 @@ from frontdesk.sessions.turns import Turns
 Result = HostedRunResult[Any]
 
 TOO_LATE = "run %s went on after it was cancelled, and its output after that was dropped"
-_TRIES = 8
+_MAX_TRIES = 8
 _NOWHERE_TO_WAIT = "A tool requires approval, which is not possible without a session."
 
 
@@ -97,9 +97,9 @@ class RunFinisher:
             admitted = turn.admitted
             asked = questions(result, admitted, run.record.session_id)
             if asked or turn.approval_ids or admitted.is_delivered():
-                record, result = await self._completed(run, result, asked)
+                record, result = await self._complete(run, result, asked)
             else:
-                record = await self._recorder.completed(turn, run.record, result, ORIGINATING)
+                record = await self._recorder.record_completed(turn, run.record, result, ORIGINATING)
         except (ApprovalIdError, NobodyToAskError, UnlinkedError) as error:
             log.error("approval request cannot be recorded: run_id=%s: %s", run.record.run_id, error)
             return await self.fail(run, error)
@@ -122,7 +122,7 @@ class RunFinisher:
         turn.approval_ids = turn.approval_ids or {}
         return await self._answers.show(turn.admitted.owner, turn.record, turn.approval_ids, value)
 
-    async def _completed(self, run: ActiveRun, result: Any, asked: Sequence[PendingApproval]) -> tuple[RunRecord, Any]:
+    async def _complete(self, run: ActiveRun, result: Any, asked: Sequence[PendingApproval]) -> tuple[RunRecord, Any]:
         """Write the end of a run with questions or deliveries. Return its record and the recorded result."""
         turn, admitted = run.turn, run.turn.admitted
         if asked and (run.record.session_id is None or not admitted.request.store):
@@ -141,19 +141,19 @@ class RunFinisher:
         if asked:
             turn.outcome.approval_deliveries = await self._asking.rows(new)
             return await self._record_questions(run, result, route, new), result
-        return await self._recorder.completed(turn, run.record, result, route), result
+        return await self._recorder.record_completed(turn, run.record, result, route), result
 
     async def _record_questions(
         self, run: ActiveRun, result: Any, route: Route, new: Sequence[PendingApproval]
     ) -> RunRecord:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             turn.outcome.requester = await self._gate.requester(turn.admitted)
             try:
-                return await self._recorder.completed(turn, run.record, result, route, new)
+                return await self._recorder.record_completed(turn, run.record, result, route, new)
             except ApprovalExistsError:
-                raise taken(new[0]) from None
+                raise build_taken_error(new[0]) from None
             except IdentityChangedError:
                 # A member of the family was linked or unlinked; check again whether it was the requester.
                 continue
@@ -232,8 +232,8 @@ class RunFinisher:
         """
         turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
         try:
-            turn.live = await self._live.left(event, admitted.owner)
-            await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
+            turn.live = await self._live.take_over_event(event, admitted.owner)
+            await self._recorder.record_end(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
             await self._wake(turn)
         finally:
             self._turns.close(turn)
@@ -242,7 +242,7 @@ class RunFinisher:
         """Write the end of a background run that cannot continue. Its input stays in the history, as failed."""
         turn = await self._starter.open_turn(admitted, True, job)
         try:
-            turn.live = await self._live.left_by(job.run)
+            turn.live = await self._live.take_over_run(job.run)
             turn.job = job
             run = self._recorder.begin(turn)
             notice = await self._failure_notice(turn.admitted, run, failure.message)
@@ -255,7 +255,7 @@ class RunFinisher:
         self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure, notice: Sequence[Delivery]
     ) -> RunRecord:
         await self._branches.rejoin(turn)
-        return await self._recorder.ended(turn, run, status, failure, notice)
+        return await self._recorder.record_end(turn, run, status, failure, notice)
 
     async def _failure_notice(
         self, admitted: AdmittedRequest, run: RunRecord, reason: RequestError | str
@@ -275,4 +275,4 @@ def _is_cancellation(error: BaseException) -> bool:
 def _reason(error: BaseException) -> BaseException:
     if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
         error = error.__cause__
-    return answered() if isinstance(error, LostAnswerError) else error
+    return build_answered_error() if isinstance(error, LostAnswerError) else error

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_framework import Content, Message
 
-from frontdesk.approvals.answers import ApprovalAnswers, resumed
+from frontdesk.approvals.answers import ApprovalAnswers, build_resume_messages
 from frontdesk.concurrency.current import set_turn
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -122,7 +122,7 @@ class RunStarter:
         record = await self._recorder.find(admitted.owner, continued) if run is None else run.record
         if record is None:
             raise NotFoundError(NO_RUN, param="continues")
-        return admitted.joining(record.chain_id)
+        return admitted.with_root_run(record.chain_id)
 
     def is_recorded(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, bool]:
         return self._recorder.is_known(admitted.owner, admitted.run_id)
@@ -156,21 +156,21 @@ class RunStarter:
             await turn.history()
         if request.client_state is not None or (turn.record is not None and turn.record.shared_state is not None):
             turn.shared = begin_state(request.client_state, turn.record)
-        messages = await (self._resuming_messages(turn) if request.approvals else self._target.prepare(turn))
+        messages = await (self._build_resume_messages(turn) if request.approvals else self._target.prepare(turn))
         if turn.record is not None and turn.record.client_calls and admitted.root_run_id is None:
-            turn.admitted = admitted = admitted.joining(chain_of_calls(turn.record.client_calls, messages))
+            turn.admitted = admitted = admitted.with_root_run(chain_of_calls(turn.record.client_calls, messages))
         record = self._recorder.begin(turn, messages)
         if request.approvals:
             record = record.replace(open_calls=await self._open_calls(turn, messages))
         may_meet_another = request.run_id is not None or request.idempotency_key is not None
         if job is not None or request.approvals or (may_meet_another and self._reserves(turn)):
-            with self._active.reserved(record):
+            with self._active.reserve(record):
                 await self._write_start(turn, record)
                 if request.approvals:
                     caller, event = admitted.caller, turn.event
                     attempt = await self._answers.take(admitted.owner, request.approvals, caller, event)
                     begins_alone = turn.job is None and request.store
-                    beginning = self._idempotent_runs.beginning(turn, record) if begins_alone else None
+                    beginning = self._idempotent_runs.build_beginning(turn, record) if begins_alone else None
                     turn.answering = self._answers.build_attempt(admitted.owner, request.approvals, attempt, beginning)
         return self._active.begin(turn, record)
 
@@ -182,13 +182,13 @@ class RunStarter:
         is_chosen = request.run_id is not None and request.store and self._recorder.has_other_hosts
         return is_chosen or request.idempotency_key is not None
 
-    async def _resuming_messages(self, turn: Turn) -> Sequence[Message]:
+    async def _build_resume_messages(self, turn: Turn) -> Sequence[Message]:
         """Return the messages beside the input that resume the session: approvals and client function results."""
         answers = turn.admitted.request.approvals
-        questions = await self._answers.asked(turn.admitted.owner, turn.record, answers, turn.admitted.caller)
+        questions = await self._answers.find_questions(turn.admitted.owner, turn.record, answers, turn.admitted.caller)
         self._answers.require_unchanged(questions, answers)
-        turn.admitted = turn.admitted.joining(turn.admitted.root_run_id or questions[0].chain_id)
-        return [*await self._target.prepare(turn), *resumed(questions, answers)]
+        turn.admitted = turn.admitted.with_root_run(turn.admitted.root_run_id or questions[0].chain_id)
+        return [*await self._target.prepare(turn), *build_resume_messages(questions, answers)]
 
     async def _open_calls(self, turn: Turn, messages: Sequence[Message]) -> Sequence[Content] | None:
         """Return the calls that the run continues, and questions about them under the displayed ids."""
@@ -201,7 +201,7 @@ class RunStarter:
         if self._reserves(turn):
             turn.job, turn.held = await self._idempotent_runs.hold(turn, record), True
             return
-        await self._recorder.started(turn, record)
+        await self._recorder.record_start(turn, record)
         if turn.job is not None:
             turn.job.is_started = True
 
@@ -255,7 +255,7 @@ class Deferral:
         if await self._routes.returns(admitted):
             return None
         # The caller does not wait for the answer.
-        return await self._check_and_enqueue(_detached(admitted))
+        return await self._check_and_enqueue(_detach(admitted))
 
     async def queue_event_if_needed(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
         """Do the same for a platform event, with its arrival time."""
@@ -270,7 +270,7 @@ class Deferral:
     ) -> HostedRunResult[Any]:
         """Queue a run. Reject it now if it could not run later. Its caller was last seen at `seen_at`."""
         if admitted.request.stream and not await self._routes.returns(admitted):
-            admitted = _detached(admitted)
+            admitted = _detach(admitted)
         return await self._check_and_enqueue(admitted, event, seen_at)
 
     async def _check_and_enqueue(
@@ -294,12 +294,14 @@ class Deferral:
         if not request.approvals:
             scope = self._scopes[request.channel]
             calls = await self._turns.open_calls(admitted, scope) if request.client_outputs else ()
-            return admitted.joining(admitted.root_run_id or chain_of_calls(calls, as_results(request.client_outputs)))
+            return admitted.with_root_run(
+                admitted.root_run_id or chain_of_calls(calls, as_results(request.client_outputs))
+            )
         if event is not None and event.kind == "resume":
             # The decision is recorded, and only this event acts on it.
-            return admitted.joining(await self._answers.find_chain(admitted.owner, request.approvals))
-        return admitted.joining((await self._answers.check(admitted))[0].chain_id)
+            return admitted.with_root_run(await self._answers.find_chain(admitted.owner, request.approvals))
+        return admitted.with_root_run((await self._answers.check(admitted))[0].chain_id)
 
 
-def _detached(admitted: AdmittedRequest) -> AdmittedRequest:
+def _detach(admitted: AdmittedRequest) -> AdmittedRequest:
     return admitted.with_request(background=True, stream=False)

@@ -211,7 +211,7 @@ def _add_items(kind: Callable[[Any], Any], order: Callable[[list[Any]], list[Any
     add(cast(type, kind), tag, write_items, read_items)
 
 
-def _sorted(trees: list[Any]) -> list[Any]:
+def _sort(trees: list[Any]) -> list[Any]:
     # The order of a set changes from process to process; that of its record should not.
     return sorted(trees, key=repr)
 
@@ -258,5 +258,5 @@ _add_text(bytes, "bytes", lambda value: b64encode(value).decode(), lambda text: 
 _add_text(datetime, "datetime", datetime.isoformat, datetime.fromisoformat)
 _add_text(date, "date", date.isoformat, date.fromisoformat)
 _add_items(tuple, list)
-_add_items(set, _sorted)
-_add_items(frozenset, _sorted)
+_add_items(set, _sort)
+_add_items(frozenset, _sort)

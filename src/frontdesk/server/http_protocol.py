@@ -29,11 +29,11 @@ from frontdesk.server.unread import bytes_taken
 _FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 """The headers that uvicorn reads of a proxy that it trusts."""
 _NOTED = _FORWARDED | {b"expect"}
-_SHORT_URL = 256
+_MAX_CACHED_URL_LENGTH = 256
 """The longest URL whose parts are cached."""
-_KEEP_ALIVE = 5.0
+_KEEP_ALIVE_SECONDS = 5.0
 """The time for which a connection may be idle between two requests, as uvicorn has it."""
-_LEAST_KEEP_ALIVE = 1.0
+_MIN_KEEP_ALIVE_SECONDS = 1.0
 """The shortest such time that is obeyed: with less, the timer would run all the time."""
 
 
@@ -46,11 +46,11 @@ _LINGER_SECONDS = 1.0
 class ConnectionGate:
     """Limits, connection count and timeouts shared by the connections of one server."""
 
-    def __init__(self, limits: ServerLimits, max_connections: int, keep_alive: float = _KEEP_ALIVE) -> None:
+    def __init__(self, limits: ServerLimits, max_connections: int, keep_alive: float = _KEEP_ALIVE_SECONDS) -> None:
         self.limits = limits
         self.max_connections = max_connections
         self.heads: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(limits.head_seconds, BoundedHttpProtocol.run_late)
-        seconds = max(keep_alive, _LEAST_KEEP_ALIVE)
+        seconds = max(keep_alive, _MIN_KEEP_ALIVE_SECONDS)
         self.idle: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(seconds, BoundedHttpProtocol.close_if_idle)
         """All connections; each waits since its last answer."""
         self.lingering: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(_LINGER_SECONDS, BoundedHttpProtocol.abort)
@@ -339,7 +339,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
         scope["http_version"] = version
         scope["method"] = parser.get_method().decode("ascii")
         url = self.url
-        parts = _known_parts(url, self.root_path) if len(url) <= _SHORT_URL else _parts(url, self.root_path)
+        parts = _known_parts(url, self.root_path) if len(url) <= _MAX_CACHED_URL_LENGTH else _parts(url, self.root_path)
         scope["path"], scope["raw_path"], scope["query_string"] = parts
         # The trailers of a chunked body come to the list of the parser, and must not pass for headers.
         scope["headers"] = self.headers.copy()
@@ -452,7 +452,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
         if not self.transport.is_closing():
             self._refuse(HTTPStatus.BAD_REQUEST, msg)
 
-    def taken(self) -> int:
+    def count_received(self) -> int:
         """Return a number that changes whenever the client has read something."""
         return bytes_taken(self.transport)
 

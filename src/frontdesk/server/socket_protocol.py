@@ -17,15 +17,15 @@ from frontdesk.http.sockets import POLICY
 from frontdesk.models.operations import RateLimit
 from frontdesk.server.unread import PIECES_PER_BLOCK, UnreadPieces
 
-_PIECE = 4 * 1024
+_PIECE_BYTES = 4 * 1024
 """The bytes that are parsed at once: a few hundred of the smallest frames."""
-_SMALL = 512
+_SMALL_FRAME_BYTES = 512
 """The size below which a frame is counted."""
 _SMALL_FRAMES = RateLimit(100, per_seconds=1.0, burst=1_000)
 """The rate of small frames on one connection: messages, their parts, pings and pongs together."""
 _UNCOUNTED = 256 * 1024
 """The size up to which an incomplete message does not count for its caller."""
-_MARGIN = 64 * 1024
+_MARGIN_BYTES = 64 * 1024
 """The bytes by which a message may be too large for the app to say so; a larger one is not read to its end."""
 _INVALID = 1007
 
@@ -48,9 +48,9 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self._unread = UnreadPieces(transport)
 
-    def bound(self, max_bytes: int, hold: BodyHold | None) -> None:
+    def set_message_limit(self, max_bytes: int, hold: BodyHold | None) -> None:
         """Set the maximum message size, and the caller to whom incomplete messages are charged."""
-        self.conn.max_message_size = max_bytes + _MARGIN
+        self.conn.max_message_size = max_bytes + _MARGIN_BYTES
         self._hold = hold
 
     def shutdown(self) -> None:
@@ -68,12 +68,12 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         elif not self.handshake_complete:
             # A client has to wait for the answer: until then nobody knows whose frames these would be.
             self.transport.close()
-        elif len(data) <= _PIECE:
+        elif len(data) <= _PIECE_BYTES:
             self._parse(data)
         else:
-            for start in range(0, len(data), _PIECE):
+            for start in range(0, len(data), _PIECE_BYTES):
                 if not self.transport.is_closing():
-                    self._parse(data[start : start + _PIECE])
+                    self._parse(data[start : start + _PIECE_BYTES])
 
     def offer(self, name: str, value: Any) -> None:
         """Offer an extension to the app, which is called after the head was read."""
@@ -100,7 +100,7 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
     def _is_allowed(self, event: Any) -> bool:
         # The head of the request is an event too, and has no data.
         data: bytes | None = getattr(event, "data", None)
-        return data is None or len(data) >= _SMALL or not self._frames.take(self.loop.time())
+        return data is None or len(data) >= _SMALL_FRAME_BYTES or not self._frames.take(self.loop.time())
 
     def send_receive_event_to_app(self) -> None:
         self._incomplete = 0

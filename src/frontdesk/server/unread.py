@@ -26,7 +26,7 @@ else:
 
 UNSENT_BYTES = 64 * 1024
 """The bytes that the system buffers beyond what is on its way: without a bound it buffers megabytes."""
-_LOOKS = 4
+_CHECKS_PER_TIMEOUT = 4
 """The number of checks within the time for which a client may read nothing."""
 _LOW_WATER: int | None = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _INFO: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
@@ -42,7 +42,7 @@ _ACKED, _INFO_BYTES = 120, 128
 """The offset of the number of acknowledged bytes in Linux's `TCP_INFO`, and the size to ask for."""
 
 
-def bound_unsent(listener: Any) -> None:
+def limit_unsent(listener: Any) -> None:
     """Limit the system's send buffer for the connections of a listener, which inherit the setting."""
     if _LOW_WATER is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
         listener.setsockopt(socket.IPPROTO_TCP, _LOW_WATER, UNSENT_BYTES)
@@ -62,7 +62,7 @@ def bytes_taken(transport: asyncio.Transport) -> int:
     return -transport.get_write_buffer_size()
 
 
-def unacknowledged_bytes(transport: asyncio.Transport) -> int:
+def count_unacknowledged_bytes(transport: asyncio.Transport) -> int:
     """Return the number of written bytes that the client's system has not acknowledged, as far as is known."""
     waiting, line = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     if _OUTGOING is not None and line is not None and line.family in (socket.AF_INET, socket.AF_INET6):
@@ -90,7 +90,7 @@ class UnreadPieces:
         self._marks.append(written)
         pause = _INITIAL_DELAY_SECONDS
         while len(self._marks) >= _MAX_UNREAD_BLOCKS and not self._transport.is_closing():
-            taken = written - unacknowledged_bytes(self._transport)
+            taken = written - count_unacknowledged_bytes(self._transport)
             while self._marks and self._marks[0] <= taken:
                 self._marks.popleft()
             if len(self._marks) < _MAX_UNREAD_BLOCKS:
@@ -111,7 +111,7 @@ class UnreadWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self._timer = call_later_clean(self._seconds / _LOOKS, self._go_on)
+        self._timer = call_later_clean(self._seconds / _CHECKS_PER_TIMEOUT, self._go_on)
 
     def stop(self) -> None:
         if self._timer is not None:

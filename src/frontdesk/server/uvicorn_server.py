@@ -9,11 +9,11 @@ import uvicorn
 
 from frontdesk.errors import ChannelConfigurationError, FrontdeskError
 from frontdesk.http.server import STATE_NAME, ServerStop
-from frontdesk.http.server_limits import ServerLimits, allowed_connections
+from frontdesk.http.server_limits import ServerLimits, count_allowed_connections
 from frontdesk.loggers import host as log
 from frontdesk.server.http_protocol import ConnectionGate
 from frontdesk.server.socket_protocol import BoundedSocketProtocol
-from frontdesk.server.unread import UnreadWatch, bound_unsent
+from frontdesk.server.unread import UnreadWatch, limit_unsent
 from frontdesk.telemetry.redaction import install
 
 _NOT_STARTED = 3
@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
         self._stop = ServerStop()
         self._unread: UnreadWatch | None = None
         if limits is not None:
-            config.http = _bounded(config, limits)
+            config.http = _build_bounded(config, limits)
             if config.ws in ("auto", "websockets-sansio"):
                 config.ws = BoundedSocketProtocol
             self._unread = UnreadWatch(self.server_state.connections, limits.send_seconds)
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
         if self._unread is not None:
             for server in self.servers:
                 for listener in server.sockets:
-                    bound_unsent(listener)
+                    limit_unsent(listener)
             self._unread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -92,7 +92,7 @@ class Server(uvicorn.Server):
             await asyncio.wait(set(self.server_state.tasks), timeout=_ANSWER_SECONDS)
 
 
-def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
+def _build_bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
     findings = limits.findings()
     http2 = getattr(config, "http2", False)
     if config.http not in ("auto", "httptools") or http2:
@@ -102,7 +102,7 @@ def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
         )
     if findings:
         raise ChannelConfigurationError(findings)
-    most = allowed_connections(limits.max_connections, _max_open_files())
+    most = count_allowed_connections(limits.max_connections, _max_open_files())
     if most < limits.max_connections:
         log.warning(
             "%d connections at once and not %d, since the process may not open more files; see `ulimit -n`",

@@ -60,7 +60,7 @@ class ActiveRuns:
         return len(self._runs)
 
     @contextmanager
-    def reserved(self, record: RunRecord) -> Generator[None]:
+    def reserve(self, record: RunRecord) -> Generator[None]:
         """Reserve the id of a run until it begins. It must begin in the same step in which the block exits."""
         key = (record.owner, record.run_id)
         if key in self._runs or key in self._reserved:
@@ -97,7 +97,7 @@ class ActiveRuns:
     def get(self, owner: str, run_id: str) -> ActiveRun | None:
         return self._runs.get((owner, run_id))
 
-    def running(self) -> list[ActiveRun]:
+    def list_running(self) -> list[ActiveRun]:
         return list(self._runs.values())
 
     def of_event(self, item: InboxItem) -> ActiveRun | None:
@@ -119,7 +119,7 @@ class ActiveRuns:
         except TimeoutError:
             # It still runs, but can write nothing any more, and its end is recorded here.
             status, failure = ("failed", INTERRUPTION) if run.stopped else ("cancelled", CANCELLED)
-            run.record = await self._recorder.ended(run.turn, run.record, status, failure)
+            run.record = await self._recorder.record_end(run.turn, run.record, status, failure)
             await self._turns.expel(run.turn)
             return False
         return True
@@ -139,11 +139,11 @@ class ActiveRuns:
 
     async def stop_requests(self) -> None:
         """End runs with waiting requests as interrupted on host shutdown. Others have their own grace period."""
-        await self._stop([run for run in self.running() if run.turn.is_requested()])
+        await self._stop([run for run in self.list_running() if run.turn.is_requested()])
 
     async def stop_all(self) -> None:
         """End all remaining runs as interrupted, because the host stops."""
-        await self._stop(self.running())
+        await self._stop(self.list_running())
 
     async def _stop(self, runs: Sequence[ActiveRun]) -> None:
         for run in runs:

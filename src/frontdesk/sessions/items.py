@@ -18,7 +18,7 @@ from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.request import AdmittedRequest
 from frontdesk.models.result import HostedRunResult
 from frontdesk.models.run import RunRecord
-from frontdesk.sessions.snapshot import rewritten
+from frontdesk.sessions.snapshot import rewrite
 
 
 class TurnItems:
@@ -31,15 +31,15 @@ class TurnItems:
         showing = [each for each in (channel, *self._channels.values()) if isinstance(each, ShowsItems)]
         if not showing:
             return []
-        bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._shown(admitted, run))
+        bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._show_result(admitted, run))
         at = run.finished_at or run.created_at
         items = [
             ConversationItem(item_id=body["id"], conversation_id=conversation_id, created_at=at, body=body)
             for body in bodies
         ]
-        return await prepared_items(items)
+        return await prepare_items(items)
 
-    async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
+    async def _show_result(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
         """Return the result as displayed by its channel. What the response hook hides is hidden here too."""
         if run.result is None:
             return None
@@ -52,9 +52,9 @@ class TurnItems:
             return None
 
 
-async def prepared_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
+async def prepare_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
     """Encode the large items outside the event loop."""
-    return [item.replace(body=await rewritten(item.body)) for item in items]
+    return [item.replace(body=await rewrite(item.body)) for item in items]
 
 
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:

@@ -54,10 +54,10 @@ def _rest(names: tuple[str | None, ...]) -> bytes:
     return b"}]%b}}" % (b"," + _encoder.encode(given)[1:-1] if given else b"")
 
 
-GATHER = 0.016
+GATHER_SECONDS = 0.016
 """The seconds for which updates are gathered; with the commit it must stay below 20 ms."""
 MAX_PENDING = 256
-RECENT = 512
+MAX_RECENT_UPDATES = 512
 """The number of updates kept in memory for readers that keep up; slower readers read them from the store."""
 _POLL_INTERVAL_SECONDS = 0.5
 _SHOWN = ("output", "intermediate")
@@ -77,7 +77,7 @@ class EventLog:
         self._last = last
         self.committed = last
         """The number of the last event that was committed."""
-        self.recent: deque[Numbered] = deque(maxlen=RECENT)
+        self.recent: deque[Numbered] = deque(maxlen=MAX_RECENT_UPDATES)
         self._pending: list[tuple[RunEvent, Any]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._failure: StoreError | None = None
@@ -105,7 +105,7 @@ class EventLog:
 
     async def _flush(self) -> None:
         try:
-            await asyncio.sleep(GATHER)
+            await asyncio.sleep(GATHER_SECONDS)
             while self._pending:
                 async with self.writing:
                     batch = self._pending[:MAX_PENDING]
@@ -126,11 +126,11 @@ class EventLog:
         self._flushing = spawn_clean(self._flush())
 
     def write(self, transaction: StateTransaction) -> int:
-        """Add the pending events to a transaction and return their number. Requires `writing`."""
+        """Add the pending events to a transaction and return their number. Requires `write_events`."""
         transaction.add_events([event for event, _ in self._pending], self._job)
         return len(self._pending)
 
-    def written(self, count: int) -> None:
+    def publish(self, count: int) -> None:
         """Publish the first `count` pending events, once their transaction is committed."""
         self._show(count)
 
@@ -185,7 +185,7 @@ class Job:
             await self._save(self.run.replace(checkpoint=checkpoint))
 
     async def _save(self, run: BackgroundRun, also: Callable[[StateTransaction], None] | None = None) -> None:
-        async with self.writing() as write:
+        async with self.write_events() as write:
             async with self._store.transaction() as transaction:
                 count = write(transaction)
                 if self.log is not None:
@@ -196,7 +196,7 @@ class Job:
             self.run = run
 
     @asynccontextmanager
-    async def writing(self) -> AsyncGenerator[Callable[[StateTransaction], int]]:
+    async def write_events(self) -> AsyncGenerator[Callable[[StateTransaction], int]]:
         """Yield a function that adds pending events to a transaction. Publish them if the block succeeds."""
         if self.log is None:
             yield lambda _: 0
@@ -209,4 +209,4 @@ class Job:
 
         async with self.log.writing:
             yield write
-            self.log.written(counts[-1] if counts else 0)
+            self.log.publish(counts[-1] if counts else 0)

@@ -91,7 +91,7 @@ class LeaseKeeper:
         self._store = store
         self._turns = turns
         self._active = active
-        self._renewal = LeaseRenewal(store.lease_seconds, self._held, self._renew, self._give_up)
+        self._renewal = LeaseRenewal(store.lease_seconds, self._list_held, self._renew, self._give_up)
         self._cancelling: set[asyncio.Task[bool]] = set()
 
     async def start(self) -> None:
@@ -102,7 +102,7 @@ class LeaseKeeper:
         await self._renewal.stop()
         await asyncio.gather(*self._cancelling, return_exceptions=True)
 
-    def _held(self) -> list[Turn]:
+    def _list_held(self) -> list[Turn]:
         return [turn for turn in self._turns.leased if turn.lease is not None]
 
     async def _renew(self, turns: Sequence[Turn]) -> list[Turn]:

@@ -79,7 +79,7 @@ class HistoryMemory:
         return partial(self._give_back, waiter)
 
     @asynccontextmanager
-    async def charging(self, owner: str) -> AsyncGenerator[Charge]:
+    async def charge_reads(self, owner: str) -> AsyncGenerator[Charge]:
         """Charge the histories that are read in the block, until it ends."""
         releases: list[Release] = []
 

@@ -17,12 +17,12 @@ from frontdesk.errors import (
     StoreUnavailableError,
 )
 from frontdesk.framework.client_outputs import in_given_order
-from frontdesk.framework.contents import RUN_ID, as_messages, said, stamped
+from frontdesk.framework.contents import RUN_ID, as_messages, build_said, stamp
 from frontdesk.framework.workflow_requests import REQUEST_INFO, build_call_id, calls_in, extract_requests
 from frontdesk.ids import Ids
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
 from frontdesk.loggers import runs as log
-from frontdesk.models.approval import AuditLine, PendingApproval, named_people
+from frontdesk.models.approval import AuditLine, PendingApproval, name_people
 from frontdesk.models.conversation import ConversationItem
 from frontdesk.models.delivery import Delivery, Route
 from frontdesk.models.reply import Address, ResponseTarget
@@ -33,28 +33,28 @@ from frontdesk.serialization.codec import encode
 from frontdesk.serialization.json_tree import Prepared, Shared
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewritten
+from frontdesk.sessions.snapshot import NOTHING, Snapshots, release, rewrite
 from frontdesk.sessions.turn import AnswerAttempt, Turn
 
 _MAX_TEXT_LENGTH = 10_000
 
 
-def salvaged(run: RunRecord) -> RunRecord:
+def salvage(run: RunRecord) -> RunRecord:
     """Return the run without the parts that cannot be stored."""
     messages: Any = run.input
     return run.replace(
-        input=salvaged_messages(cast("list[Message]", messages)) if isinstance(messages, list) else None,
+        input=salvage_messages(cast("list[Message]", messages)) if isinstance(messages, list) else None,
         metadata=_storable_fields(run.metadata),
         details=_storable_fields(run.details),
     )
 
 
-def salvaged_messages(messages: Sequence[Message]) -> list[Message]:
+def salvage_messages(messages: Sequence[Message]) -> list[Message]:
     """Return the messages. Those that cannot be stored are replaced by the beginning of their text."""
-    return [message if _is_storable(message) else _shortened(message) for message in messages]
+    return [message if _is_storable(message) else _shorten(message) for message in messages]
 
 
-def _shortened(message: Message) -> Message:
+def _shorten(message: Message) -> Message:
     text = message.text[:_MAX_TEXT_LENGTH].encode(errors="replace").decode()
     kept = ((name, message.additional_properties.get(name)) for name in ("hosting", RUN_ID))
     properties = {name: value for name, value in kept if value is not None and _is_storable(value)}
@@ -118,10 +118,10 @@ class Recorder:
         if job is not None and job.messages is not None:
             turn.messages = list(job.messages)
         elif isinstance(request.input, str) and not resumed:
-            turn.messages = [said(request.input, hosting, self._ids.new("msg"), admitted.run_id)]
+            turn.messages = [build_said(request.input, hosting, self._ids.new("msg"), admitted.run_id)]
         else:
             messages = in_given_order(resumed, as_messages(request.input) or (), request.client_outputs)
-            turn.messages = [stamped(message, hosting, self._ids.new("msg"), admitted.run_id) for message in messages]
+            turn.messages = [stamp(message, hosting, self._ids.new("msg"), admitted.run_id) for message in messages]
         session = turn.parent_session or turn.record
         return RunRecord(
             run_id=admitted.run_id,
@@ -143,7 +143,7 @@ class Recorder:
             unknown_fields=None if job is None else job.unknown_fields,
         )
 
-    async def started(self, turn: Turn, run: RunRecord) -> None:
+    async def record_start(self, turn: Turn, run: RunRecord) -> None:
         """Record the start of a background run before it starts."""
         if turn.job is not None:
             async with self._store.transaction() as transaction:
@@ -161,7 +161,7 @@ class Recorder:
     async def find(self, owner: str, run_id: str) -> RunRecord | None:
         return await self._store.runs.get(owner, run_id)
 
-    async def completed(
+    async def record_completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Write the end of a completed run. If an end is already recorded, return that one."""
@@ -171,11 +171,11 @@ class Recorder:
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [
-            message if "hosting" in message.additional_properties else stamped(message, hosting) for message in staged
+            message if "hosting" in message.additional_properties else stamp(message, hosting) for message in staged
         ]
         if kept and RUN_ID not in kept[0].additional_properties:
             # Nothing came in that could name the run, or the target has left it out.
-            kept[0] = stamped(kept[0], kept[0].additional_properties["hosting"], run_id=run.run_id)
+            kept[0] = stamp(kept[0], kept[0].additional_properties["hosting"], run_id=run.run_id)
         calls = _client_calls(turn, result)
         try:
             changes = {
@@ -190,9 +190,9 @@ class Recorder:
                 # The event was acknowledged and is not answered: it goes back to the inbox.
                 raise
             log.warning("result dropped, the session lease was lost: run_id=%s", run.run_id)
-            return await self.ended(turn, run, "cancelled", _LATE)
+            return await self.record_end(turn, run, "cancelled", _LATE)
 
-    async def ended(
+    async def record_end(
         self,
         turn: Turn,
         run: RunRecord,
@@ -208,13 +208,13 @@ class Recorder:
             return recorded
         turn.outcome.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
-        asked = [stamped(message, hosting) for message in _messages_to_keep(turn)]
+        asked = [stamp(message, hosting) for message in _messages_to_keep(turn)]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
             return await self._write_end(turn, run, asked, changes)
         except CodecError as error:
             log.error("approval request cannot be stored: run_id=%s: %s", run.run_id, error)
-            return await self._write_end(turn, salvaged(run), salvaged_messages(asked), changes)
+            return await self._write_end(turn, salvage(run), salvage_messages(asked), changes)
 
     async def _write_end(
         self, turn: Turn, run: RunRecord, asked: Sequence[Message], changes: Mapping[str, Any]
@@ -271,7 +271,7 @@ class Recorder:
                     written = self._note(transaction, turn, run, messages, items, questions, changes)
             outcome.recorded = written
         except LostEventError:
-            outcome.recorded = self._taken(turn, run)
+            outcome.recorded = self._drop_taken(turn, run)
         except (StoreUnavailableError, asyncio.CancelledError):
             outcome.may_be_recorded = True
             raise
@@ -283,7 +283,7 @@ class Recorder:
 
     async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
         if turn.parent_session is not None:
-            return await rewritten(record.state)
+            return await rewrite(record.state)
         if turn.session is None:
             return NOTHING
         return await self._snapshots.after(turn.session, record, completed=status == "completed")
@@ -298,16 +298,16 @@ class Recorder:
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
         try:
-            async with job.writing() as write, self._store.transaction() as transaction:
+            async with job.write_events() as write, self._store.transaction() as transaction:
                 write(transaction)
                 transaction.end_job(job.run)
                 written = self._note(transaction, turn, run, *noted)
             turn.outcome.settled = True
             return written
         except LostRunError:
-            return self._taken(turn, run)
+            return self._drop_taken(turn, run)
 
-    def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
+    def _drop_taken(self, turn: Turn, run: RunRecord) -> RunRecord:
         turn.outcome.drop_deliveries()
         log.warning("run taken over by another process, dropping this result: run_id=%s", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
@@ -342,7 +342,7 @@ class Recorder:
         for question in questions:
             transaction.add_approval(question)
             if question.terms is not None:
-                transaction.add_audit(_asked_line(question, now))
+                transaction.add_audit(_build_asked_line(question, now))
         for delivery in outcome.approval_deliveries if questions else ():
             transaction.add_delivery(delivery)
         for delivery in outcome.watcher_deliveries:
@@ -413,10 +413,10 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
     )
 
 
-def _asked_line(question: PendingApproval, now: float) -> AuditLine:
+def _build_asked_line(question: PendingApproval, now: float) -> AuditLine:
     """Return the audit line that records who was asked for an approval by others."""
     terms = question.terms
-    asked = "" if terms is None else named_people((*terms.approvers, *terms.asked))
+    asked = "" if terms is None else name_people((*terms.approvers, *terms.asked))
     return AuditLine(
         at=now, owner=question.owner, subject=question.approval_id, action="asked", by=question.owner, reason=asked
     )

@@ -35,11 +35,11 @@ def attach_run(error: RequestError, record: RunRecord) -> None:
         error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
-def ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
+def build_ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     return _build_stream([], result)
 
 
-def replayed_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
+def build_replayed_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     """Return the stream of a run with its whole output as one update."""
     return _build_stream(list_updates(result.result), result)
 

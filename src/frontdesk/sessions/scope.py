@@ -7,7 +7,7 @@ SHARED = ""
 """The owner of what belongs to a whole group; no person's isolation key is ever empty."""
 
 
-def tracked_name(
+def build_tracked_name(
     scope: ConversationScope, *, owner: str, channel: str, conversation_id: str | None, group: bool
 ) -> SessionName:
     """Return the session name that the host tracks for a message.

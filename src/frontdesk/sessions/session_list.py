@@ -16,7 +16,7 @@ from frontdesk.models.conversation import TranscriptMessage, TranscriptPage, ans
 from frontdesk.models.run import RunRecord
 from frontdesk.models.session import MAX_TITLE_LENGTH, SessionName, SessionRecord, SessionSummary
 
-_WORDS_SHOWN = 40
+_MAX_LABEL_LENGTH = 40
 """The characters of its first message that stand for a session without a title."""
 _NO_SESSION = "Session not found."
 _TOO_LONG = f"A title has {MAX_TITLE_LENGTH} characters at most."
@@ -81,8 +81,8 @@ class PastSessions:
 def _first_words(messages: Sequence[Any]) -> str:
     """Return the beginning of the user's first message, or an empty string if it has no text."""
     said = next((message.text for message in messages if message.role == "user" and message.text), "")
-    words = one_line(said[: 4 * _WORDS_SHOWN])
-    return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1].rstrip()}…"
+    words = one_line(said[: 4 * _MAX_LABEL_LENGTH])
+    return words if len(words) <= _MAX_LABEL_LENGTH else f"{words[: _MAX_LABEL_LENGTH - 1].rstrip()}…"
 
 
 MAX_TURNS = 100
@@ -112,10 +112,10 @@ def as_transcript(messages: Sequence[Message]) -> list[TranscriptMessage]:
     echoes = answers = 0
     run_id: str | None = None
     for message in messages:
-        hosting = _hosting(message)
+        hosting = _get_hosting(message)
         if message.role == "user":
             at = extract_time(message.message_id or "", "msg") or at
-            echoes = len(noted) + 1 if _mapping(hosting.get("response_target")).get("echo_input") else 0
+            echoes = len(noted) + 1 if _as_mapping(hosting.get("response_target")).get("echo_input") else 0
         channel = hosting.get("channel") or hosting.get("originating_channel")
         targets = _targets(hosting)
         if targets and echoes:
@@ -142,16 +142,16 @@ def as_transcript(messages: Sequence[Message]) -> list[TranscriptMessage]:
     return noted
 
 
-def _hosting(message: Message) -> Mapping[str, Any]:
-    return _mapping(message.additional_properties.get("hosting"))
+def _get_hosting(message: Message) -> Mapping[str, Any]:
+    return _as_mapping(message.additional_properties.get("hosting"))
 
 
 def _targets(hosting: Mapping[str, Any]) -> frozenset[str]:
     targets: Any = hosting.get("intended_targets") or ()
-    return frozenset(str(_mapping(target).get("channel")) for target in targets)
+    return frozenset(str(_as_mapping(target).get("channel")) for target in targets)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
@@ -164,7 +164,7 @@ async def descends_from(store: HostStateStore, session: SessionRecord, session_i
     return member is not None
 
 
-async def asked_as(
+async def list_asked_as(
     store: HostStateStore, owner: str, session: SessionRecord | None, target_request_id: str
 ) -> list[PendingApproval]:
     """List the approvals of a session and its ancestors with a target request id, oldest first."""
@@ -174,7 +174,7 @@ async def asked_as(
     return [question for question in questions if await descends_from(store, session, question.session_id)]
 
 
-async def continued_by(store: HostStateStore, run: RunRecord) -> str | None:
+async def find_continued_by(store: HostStateStore, run: RunRecord) -> str | None:
     """Return the host-initiated run that continued a run after its approval was decided, if any."""
     later = [question.resumed_by for question in await list_questions(store, run) if question.resumed_by]
     return later[-1] if later else None

@@ -31,7 +31,7 @@ class SharedState:
         self._lock = threading.Lock()
 
     @classmethod
-    def stored(cls, text: str) -> "SharedState":
+    def from_stored(cls, text: str) -> "SharedState":
         """Return a state from its stored form."""
         return cls(msgspec.json.decode(text))
 
@@ -100,7 +100,7 @@ def begin_state(given: Any, record: SessionRecord | None) -> SharedState | None:
     """Return the state of a request, or of its session. Reject one that is too large or has no JSON form."""
     if given is None:
         stored = None if record is None else record.shared_state
-        return None if stored is None else SharedState.stored(stored)
+        return None if stored is None else SharedState.from_stored(stored)
     try:
         return SharedState(given)
     except ValueError as error:

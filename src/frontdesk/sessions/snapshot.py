@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import AgentSession, InMemoryHistoryProvider
 
-from frontdesk.concurrency.offload import LARGE, compute_weight, is_heavy, off_loop
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, compute_weight, is_heavy, off_loop
 from frontdesk.errors import CodecError, SessionTooLargeError
 from frontdesk.loggers import runs as log
 from frontdesk.models.session import SessionRecord
@@ -34,10 +34,10 @@ class Snapshots:
     async def take(self, live: AgentSession) -> Mapping[str, Any]:
         """Serialize the state of a session. Raise `SessionTooLargeError` if it is too large."""
         if not is_heavy(live.state, inside=True):
-            return self._taken(live, is_light=self._max_bytes >= LARGE)
-        return await off_loop(self._taken, live)
+            return self._serialize(live, is_light=self._max_bytes >= MIN_LARGE_BYTES)
+        return await off_loop(self._serialize, live)
 
-    def _taken(self, live: AgentSession, *, is_light: bool = False) -> Mapping[str, Any]:
+    def _serialize(self, live: AgentSession, *, is_light: bool = False) -> Mapping[str, Any]:
         """Serialize a state. With `is_light` it was measured before and is below the limit."""
         # Estimated first, so that no time is spent on a state that is far too large.
         if not is_light and compute_weight(live.state, self._max_bytes) > self._max_bytes:
@@ -56,10 +56,10 @@ class Snapshots:
             if completed:
                 log.error("session state cannot be stored: session_id=%s: %s", before.session_id, error)
                 raise
-            return await rewritten(before.state)
+            return await rewrite(before.state)
 
 
-async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
+async def rewrite(state: Mapping[str, Any]) -> Mapping[str, Any]:
     if not is_heavy(state):
         return state
     return await off_loop(prepare, lambda: state)

@@ -20,7 +20,7 @@ from frontdesk.models.run import RunRecord, RunStatus
 from frontdesk.models.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.memory import HistoryMemory, Release
-from frontdesk.sessions.session_list import asked_as
+from frontdesk.sessions.session_list import list_asked_as
 from frontdesk.sessions.shared_state import SharedState
 from frontdesk.sessions.snapshot import is_blank, restore
 
@@ -186,7 +186,7 @@ class Turn:
         with _CREATING:
             if self.shared is None:
                 stored = None if self.record is None else self.record.shared_state
-                self.shared = SharedState() if stored is None else SharedState.stored(stored)
+                self.shared = SharedState() if stored is None else SharedState.from_stored(stored)
             return self.shared
 
     def is_blank(self) -> bool:
@@ -269,7 +269,7 @@ class Turn:
         return await self._store.approvals.get(self.admitted.owner, approval_id)
 
     async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
-        asked = await asked_as(self._store, self.admitted.owner, self.record, target_request_id)
+        asked = await list_asked_as(self._store, self.admitted.owner, self.record, target_request_id)
         return asked[-1] if asked else None
 
 
@@ -295,7 +295,7 @@ class IdempotentRuns(Protocol):
         """Record the start of a run. Raise `RunExistsError` if another request has used its key or id."""
         ...
 
-    def beginning(self, turn: Turn, record: RunRecord) -> RecordsBeginning:
+    def build_beginning(self, turn: Turn, record: RunRecord) -> RecordsBeginning:
         """Return the start record of a run, to be written once the run acts on its request's answers."""
         ...
 

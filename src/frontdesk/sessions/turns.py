@@ -20,8 +20,8 @@ from frontdesk.models.run import RunRecord
 from frontdesk.models.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.sessions.items import find_conversation
 from frontdesk.sessions.memory import HistoryMemory
-from frontdesk.sessions.scope import SHARED, tracked_name
-from frontdesk.sessions.session_list import continued_by
+from frontdesk.sessions.scope import SHARED, build_tracked_name
+from frontdesk.sessions.session_list import find_continued_by
 from frontdesk.sessions.snapshot import restore
 from frontdesk.sessions.turn import Turn
 
@@ -138,7 +138,7 @@ class Turns:
         is_named = request.previous_run_id is not None or _names_its_own(request)
         if name is None and new_id is None and request.store and not is_named:
             return self._begin(admitted)
-        return await self._restored(await self._find(admitted, name, None if waits else self._session_wait, new_id))
+        return await self._restore(await self._find(admitted, name, None if waits else self._session_wait, new_id))
 
     def _begin(self, admitted: AdmittedRequest) -> Turn:
         session_id, owner, now = self._ids.new("ses"), admitted.owner, admitted.admitted_at
@@ -155,9 +155,9 @@ class Turns:
         if name is None or not admitted.request.store:
             return await self.open(admitted, tracked=tracked, waits=True)
         record = fresh_session(admitted, session_id, name.value or name.conversation_id or session_id)
-        return await self._restored(await self._enter(admitted, record.replace(owner=name.owner), None))
+        return await self._restore(await self._enter(admitted, record.replace(owner=name.owner), None))
 
-    async def _restored(self, turn: Turn) -> Turn:
+    async def _restore(self, turn: Turn) -> Turn:
         if turn.unrestored and turn.record is not None:
             try:
                 turn.session = await off_loop(restore, turn.record)
@@ -288,7 +288,7 @@ class Turns:
         try:
             # Read under the lease: until then another process may have changed it.
             stored = await self._store.sessions.get(record.owner, session_id)
-            return self._opened(
+            return self._register(
                 await self._with_conversation(Turn(self._store, admitted, stored or record, lease, memory=self.memory))
             )
         except BaseException:
@@ -309,7 +309,7 @@ class Turns:
             return
         fresh = fresh_session(turn.admitted, home.session_id, home.key).replace(owner=home.owner)
         turn.record, turn.lease, turn.closed = stored or fresh, lease, False
-        self._opened(turn)
+        self._register(turn)
 
     async def announce(self, turn: Turn) -> None:
         """Store a new session before its caller learns the id, if another process may get the next request."""
@@ -318,7 +318,7 @@ class Turns:
                 transaction.save_session(turn.record, turn.lease, keep=True)
 
     @asynccontextmanager
-    async def held(self, session_id: str) -> AsyncGenerator[Lease]:
+    async def hold(self, session_id: str) -> AsyncGenerator[Lease]:
         """Hold a session for work that is not a turn."""
         lease = await self._hold(session_id, self._session_wait)
         try:
@@ -389,7 +389,7 @@ class Turns:
     async def _latest(self, run: RunRecord) -> RunRecord:
         """Return the ended run that continued this one after others decided its approval, or this run."""
         for _ in range(_MAX_CONTINUATIONS):
-            later = await continued_by(self._store, run)
+            later = await find_continued_by(self._store, run)
             ended = None if later is None else await self._store.runs.get(run.owner, later)
             if ended is None or ended.status != "completed":
                 break
@@ -405,11 +405,11 @@ class Turns:
         # Read again under the lease, because it may have had another turn before.
         record = await self._of_run(run) or record
         if record.messages == run.messages and record.checkpoint == run.checkpoint:
-            return self._opened(Turn(self._store, admitted, record, lease, memory=self.memory))
+            return self._register(Turn(self._store, admitted, record, lease, memory=self.memory))
         self._store.sessions.release(lease)
         return None
 
-    def _opened(self, turn: Turn) -> Turn:
+    def _register(self, turn: Turn) -> Turn:
         if turn.lease is not None and self._leased is not None:
             self._leased[turn.lease.session_id] = turn
         return turn
@@ -429,7 +429,7 @@ class Turns:
         try:
             lease = self._store.sessions.begin(record.owner, session_id)
             turn = Turn(self._store, admitted, record, lease, memory=self.memory)
-            return turn if self._leased is None else self._opened(turn)
+            return turn if self._leased is None else self._register(turn)
         except BaseException:
             self._locks.release(session_id)
             raise
@@ -438,7 +438,7 @@ class Turns:
         return fresh_session(admitted, self._ids.new("ses")).replace(
             state=run.state or {},
             messages=run.messages,
-            ignored=parent.ignored_at(run.messages),
+            ignored=parent.count_ignored(run.messages),
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
             shared_state=run.shared_state,
@@ -524,7 +524,7 @@ def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> Sessi
     if session is not None and session.key is not None:
         return SessionName(owner=admitted.owner, kind="named", value=session.key)
     if tracked is not None or (session is not None and session.isolation_key is not None):
-        return tracked_name(
+        return build_tracked_name(
             tracked or "per_user",
             owner=admitted.owner,
             channel=request.channel,

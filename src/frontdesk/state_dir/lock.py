@@ -87,7 +87,9 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def owned(directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_unsafe: bool = False) -> Generator[None]:
+def lock_directory(
+    directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_unsafe: bool = False
+) -> Generator[None]:
     """Lock a directory for the duration of the block, creating it if it is missing.
 
     Reject it, and `files` in it, if another user could change them. With `allow_unsafe` that is only logged.

@@ -12,7 +12,7 @@ from frontdesk.interfaces.argument_types import type_finding
 from frontdesk.interfaces.auth import UsesNonces
 from frontdesk.interfaces.linker import IdentityLinker, SupportsLinkStorePath
 from frontdesk.interfaces.store import HostStateStore
-from frontdesk.state_dir.lock import make_private, owned, warn_readable
+from frontdesk.state_dir.lock import lock_directory, make_private, warn_readable
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk.targets.checkpoints import Checkpoints
 
@@ -130,19 +130,19 @@ class HostState:
 
     def unwritable(self, kind: str) -> list[str]:
         """List the locations that this process cannot write, one line each. Create nothing to check that."""
-        places = self._held(kind)
+        places = self._list_directories(kind)
         if kind == "workflow" and self.checkpoints is not None:
             places.append(self.checkpoints)
-        blocked = {place: _blocked_at(place) for place in dict.fromkeys(places)}
+        blocked = {place: _find_block(place) for place in dict.fromkeys(places)}
         return [f"state: {place} can't be written: {reason}" for place, reason in blocked.items() if reason is not None]
 
     @contextmanager
-    def owned(self, kind: str, clock: Clock) -> Generator[None]:
+    def lock(self, kind: str, clock: Clock) -> Generator[None]:
         """Lock the state for this host for the duration of the block."""
         with ExitStack() as held:
-            for directory in self._held(kind):
+            for directory in self._list_directories(kind):
                 files = self._files(directory)
-                held.enter_context(owned(directory, clock, files=files, allow_unsafe=self._allow_unsafe))
+                held.enter_context(lock_directory(directory, clock, files=files, allow_unsafe=self._allow_unsafe))
                 warn_readable(*files)
             if kind == "workflow" and self.checkpoints is not None:
                 make_private(self.checkpoints, allow_unsafe=self._allow_unsafe)
@@ -155,7 +155,7 @@ class HostState:
             return []
         return [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
-    def _held(self, kind: str) -> list[Path]:
+    def _list_directories(self, kind: str) -> list[Path]:
         own = self._directory or (None if self.database is None else self.database.parent)
         of_store = None if self._store is None else self._store.directory
         directories = [None if self._is_idle(kind) else own, None if of_store is None else _full(of_store)]
@@ -184,7 +184,7 @@ def offer_nonces(auths: Iterable[object], store: HostStateStore) -> None:
             auth.use_nonces(store.nonces, durable=store.durable)
 
 
-def _blocked_at(place: Path) -> str | None:
+def _find_block(place: Path) -> str | None:
     there = next(parent for parent in (place, *place.parents) if parent.exists())
     if not there.is_dir():
         return f"{there} is not a directory"
@@ -197,12 +197,12 @@ def _read(state_dir: Any) -> tuple[HostStatePaths, list[str]]:
     if state_dir is None:
         return HostStatePaths(), []
     if isinstance(state_dir, HostStatePaths):
-        return _checked(state_dir)
+        return _check(state_dir)
     if isinstance(state_dir, Mapping):
         given = cast("Mapping[str, Any]", state_dir)
         names = [field.name for field in fields(HostStatePaths)]
         wrong = [f"state_dir: {name!r} is not one of {', '.join(names)}" for name in given if name not in names]
-        paths, more = _checked(HostStatePaths(**{name: given[name] for name in names if name in given}))
+        paths, more = _check(HostStatePaths(**{name: given[name] for name in names if name in given}))
         return paths, wrong + more
     if not _is_path(state_dir):
         return HostStatePaths(), [_no_path("state_dir", state_dir, ", a HostStatePaths or a mapping")]
@@ -210,12 +210,12 @@ def _read(state_dir: Any) -> tuple[HostStatePaths, list[str]]:
     if os.path.exists(root) and not os.path.isdir(root):
         return HostStatePaths(), [f"state_dir: {root} is not a directory"]
     database = root / DATABASE
-    return _checked(
+    return _check(
         HostStatePaths(runner=database, sessions=database, checkpoints=root / "checkpoints", links=root / "links")
     )
 
 
-def _checked(paths: HostStatePaths) -> tuple[HostStatePaths, list[str]]:
+def _check(paths: HostStatePaths) -> tuple[HostStatePaths, list[str]]:
     wrong = paths.findings()
     return (HostStatePaths() if wrong else paths), wrong
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import AgentResponseUpdate, Content, Message
 
-from frontdesk.framework.contents import call_arguments, joined_call
+from frontdesk.framework.contents import call_arguments, join_call
 from frontdesk.framework.outputs import extract_messages
 from frontdesk.framework.state_updates import state_in
 from frontdesk.framework.types import is_event
@@ -185,7 +185,7 @@ class StreamAssembler:
         if call is None:
             call = self._begin_call(content)
         elif not call.is_client:
-            call.content = joined_call(call.content, content)
+            call.content = join_call(call.content, content)
         if content.type == "function_call" and call.message != self._message:
             # A fragment without an id belongs to the call that is the last of its message.
             call.message = self._message

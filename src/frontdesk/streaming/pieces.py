@@ -8,9 +8,9 @@ from agent_framework import Content
 
 from frontdesk.framework.contents import (
     as_json,
-    asked_for,
     call_arguments,
     call_outcome,
+    get_asked_call,
     is_reasoning_text,
     is_refusal,
 )
@@ -254,7 +254,7 @@ class PieceAssembler(StreamAssembler):
         if call is None or not call.call_id or call.call_id in self._announced:
             return
         # A target may ask about a call without announcing it.
-        name, arguments = asked_for(content)
+        name, arguments = get_asked_call(content)
         self._announced.add(call.call_id)
         self._add(CallPiece(message_id=self.message_id, call_id=call.call_id, name=name))
         self._add(ArgumentsPiece(message_id=self.message_id, call_id=call.call_id, delta=arguments))
@@ -270,7 +270,7 @@ class PieceAssembler(StreamAssembler):
         approvals = result.user_input_requests if is_response(result) else approvals_in(requests)
         for content in approvals:
             if content.type == "function_approval_request" and content.function_call is not None:
-                name, arguments = asked_for(content)
+                name, arguments = get_asked_call(content)
                 call_id = content.function_call.call_id or ""
                 self._ask(str(content.id), call_id, name, arguments, content, is_approval=True)
             elif is_request(content):

@@ -34,7 +34,7 @@ from frontdesk.interfaces.target import (
 from frontdesk.loggers import runs as log
 from frontdesk.models.request import ChannelRequest, ClientTool
 from frontdesk.serialization.codec import register_answer
-from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
+from frontdesk.targets.binding import asks_for_attributes, bind, find_bindings, list_binding_findings
 from frontdesk.targets.extras import OWN_HISTORY, function_results
 from frontdesk.targets.own_history import find_fork, of_turn
 from frontdesk.targets.streams import as_stream
@@ -63,8 +63,8 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
 
     def __init__(self, agent: Any, history: HistoryKeeper = "host") -> None:
         self.native = agent
-        self._binding = binding(agent)
-        self.findings = list(binding_findings(self._binding))
+        self._binding = find_bindings(agent)
+        self.findings = list(list_binding_findings(self._binding))
         self.warnings = [OWN_HISTORY] if history == "own" else []
         self._history = history
         if not register_answer(_defaults(agent).get("response_format")):
@@ -132,10 +132,10 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
         arguments = await self._arguments(turn)
         agent = await of_turn(self.native, turn) if self._history == "own" else self.native
         if not self._binding:
-            return self._done(turn, await agent.run(**arguments))
+            return self._finish(turn, await agent.run(**arguments))
         async with AsyncExitStack() as scope:
             await bind(self._binding, turn, scope)
-            return self._done(turn, await agent.run(**arguments))
+            return self._finish(turn, await agent.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         arguments = await self._arguments(turn)
@@ -152,7 +152,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
             if scope is not None:
                 await scope.aclose()
             raise
-        return as_stream(stream, lambda result: self._done(turn, result), scope)
+        return as_stream(stream, lambda result: self._finish(turn, result), scope)
 
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
         messages, request = turn.messages, turn.admitted.request
@@ -168,7 +168,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
         if request.options or self._defaults:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
-            arguments["tools"] = [_declared(tool) for tool in request.client_tools]
+            arguments["tools"] = [_declare(tool) for tool in request.client_tools]
         if self._approval_middleware:
             arguments["middleware"] = [*self._approval_middleware]
         if turn.is_guarded():
@@ -179,9 +179,9 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
                 await turn.begin()
         return arguments
 
-    def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
+    def _finish(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
         if result.finish_reason in ("length", "content_filter"):
-            result = _unstructured(result)
+            result = _drop_response_format(result)
         # Parsed now: output that does not fit its schema fails the run, not the code that renders it.
         try:
             _ = result.value
@@ -189,7 +189,7 @@ class AgentTarget(RequiresApprovals, ShowsToolSchemas):
             if not result.user_input_requests:
                 raise
             # There is no final answer yet: it waits for a tool.
-            result = _unstructured(result)
+            result = _drop_response_format(result)
         if self._history in ("host", "agent"):
             turn.staged = [*turn.messages, *result.messages]
             plan: AgentSession | None = turn.plan
@@ -254,7 +254,7 @@ def _begin_middleware(turn: TargetTurn) -> list[FunctionMiddleware | ChatMiddlew
     return [_BeginBeforeTool(turn), _BeginBeforeModel(turn)] if approves else [_BeginBeforeTool(turn)]
 
 
-def _declared(tool: ClientTool) -> FunctionTool:
+def _declare(tool: ClientTool) -> FunctionTool:
     return FunctionTool(
         name=tool.name,
         description=tool.description,
@@ -264,7 +264,7 @@ def _declared(tool: ClientTool) -> FunctionTool:
     )
 
 
-def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
+def _drop_response_format(result: AgentResponse[Any]) -> AgentResponse[Any]:
     """Return an incomplete answer without its response format, so that it is not parsed."""
     return AgentResponse(
         messages=result.messages,

@@ -35,22 +35,22 @@ class Binding(NamedTuple):
     names: tuple[str, ...]
 
 
-def binding(*agents: Any) -> list[Binding]:
+def find_bindings(*agents: Any) -> list[Binding]:
     """Return the bindable context providers of agents, each once."""
     providers = {id(provider): provider for agent in agents for provider in list_providers(agent)}
     return [Binding(bound, _names(bound)) for bound in providers.values() if isinstance(bound, BindsRequestContext)]
 
 
-def binding_in(workflow: Any) -> list[Binding]:
+def find_bindings_in(workflow: Any) -> list[Binding]:
     """Return the bindable context providers of the agents inside a workflow."""
-    return binding(*agents_in(workflow))
+    return find_bindings(*agents_in(workflow))
 
 
 def asks_for_attributes(bindings: Sequence[Binding]) -> bool:
     return any("attributes" in bound.names for bound in bindings)
 
 
-def binding_findings(bindings: Sequence[Binding]) -> Iterator[str]:
+def list_binding_findings(bindings: Sequence[Binding]) -> Iterator[str]:
     for bound in bindings:
         call = inspect.signature(bound.provider.bind_request_context)
         try:
@@ -71,7 +71,7 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
         chat = turn.parent_session.session_id
     arguments: Mapping[str, Any] = {
         "response_id": admitted.run_id,
-        "previous_response_id": admitted.request.previous_run_id or _adopted(admitted.request),
+        "previous_response_id": admitted.request.previous_run_id or _find_adopted(admitted.request),
         "isolation": admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
         "attributes": admitted.request.attributes,
         "session_attributes": {} if admitted.request.session is None else admitted.request.session.attributes,
@@ -89,7 +89,7 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
             scope.enter_context(manager)
 
 
-def _adopted(request: ChannelRequest) -> str | None:
+def _find_adopted(request: ChannelRequest) -> str | None:
     """Return the response that a session is named after, because only the platform has its history."""
     key = None if request.session is None else request.session.key
     return key if is_response_id(key) else None

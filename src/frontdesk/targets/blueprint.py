@@ -113,7 +113,7 @@ class Blueprint:
         self.make = make
         self.sample = sample = make()
         other = make()
-        stateful, locked = _shared_parts(sample, other)
+        stateful, locked = _name_shared_parts(sample, other)
         changes = _signature(other) != _signature(sample)
         self.findings = [] if sample.name and not _MADE_UP_NAME.fullmatch(sample.name) else [_NO_NAME]
         self.findings += [_SHARED.format(part) for part in stateful]
@@ -146,7 +146,7 @@ def _signature(workflow: Any) -> str | None:
     return getattr(workflow, "graph_signature_hash", None)
 
 
-def _shared_parts(sample: Any, other: Any) -> tuple[list[str], list[str]]:
+def _name_shared_parts(sample: Any, other: Any) -> tuple[list[str], list[str]]:
     """Name the parts shared by two builds: those that can keep messages, and those that only lock."""
     ids = {id(part) for _, part in _parts(other)}
     shared = {name: part for name, part in _parts(sample) if id(part) in ids}

@@ -92,7 +92,7 @@ class Checkpoints:
             raise UnavailableError("The session's checkpoint can't be written at the moment.") from error
         return CheckpointRef(session_id=session_id, checkpoint_id=checkpoint.checkpoint_id)
 
-    def opened(
+    def open(
         self, session_id: str, note: Note, restored: WorkflowCheckpoint | None = None, reached: Reached | None = None
     ) -> "RunStorage":
         """Open the storage for one run of a session. It calls `note` and `reached` after every save."""

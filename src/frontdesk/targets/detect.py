@@ -68,19 +68,19 @@ class FunctionTarget:
             async for _ in stream:
                 pass
             return await stream.final()
-        return self._done(turn, _response(await self._call(turn)))
+        return self._finish(turn, _response(await self._call(turn)))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
-        call = await self._prepared(turn)
+        call = await self._prepare(turn)
         # An answer that came in one piece is kept as it is: updates do not carry its structured value.
         whole: list[AgentResponse[Any]] = []
         updates = _pieces(call) if self._generates else _whole(call, whole)
-        return PlainStream(updates, lambda joined: self._done(turn, whole[0] if whole else joined))
+        return PlainStream(updates, lambda joined: self._finish(turn, whole[0] if whole else joined))
 
     async def _call(self, turn: TargetTurn) -> Any:
-        return await (await self._prepared(turn))()
+        return await (await self._prepare(turn))()
 
-    async def _prepared(self, turn: TargetTurn) -> Callable[[], Any]:
+    async def _prepare(self, turn: TargetTurn) -> Callable[[], Any]:
         require_messages(turn.messages)
         self.check(turn.admitted.request)
         argument: Any = "\n".join(message.text for message in turn.messages)
@@ -90,7 +90,7 @@ class FunctionTarget:
         keywords = {"session": turn.session} if self._takes_session else {}
         return lambda: self.native(argument, **keywords)
 
-    def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
+    def _finish(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
         turn.staged = [*turn.messages, *result.messages]
         return result
 
@@ -181,7 +181,7 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
         raise ChannelConfigurationError(f"target: {name} is a class. Pass an instance: {name}(...)")
     _refuse_shared(target)
     if isinstance(target, _BUILDERS):
-        return _built(target, checkpoints)
+        return _build(target, checkpoints)
     if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
         return FunctionTarget(target)
     if isinstance(target, SupportsAgentRun):
@@ -232,7 +232,7 @@ def _is_input(parameter: inspect.Parameter) -> bool:
     )
 
 
-def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:
+def _build(builder: Any, checkpoints: Checkpoints | None) -> Target:
     if can_be_copied(builder):
         return from_builder(builder, checkpoints)
     raise ChannelConfigurationError(

@@ -3,7 +3,7 @@
 from agent_framework import Message
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.client_outputs import returned
+from frontdesk.framework.client_outputs import build_returned
 from frontdesk.interfaces.target import TargetTurn
 from frontdesk.models.request import ChannelRequest
 
@@ -28,4 +28,4 @@ def function_results(turn: TargetTurn) -> list[Message]:
     if request.checkpoint_id is not None:
         raise InvalidRequestError("This target does not support checkpoints.", param="checkpoint_id")
     pending = () if record is None else record.client_calls
-    return returned(pending, request.client_outputs) if pending or request.client_outputs else []
+    return build_returned(pending, request.client_outputs) if pending or request.client_outputs else []

@@ -12,7 +12,7 @@ from typing import Any
 from agent_framework import AgentResponse, AgentSession, HistoryProvider, Message
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.interfaces.target import FollowsResponses, TargetTurn
 
 _NO_BRANCH = (
@@ -33,7 +33,7 @@ async def find_fork(providers: Sequence[Any], turn: TargetTurn) -> None:
     if not answered:
         return
     forks: dict[str, Sequence[Message]] = {}
-    for provider in _loading(providers):
+    for provider in _list_loading(providers):
         if isinstance(provider, FollowsResponses) and provider.follows_responses:
             continue
         state = turn.session.state.setdefault(provider.source_id, {})
@@ -56,7 +56,7 @@ def _up_to(messages: Sequence[Message], last: str | None, earlier: set[str | Non
     return messages[:end]
 
 
-async def wrapped(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
+async def wrap(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
     """Return the providers for one turn. A stored branch begins with a copy of the preceding messages."""
     session: AgentSession | None = turn.session
     forks: Mapping[str, Sequence[Message]] = turn.fork or {}
@@ -78,7 +78,7 @@ async def wrapped(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
 async def of_turn(agent: Any, turn: TargetTurn) -> Any:
     """Return a copy of the agent with the providers of one turn. All else is shared with the original."""
     own = copy.copy(agent)
-    own.context_providers = await wrapped(agent.context_providers, turn)
+    own.context_providers = await wrap(agent.context_providers, turn)
     return own
 
 
@@ -86,7 +86,7 @@ def _loads(provider: Any) -> bool:
     return isinstance(provider, HistoryProvider) and provider.load_messages
 
 
-def _loading(providers: Sequence[Any]) -> list[HistoryProvider]:
+def _list_loading(providers: Sequence[Any]) -> list[HistoryProvider]:
     return [provider for provider in providers if _loads(provider)]
 
 
@@ -110,29 +110,29 @@ class _OfTurn(HistoryProvider):
 
     async def after_run(self, *, context: Any, **arguments: Any) -> None:
         if self._stores:
-            await self._provider.after_run(context=await self._marked(context), **arguments)
+            await self._provider.after_run(context=await self._mark(context), **arguments)
 
     async def get_messages(self, session_id: str | None, **arguments: Any) -> list[Message]:
         return [*await self._provider.get_messages(session_id, **arguments), *self._fork]
 
     async def save_messages(self, session_id: str | None, messages: Sequence[Message], **arguments: Any) -> None:
         if self._stores:
-            await self._provider.save_messages(session_id, await self._stamped(messages), **arguments)
+            await self._provider.save_messages(session_id, await self._stamp(messages), **arguments)
 
-    async def _marked(self, context: Any) -> Any:
+    async def _mark(self, context: Any) -> Any:
         response: AgentResponse[Any] | None = context.response
         if response is None:
             return context
         marked = copy.copy(response)
-        marked.messages = await self._stamped(response.messages)
+        marked.messages = await self._stamp(response.messages)
         return _Context(context, marked)
 
-    async def _stamped(self, messages: Sequence[Message]) -> list[Message]:
+    async def _stamp(self, messages: Sequence[Message]) -> list[Message]:
         """Return copies with hosting metadata. The result itself is passed on unchanged."""
         answer_hosting = self._turn.answer_hosting
         hosting: Mapping[str, Any] = {} if answer_hosting is None else await answer_hosting()
         return [
-            message if "hosting" in message.additional_properties else stamped(message, hosting) for message in messages
+            message if "hosting" in message.additional_properties else stamp(message, hosting) for message in messages
         ]
 
 

@@ -18,7 +18,7 @@ from frontdesk.errors import (
     TargetError,
     UnsupportedError,
 )
-from frontdesk.framework.client_outputs import as_results, taken
+from frontdesk.framework.client_outputs import as_results, take_outputs
 from frontdesk.framework.request_forms import FORM, build_form, check
 from frontdesk.framework.workflow_requests import (
     CHOICE,
@@ -28,11 +28,11 @@ from frontdesk.framework.workflow_requests import (
     approvals_in,
     build_call_id,
     calls_in,
-    chosen,
+    describe_wanted,
     extract_choices,
+    find_choice,
     is_approval,
     short_name,
-    wanted_phrase,
 )
 from frontdesk.interfaces.target import AbandonedQuestions, TargetTurn
 from frontdesk.loggers import runs as log
@@ -55,12 +55,12 @@ def answer_of_chat(admitted: AdmittedRequest, calls: Sequence[Request]) -> Admit
     A message that does not fit is rejected, and the question stays open.
     """
     request = admitted.request
-    call = _pressed(request, calls) if presses_choice(request) else calls[0]
+    call = _find_pressed(request, calls) if presses_choice(request) else calls[0]
     output = ClientOutput(call_id=build_call_id(call), output=_value(request, call))
     return admitted.with_request(client_outputs=(output,), input=None)
 
 
-def _pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
+def _find_pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
     for call in calls:
         if short_name(build_call_id(call)) == request.attributes[QUESTION]:
             return call
@@ -83,7 +83,7 @@ def _value(request: ChannelRequest, call: Request) -> Any:
     text = said.text if isinstance(said, Message) else said
     if not isinstance(text, str) or not text.strip():
         raise _no_answer(wanted, choices)
-    choice = chosen(choices, text)
+    choice = find_choice(choices, text)
     if choice is not None:
         return choice.value
     try:
@@ -107,9 +107,11 @@ def _form_value(values: Any, wanted: Any, name: str) -> Any:
 
 
 def _no_answer(wanted: Any, choices: Sequence[Choice]) -> InvalidRequestError:
-    answer = wanted_phrase(wanted, [choice.label for choice in choices]) or Phrase("question.text")
+    answer = describe_wanted(wanted, [choice.label for choice in choices]) or Phrase("question.text")
     phrase = Phrase("question.first", {"answer": answer})
-    return InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input").saying(phrase.key, **phrase.values)
+    return InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input").set_phrase(
+        phrase.key, **phrase.values
+    )
 
 
 _MAY_NOT_PAUSE = "The workflow asked for more information, and it was built so that it can't be paused."
@@ -152,7 +154,7 @@ class Plan:
         """Return the checkpoint at which the run has ended or paused, if it was saved."""
         return None if self.failure else self._last
 
-    def saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
+    def note_saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
         """Record a saved checkpoint. One with undelivered messages is not an end."""
         self._last = None if any(checkpoint.messages.values()) else ref
         self.pending = dict(checkpoint.pending_request_info_events)
@@ -165,7 +167,7 @@ class Plan:
                 if content.type == "function_approval_response":
                     request_id = self.approvals[str(content.id)]
                     reason = "" if content.approved or not self._asks_agent(request_id, workflow) else message.text
-                    approvals[request_id] = _rejected(content, reason) if reason else content
+                    approvals[request_id] = _build_rejection(content, reason) if reason else content
         answers = {**(self.earlier or {}), **self.responses, **approvals}
         if self.earlier is not None and isinstance(self.storage, RunStorage):
             self.storage.answers = answers
@@ -179,7 +181,7 @@ class Plan:
         return asked is not None and isinstance(executors.get(asked.source_executor_id), AgentExecutor)
 
 
-def _rejected(answer: Content, reason: str) -> Content:
+def _build_rejection(answer: Content, reason: str) -> Content:
     """Return a rejection as the call's result. The framework's own rejection has no field for a reason."""
     call = answer.function_call
     return Content.from_function_result(
@@ -211,17 +213,17 @@ class Resumption:
                 raise InvalidRequestError(
                     "`checkpoint_id` requires the session of the checkpoint.", param="checkpoint_id"
                 )
-            taken((), request.client_outputs)
+            take_outputs((), request.client_outputs)
             return Plan()
         checkpoint = await self._checkpoint(turn, record)
         if turn.admitted.pushes:
             request = _hear_answer(turn, checkpoint)
         if request.client_outputs or request.approvals:
             questions = [await turn.question(answer.approval_id) for answer in request.approvals]
-            plan = _answered(turn, checkpoint, questions)
+            plan = _plan_answers(turn, checkpoint, questions)
             _require_same_calls(checkpoint, questions)
         elif checkpoint is not None and request.checkpoint_id is not None and request.input is None:
-            plan = self._continued(checkpoint)
+            plan = self._plan_continuation(checkpoint)
         else:
             plan = Plan(await self._before_message(turn, record, checkpoint))
         if self._replays and plan.checkpoint is not None:
@@ -230,12 +232,12 @@ class Resumption:
 
             def note(saved: WorkflowCheckpoint, ref: CheckpointRef) -> None:
                 turn.checkpoint = ref
-                plan.saved(saved, ref)
+                plan.note_saved(saved, ref)
 
-            storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint, turn.reached)
+            storage = self._checkpoints.open(record.session_id, note, plan.checkpoint, turn.reached)
             plan.storage = storage
             if self._anew:
-                at_rest = record.checkpoint is None or (checkpoint is not None and not _waiting(checkpoint))
+                at_rest = record.checkpoint is None or (checkpoint is not None and not _list_waiting(checkpoint))
                 plan.storage = PauseStorage(storage, always=not at_rest)
         elif plan.checkpoint is not None:
             plan.storage = ReadOnly(plan.checkpoint)
@@ -246,7 +248,7 @@ class Resumption:
         checkpoint = None if ref is None else await self._checkpoints.find(ref)
         if checkpoint is None or checkpoint.graph_signature_hash != self._signature():
             return None
-        calls = calls_in(_waiting(checkpoint))
+        calls = calls_in(_list_waiting(checkpoint))
         if not calls:
             return None
         left = {name: asked for name, asked in checkpoint.pending_request_info_events.items() if is_approval(asked)}
@@ -287,7 +289,7 @@ class Resumption:
         )
         return None
 
-    def _continued(self, checkpoint: WorkflowCheckpoint) -> Plan:
+    def _plan_continuation(self, checkpoint: WorkflowCheckpoint) -> Plan:
         if not self._replays and not checkpoint.messages and not checkpoint.pending_request_info_events:
             raise InvalidRequestError(
                 "The run of this checkpoint has ended. Send a message to continue.", param="checkpoint_id"
@@ -303,12 +305,12 @@ class Resumption:
             raise InvalidRequestError(
                 "The run of this checkpoint has not ended. Continue it without a message.", param="checkpoint_id"
             )
-        waiting = _waiting(checkpoint)
+        waiting = _list_waiting(checkpoint)
         open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
         if open_requests:
             names = ", ".join(open_requests)
             error = ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
-            raise error.saying("error.answer_needed", names=names)
+            raise error.set_phrase("error.answer_needed", names=names)
         if waiting:
             log.warning(
                 "approval already used by a run that did not end, starting anew: session_id=%s run_id=%s",
@@ -322,30 +324,29 @@ class Resumption:
 def _hear_answer(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> ChannelRequest:
     """Interpret a chat message as the answer to an open question. Return the changed request."""
     request = turn.admitted.request
-    calls = [] if checkpoint is None else calls_in(_waiting(checkpoint))
+    calls = [] if checkpoint is None else calls_in(_list_waiting(checkpoint))
     if request.client_outputs or request.approvals or not (calls or presses_choice(request)):
         return request
     turn.admitted = answer_of_chat(turn.admitted, calls)
     return turn.admitted.request
 
 
-def _waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:
+def _list_waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:
     return list(checkpoint.pending_request_info_events.values())
 
 
-def _answered(
+def _plan_answers(
     turn: TargetTurn, checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]
 ) -> Plan:
     request = turn.admitted.request
-    waiting = [] if checkpoint is None else _waiting(checkpoint)
+    waiting = [] if checkpoint is None else _list_waiting(checkpoint)
     calls = {build_call_id(call): call for call in calls_in(waiting)}
-    left = taken(calls, request.client_outputs)
+    left = take_outputs(calls, request.client_outputs)
     if request.input not in (None, []):
         raise InvalidRequestError("A waiting workflow accepts answers only. Send the message later.", param="input")
     plan = Plan(checkpoint, resumes=True)
     plan.responses = {
-        str(calls[output.call_id].request_id): _fitted(calls[output.call_id], output)
-        for output in request.client_outputs
+        str(calls[output.call_id].request_id): _fit(calls[output.call_id], output) for output in request.client_outputs
     }
     asked = {str(question.data.id): question for question in waiting if is_approval(question)}
     plan.approvals = {target_id: str(question.request_id) for target_id, question in asked.items()}
@@ -358,7 +359,7 @@ def _answered(
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
         error = InvalidRequestError(f"Answer {first[0]} before the approval.", param="input")
-        raise error.saying("error.answer_needed_before", name=first[0])
+        raise error.set_phrase("error.answer_needed_before", name=first[0])
     return plan
 
 
@@ -393,7 +394,7 @@ def _holds_approval(checkpoint: WorkflowCheckpoint) -> bool:
     return any(isinstance(value, Content) and value.type == "function_approval_response" for value in given)
 
 
-def _fitted(call: Request, given: ClientOutput) -> Any:
+def _fit(call: Request, given: ClientOutput) -> Any:
     data: Any = call.data
     if call.response_type is Content and isinstance(data, Content) and data.type == "function_call":
         # An agent in the workflow has called a function of the client.

@@ -9,7 +9,7 @@ from agent_framework import Content, Message
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import said
+from frontdesk.framework.contents import build_said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
@@ -64,7 +64,7 @@ def fit_answer(value: Any, wanted: Any, name: str) -> Any:
     if is_instance(value, wanted):
         return value
     if isinstance(value, str):
-        for form in (said(value), [said(value)], Content.from_text(value)):
+        for form in (build_said(value), [build_said(value)], Content.from_text(value)):
             if is_instance(form, wanted):
                 return form
     for form in _json_forms(value):

@@ -23,9 +23,9 @@ from agent_framework import (
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.framework.client_outputs import as_results
 from frontdesk.framework.contents import require_messages
-from frontdesk.framework.outputs import said_in
+from frontdesk.framework.outputs import read_output
 from frontdesk.framework.types import is_event, list_tools, schema_digest, whole_outputs
-from frontdesk.framework.workflow_requests import Request, asked, extract_requests, is_approval, request_content
+from frontdesk.framework.workflow_requests import Request, build_asked, extract_requests, is_approval, request_content
 from frontdesk.interfaces.target import (
     AbandonedQuestions,
     GivesUpQuestions,
@@ -39,11 +39,11 @@ from frontdesk.interfaces.target import (
 from frontdesk.loggers import runs as log
 from frontdesk.models.request import ChannelRequest
 from frontdesk.models.session import SessionRecord
-from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings, binding_in
+from frontdesk.targets.binding import asks_for_attributes, bind, find_bindings, find_bindings_in, list_binding_findings
 from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint, agents_in
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, own_storage
 from frontdesk.targets.extras import OWN_HISTORY, function_results, refuse_extras
-from frontdesk.targets.own_history import find_fork, wrapped
+from frontdesk.targets.own_history import find_fork, wrap
 from frontdesk.targets.resume import Plan, require_pause
 from frontdesk.targets.streams import FrameworkStream, PlainStream
 from frontdesk.targets.tool_approvals import mode_findings, require_in_builds, rule_findings
@@ -61,8 +61,8 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
         self.findings, self.warnings = blueprint.findings, blueprint.warnings
         self._resumption = blueprint.resumption
         self._input_types: list[Any] = list(getattr(sample, "input_types", ()))
-        bindings = binding_in(sample)
-        self.findings += [*binding_findings(bindings), *mode_findings(agents_in(sample))]
+        bindings = find_bindings_in(sample)
+        self.findings += [*list_binding_findings(bindings), *mode_findings(agents_in(sample))]
         self._binds = bool(bindings)
         self.info = TargetInfo(
             name=sample.name or "workflow",
@@ -99,18 +99,18 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
     async def run(self, turn: TargetTurn) -> Any:
         workflow, arguments = await self._begin(turn)
         if not self._binds:
-            return self._done(turn, await workflow.run(**arguments))
+            return self._finish(turn, await workflow.run(**arguments))
         async with AsyncExitStack() as scope:
-            await bind(binding_in(workflow), turn, scope)
-            return self._done(turn, await workflow.run(**arguments))
+            await bind(find_bindings_in(workflow), turn, scope)
+            return self._finish(turn, await workflow.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         workflow, arguments = await self._begin(turn)
         async with AsyncExitStack() as scope:
             if self._binds:
-                await bind(binding_in(workflow), turn, scope)
+                await bind(find_bindings_in(workflow), turn, scope)
             stream = workflow.run(stream=True, **arguments)
-            return FrameworkStream(stream, lambda result: self._done(turn, result), scope.pop_all())
+            return FrameworkStream(stream, lambda result: self._finish(turn, result), scope.pop_all())
 
     async def _begin(self, turn: TargetTurn) -> tuple[Any, dict[str, Any]]:
         # Its executors run ahead of their events.
@@ -124,9 +124,9 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
             return workflow, {**arguments, "responses": answers} if answers else arguments
         self.check(turn.admitted.request)
         arguments["message"] = fit(turn.admitted.request.input, turn.messages, self._input_types)
-        return await self._restored(turn, plan), arguments
+        return await self._restore(turn, plan), arguments
 
-    async def _restored(self, turn: TargetTurn, plan: Plan) -> Any:
+    async def _restore(self, turn: TargetTurn, plan: Plan) -> Any:
         workflow = self._make()
         if plan.checkpoint is None:
             return workflow
@@ -144,7 +144,7 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
             return self._make()
         return workflow
 
-    def _done(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:
+    def _finish(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:
         if turn.earlier:
             result = WorkflowRunResult([*turn.earlier, *result], result.status_timeline())
         waiting = extract_requests(result)
@@ -160,8 +160,10 @@ class WorkflowTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas):
                     exc_info=plan.failure,
                 )
         # The history holds what was said. Data belongs to the result alone.
-        messages = [message for output in whole_outputs(result) for message in said_in(output, with_data=False) or ()]
-        turn.staged = [*turn.messages, *messages, *asked(waiting)]
+        messages = [
+            message for output in whole_outputs(result) for message in read_output(output, with_data=False) or ()
+        ]
+        turn.staged = [*turn.messages, *messages, *build_asked(waiting)]
         return result
 
 
@@ -169,7 +171,7 @@ def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> Workfl
     """Create a target from a builder. Each run copies a `WorkflowBuilder`, whose builds would share executors."""
     if not isinstance(builder, WorkflowBuilder):
         return WorkflowTarget(builder, builder.build, checkpoints=checkpoints)
-    shared = _shared_parts(builder)
+    shared = _list_shared_parts(builder)
     pristine = _copy_value(builder, shared)
     return WorkflowTarget(builder, lambda: _copy_value(pristine, shared).build(), checkpoints=checkpoints)
 
@@ -177,7 +179,7 @@ def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> Workfl
 def can_be_copied(builder: Any) -> bool:
     """Return True if every run can have its own copy of a builder."""
     try:
-        _copy_value(builder, _shared_parts(builder))
+        _copy_value(builder, _list_shared_parts(builder))
     except (TypeError, ValueError, copy.Error):
         return False
     return True
@@ -188,7 +190,7 @@ def _copy_value(builder: Any, shared: Sequence[Any]) -> Any:
     return copy.deepcopy(builder, {id(part): part for part in shared})
 
 
-def _shared_parts(builder: Any) -> list[Any]:
+def _list_shared_parts(builder: Any) -> list[Any]:
     if not isinstance(builder, WorkflowBuilder):
         return []
     parts: list[Any] = [part for executor in builder.build().executors.values() for part in executor.__dict__.values()]
@@ -214,8 +216,12 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
         self._sample = sample = factory()
         self._history = install_history(sample)
         blueprint = Blueprint(lambda: factory().workflow, checkpoints, anew=True)
-        bindings = binding(sample, *agents_in(sample.workflow))
-        self.findings = [*blueprint.findings, *binding_findings(bindings), *mode_findings(agents_in(sample.workflow))]
+        bindings = find_bindings(sample, *agents_in(sample.workflow))
+        self.findings = [
+            *blueprint.findings,
+            *list_binding_findings(bindings),
+            *mode_findings(agents_in(sample.workflow)),
+        ]
         self._binds = bool(bindings)
         self.warnings = [*blueprint.warnings, *([OWN_HISTORY] if self._history == "own" else [])]
         self._resumption = blueprint.resumption
@@ -259,13 +265,13 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
                 _show_request(message)
             for still_open in await self._save_pause(turn, response.messages):
                 response.messages.append(Message("assistant", [still_open]))
-            return self._done(turn, response)
+            return self._finish(turn, response)
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         async with AsyncExitStack() as scope:
             agent, arguments = await self._begin(turn, scope)
             stream = agent.run(stream=True, **arguments)
-            return PlainStream(self._updates(turn, stream), lambda result: self._done(turn, result), scope.pop_all())
+            return PlainStream(self._updates(turn, stream), lambda result: self._finish(turn, result), scope.pop_all())
 
     async def _updates(
         self, turn: TargetTurn, stream: ResponseStream[AgentResponseUpdate, AgentResponse[Any]]
@@ -288,9 +294,9 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
         agent: WorkflowAgent = self._make()
         self._install_history(agent)
         if self._binds:
-            await bind(binding(agent, *agents_in(agent.workflow)), turn, scope)
+            await bind(find_bindings(agent, *agents_in(agent.workflow)), turn, scope)
         if self._history == "own":
-            agent.context_providers[:] = await wrapped(agent.context_providers, turn)
+            agent.context_providers[:] = await wrap(agent.context_providers, turn)
         arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
         if turn.session is not None:
             arguments["session"] = turn.session
@@ -325,9 +331,9 @@ class WorkflowAgentTarget(GivesUpQuestions, RequiresApprovals, ShowsToolSchemas)
             require_pause(self._resumption, plan, waiting)
         return [_content(request) for request_id, request in plan.pending.items() if request_id not in shown]
 
-    def _done(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:
+    def _finish(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:
         if self._history == "provider":
-            turn.staged = [*turn.messages, *_answered(response.messages)]
+            turn.staged = [*turn.messages, *_list_answer(response.messages)]
         return response
 
 
@@ -374,7 +380,7 @@ def _content(request: Request) -> Content:
     return request.data if is_approval(request) else request_content(request)
 
 
-def _answered(messages: Sequence[Message]) -> Sequence[Message]:
+def _list_answer(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages after the last input, because a workflow may output its whole conversation."""
     asked = [place for place, message in enumerate(messages) if message.role in ("user", "system")]
     return messages[asked[-1] + 1 :] if asked else messages

@@ -31,7 +31,7 @@ _BY_ARGUMENT = frozenset({"uvicorn.access"})
 _DONE = "_redacted"
 
 
-class Redacting(logging.Filter):
+class RedactionFilter(logging.Filter):
     """Passes every record, with secrets removed from message and traceback, and truncated if it is long."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -51,7 +51,9 @@ class Redacting(logging.Filter):
 
 def _clean(record: logging.LogRecord) -> None:
     if isinstance(record.args, tuple) and record.name in _BY_ARGUMENT:
-        record.args = tuple(_shown(value, MAX_ARGUMENT) if isinstance(value, str) else value for value in record.args)
+        record.args = tuple(
+            _shorten_redacted(value, MAX_ARGUMENT) if isinstance(value, str) else value for value in record.args
+        )
         return
     whole = True
     try:
@@ -59,17 +61,17 @@ def _clean(record: logging.LogRecord) -> None:
     except (TypeError, ValueError, LookupError, AttributeError):
         # A message that can't be formatted would be printed in its parts, by the handler that fails to.
         text, whole = f"{record.msg!r} {record.args!r}", False
-    shown = _shown(text, MAX_MESSAGE)
+    shown = _shorten_redacted(text, MAX_MESSAGE)
     if shown != text or not whole:
         record.msg, record.args = shown, ()
 
 
-def _shown(text: str, most: int) -> str:
+def _shorten_redacted(text: str, most: int) -> str:
     return redact(shorten(text, most))
 
 
 _plain = logging.Formatter()
-_filter = Redacting()
+_filter = RedactionFilter()
 
 
 def install() -> None:

@@ -73,10 +73,10 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != _NEW:
             raise
-        raise _missing(name) from None
+        raise _build_missing_error(name) from None
 
 
-def _missing(name: str) -> ModuleNotFoundError:
+def _build_missing_error(name: str) -> ModuleNotFoundError:
     hint = install_hint("testing")
     return ModuleNotFoundError(f"{name} is in the package frontdesk-testing, which is not installed: {hint}", name=_NEW)
 
@@ -117,7 +117,7 @@ class _Alias(MetaPathFinder, InspectLoader):
         except ModuleNotFoundError as error:
             if error.name != _NEW:
                 raise
-            raise _missing(new) from None
+            raise _build_missing_error(new) from None
 
 
 def _new_name(old: str) -> str:

@@ -13,7 +13,7 @@ from frontdesk import ApiKeyAuth, BearerAuth
 from frontdesk.channels.a2a import AgentExtension, AgentSkill
 from frontdesk_testing import EchoAgent
 from tests.channels.a2a.caller import VERSION, Client, RefusedError, calling, joined, message, states
-from tests.scenarios.cast import parrot, scripted
+from tests.scenarios.cast import build_scripted, parrot
 from tests.scenarios.test_decisions import Shop
 
 KEY = "the-key-of-alice"
@@ -81,7 +81,7 @@ async def test_tools_are_on_the_extended_card_only() -> None:
     auth = ApiKeyAuth({"alice": KEY})
     skills = [AgentSkill(id="talk", name="Talk", description="Talks.", tags=["chat"], examples=["hi"])]
     more = [AgentSkill(id="inside", name="Inside", description="For partners.")]
-    agent = scripted(lambda _: ["hi"], tools=[secret_tool])
+    agent = build_scripted(lambda _: ["hi"], tools=[secret_tool])
     async with calling(agent, auth=auth, skills=skills, extended_skills=more) as client:
         card = await card_of(client)
         assert [skill["id"] for skill in card["skills"]] == ["talk"]

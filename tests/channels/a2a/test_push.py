@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict
 
 from frontdesk import ApiKeyAuth
 from tests.channels.a2a.caller import VERSION, Client, RefusedError, calling, questions_of, state_of
-from tests.runs.test_watchers import SEAL_KEY, Receiver, receiving
+from tests.runs.test_watchers import SEAL_KEY, Receiver, open_receiver
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import until
 from tests.scenarios.test_decisions import Shop
@@ -26,7 +26,7 @@ async def refused(work: Any) -> RefusedError:
 
 @asynccontextmanager
 async def pushing(target: Any, *statuses: str, **settings: Any) -> AsyncIterator[tuple[Client, Receiver]]:
-    async with receiving(*statuses) as receiver:
+    async with open_receiver(*statuses) as receiver:
         options = {"watchers": receiver.options(), "seal_key": SEAL_KEY}
         async with calling(target, push_notifications=True, options=options, **settings) as client:
             yield client, receiver
@@ -153,7 +153,7 @@ async def test_a_config_of_another_caller_does_not_exist() -> None:
 
 
 async def test_credentials_need_a_seal_key() -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         options = {"watchers": receiver.options()}
         async with calling(Shop().agent, push_notifications=True, options=options) as client:
             task = await client.send("pay")

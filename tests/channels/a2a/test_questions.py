@@ -21,7 +21,7 @@ from tests.channels.a2a.caller import (
     states,
     text_of,
 )
-from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
+from tests.scenarios.approvers.test_asking import Team, on_telegram, press
 from tests.scenarios.cast import call
 from tests.scenarios.desk import until
 from tests.scenarios.pausing import Inn, Till
@@ -185,7 +185,7 @@ async def test_a_question_that_others_decide_stays_theirs_and_the_state_follows_
         async with client.events("SubscribeToTask", {"id": task["id"]}) as events:
             await anext(events)
             await bot.answers(team.chat(team.bob))
-            await pressed(bot, team.bob, "Approve")
+            await press(bot, team.bob, "Approve")
             rest = [event async for event in events]
         assert states(rest) == ["WORKING", "COMPLETED"]
         assert state_of(await client.get(task)) == "COMPLETED"

@@ -12,7 +12,7 @@ from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, Unsuppor
 from google.protobuf.struct_pb2 import Value
 
 from tests.channels.a2a.caller import calling
-from tests.runs.test_watchers import SEAL_KEY, receiving
+from tests.runs.test_watchers import SEAL_KEY, open_receiver
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import until
 from tests.scenarios.test_decisions import Shop
@@ -83,7 +83,7 @@ async def test_the_client_of_the_sdk_answers_a_question(binding: str) -> None:
 
 @pytest.mark.parametrize("binding", BINDINGS)
 async def test_the_client_of_the_sdk_registers_push_notifications(binding: str) -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         options = {"watchers": receiver.options(), "seal_key": SEAL_KEY}
         settings = {"push_notifications": True, "options": options}
         async with connected(Shop().agent, binding, streaming=False, **settings) as client:

@@ -8,7 +8,7 @@ import pytest
 from frontdesk.framework.contents import refusal
 from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.channels.a2a.caller import RefusedError, calling, joined, message, state_of, states, text_of
-from tests.scenarios.cast import call, parrot, scripted
+from tests.scenarios.cast import build_scripted, call, parrot
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import Slow
 from tests.scenarios.test_decisions import Shop
@@ -56,7 +56,7 @@ async def test_a_stream_that_is_sent_again_is_the_same() -> None:
     ("target", "state"),
     [
         (FailingAgent(RuntimeError("secret")), "FAILED"),
-        (scripted(lambda _: [refusal("I won't do that.")]), "REJECTED"),
+        (build_scripted(lambda _: [refusal("I won't do that.")]), "REJECTED"),
     ],
 )
 async def test_a_stream_ends_with_the_state_of_its_task(target: Any, state: str) -> None:
@@ -176,7 +176,9 @@ async def test_several_messages_of_an_answer_are_several_artifacts() -> None:
         """Rates."""
         return "5"
 
-    async with calling(scripted(lambda m: ["done"] if len(m) > 1 else ["wait ", call("rate")], tools=[rate])) as client:
+    async with calling(
+        build_scripted(lambda m: ["done"] if len(m) > 1 else ["wait ", call("rate")], tools=[rate])
+    ) as client:
         events = await client.stream("hello")
         assert list(joined(events).values()) == ["wait ", "done"]
         task = await client.get(events[0]["task"]["id"])

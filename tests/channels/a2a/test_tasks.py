@@ -11,7 +11,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.framework.contents import refusal
 from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from tests.channels.a2a.caller import VERSION, RefusedError, calling, data, message, state_of, text_of
-from tests.scenarios.cast import call, parrot, scripted
+from tests.scenarios.cast import build_scripted, call, parrot
 from tests.scenarios.desk import until
 from tests.scenarios.test_cancel import Slow
 
@@ -42,7 +42,7 @@ async def test_the_target_sees_the_id_of_the_message() -> None:
 
 
 async def test_a_context_is_a_conversation() -> None:
-    async with calling(scripted(lambda messages: [f"{len(messages)} messages"])) as client:
+    async with calling(build_scripted(lambda messages: [f"{len(messages)} messages"])) as client:
         first = await client.send("one", contextId="ctx-1")
         assert first["contextId"] == "ctx-1"
         second = await client.send("two", contextId="ctx-1")
@@ -199,7 +199,7 @@ async def test_a_target_that_fails_ends_the_task_as_failed() -> None:
 
 
 async def test_a_refusal_of_the_target_rejects_the_task() -> None:
-    async with calling(scripted(lambda _: [refusal("I won't do that.")])) as client:
+    async with calling(build_scripted(lambda _: [refusal("I won't do that.")])) as client:
         task = await client.send("hello")
         assert state_of(task) == "REJECTED"
         assert task["status"]["message"]["parts"] == [{"text": "I won't do that."}]
@@ -291,7 +291,7 @@ async def test_structured_output_is_data() -> None:
     class Bill(BaseModel):
         total: int
 
-    agent = scripted(lambda _: ['{"total": 5}'], default_options={"response_format": Bill})
+    agent = build_scripted(lambda _: ['{"total": 5}'], default_options={"response_format": Bill})
     async with calling(agent) as client:
         task = await client.send("bill")
         assert task["artifacts"][0]["parts"] == [{"data": {"total": 5}, "mediaType": "application/json"}]
@@ -312,7 +312,7 @@ async def test_calls_of_tools_are_not_shown() -> None:
         """Rates."""
         return "secret rate"
 
-    async with calling(scripted([[call("rate")], ["done"]], tools=[rate])) as client:
+    async with calling(build_scripted([[call("rate")], ["done"]], tools=[rate])) as client:
         task = await client.send("hello")
         assert text_of(task) == "done"
         assert "secret rate" not in str(task)

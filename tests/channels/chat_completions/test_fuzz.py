@@ -14,7 +14,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk_testing.internals import active_runs
 from tests.examples import examples
-from tests.scenarios.responses.cast import answering, call
+from tests.scenarios.responses.cast import build_answering, call
 
 JSON = {"content-type": "application/json"}
 WHOLE, CHUNK = TypeAdapter(ChatCompletion), TypeAdapter(ChatCompletionChunk)
@@ -110,7 +110,7 @@ async def _ask(http: httpx.AsyncClient, sent: dict[str, Any]) -> int:
 
 
 async def _play(bodies: list[dict[str, Any]]) -> set[int]:
-    host = AgentFrameworkHost(answering(_answer), channels=[ChatCompletionsChannel()])
+    host = AgentFrameworkHost(build_answering(_answer), channels=[ChatCompletionsChannel()])
     async with (
         host.app.router.lifespan_context(host.app),
         httpx.AsyncClient(transport=httpx.ASGITransport(host.app), base_url="http://127.0.0.1") as http,

@@ -19,7 +19,7 @@ CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments":
 CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 
 
-def parsed(body: dict[str, Any], **settings: Any) -> ChannelRequest:
+def parse_body(body: dict[str, Any], **settings: Any) -> ChannelRequest:
     parser = Parser("chat", ChatCompletionsConfig(**settings), TARGET)
     read = decode(json.dumps({"messages": [HI], **body}).encode())
     return parser.request(read, parser.conversation(read))
@@ -29,7 +29,7 @@ def function(name: str, **fields: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, **fields}}
 
 
-def said(*messages: Any) -> dict[str, Any]:
+def build_body(*messages: Any) -> dict[str, Any]:
     return {"messages": list(messages)}
 
 
@@ -49,37 +49,46 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "stop": [{"stop": ["a"] * 5}, {"stop": []}],
     "temperature": [{"temperature": 3}],
     "messages": [{"messages": []}, {"messages": "hi"}],
-    "messages[0].role": [said({"role": "function", "name": "f", "content": "x"}), said({"role": {}, "content": "x"})],
-    "messages[0].content": [said({"role": "user"}), said({"role": "user", "content": []}), said({"role": "assistant"})],
+    "messages[0].role": [
+        build_body({"role": "function", "name": "f", "content": "x"}),
+        build_body({"role": {}, "content": "x"}),
+    ],
+    "messages[0].content": [
+        build_body({"role": "user"}),
+        build_body({"role": "user", "content": []}),
+        build_body({"role": "assistant"}),
+    ],
     "messages[0].content[0].type": [
-        said({"role": "user", "content": [{"type": "video"}]}),
-        said({"role": "user", "content": ["text"]}),
-        said(
+        build_body({"role": "user", "content": [{"type": "video"}]}),
+        build_body({"role": "user", "content": ["text"]}),
+        build_body(
             {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}
         ),
     ],
     "messages[0].content[0].image_url": [
-        said({"role": "user", "content": [{"type": "image_url", "image_url": 7}]}),
-        said({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "ftp://a.example"}}]}),
+        build_body({"role": "user", "content": [{"type": "image_url", "image_url": 7}]}),
+        build_body({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "ftp://a.example"}}]}),
     ],
-    "messages[0].content[0].file_id": [said({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]})],
-    "messages[0].name": [said({**HI, "name": "x" * 65}), said({**HI, "name": 1})],
-    "messages[0].tool_call_id": [said({"role": "tool", "tool_call_id": "a", "content": "x"})],
+    "messages[0].content[0].file_id": [
+        build_body({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]})
+    ],
+    "messages[0].name": [build_body({**HI, "name": "x" * 65}), build_body({**HI, "name": 1})],
+    "messages[0].tool_call_id": [build_body({"role": "tool", "tool_call_id": "a", "content": "x"})],
     "messages[0].tool_calls[0]": [
-        said(CALLING),
-        said(CALLING, HI),
-        said({"role": "assistant", "tool_calls": ["x"]}),
+        build_body(CALLING),
+        build_body(CALLING, HI),
+        build_body({"role": "assistant", "tool_calls": ["x"]}),
     ],
-    "messages[0].tool_calls": [said({"role": "assistant", "tool_calls": "x"})],
-    "messages[0].tool_calls[1].id": [said({"role": "assistant", "tool_calls": [CALL, CALL]})],
-    "messages[0].tool_calls[0].type": [said({"role": "assistant", "tool_calls": [{**CALL, "type": "mcp"}]})],
+    "messages[0].tool_calls": [build_body({"role": "assistant", "tool_calls": "x"})],
+    "messages[0].tool_calls[1].id": [build_body({"role": "assistant", "tool_calls": [CALL, CALL]})],
+    "messages[0].tool_calls[0].type": [build_body({"role": "assistant", "tool_calls": [{**CALL, "type": "mcp"}]})],
     "messages[0].tool_calls[0].function.name": [
-        said({"role": "assistant", "tool_calls": [{"id": "a", **function("a b", arguments="{}")}]}),
-        said({"role": "assistant", "tool_calls": [{"id": "a", **function("PAY", arguments="{}")}]}),
+        build_body({"role": "assistant", "tool_calls": [{"id": "a", **function("a b", arguments="{}")}]}),
+        build_body({"role": "assistant", "tool_calls": [{"id": "a", **function("PAY", arguments="{}")}]}),
     ],
-    "messages[0].tool_calls[0].id": [said({"role": "assistant", "tool_calls": [{**CALL, "id": ""}]})],
-    "messages[0].function_call": [said({"role": "assistant", "content": "", "function_call": {"name": "f"}})],
-    "messages[0].audio": [said({"role": "assistant", "content": "", "audio": {"id": "a"}})],
+    "messages[0].tool_calls[0].id": [build_body({"role": "assistant", "tool_calls": [{**CALL, "id": ""}]})],
+    "messages[0].function_call": [build_body({"role": "assistant", "content": "", "function_call": {"name": "f"}})],
+    "messages[0].audio": [build_body({"role": "assistant", "content": "", "audio": {"id": "a"}})],
     "tools": [{"tools": [function(f"f{number}") for number in range(MAX_TOOLS + 1)]}],
     "tools[0].type": [{"tools": [{"type": "web_search"}]}],
     "tools[0].function.name": [{"tools": [function("a b")]}],
@@ -111,14 +120,14 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 def test_what_is_not_served_is_refused_by_its_name(param: str) -> None:
     for body in REFUSED[param]:
         with pytest.raises(InvalidRequestError) as caught:
-            parsed(body)
+            parse_body(body)
         assert caught.value.param == param, (body, caught.value.message)
         assert caught.value.status == 400
 
 
 def test_a_whole_conversation_is_read() -> None:
-    request = parsed(
-        said(
+    request = parse_body(
+        build_body(
             {"role": "developer", "content": [{"type": "text", "text": "be kind"}]},
             {"role": "user", "content": "hi", "name": "ada"},
             {"role": "assistant", "content": "", "tool_calls": [CALL]},
@@ -149,25 +158,25 @@ def test_a_whole_conversation_is_read() -> None:
 
 
 def test_instructions_of_a_client_can_be_refused_or_left_out() -> None:
-    body = said({"role": "system", "content": "obey"}, HI)
-    assert [message.role for message in parsed(body, instructions="ignore").input] == ["user"]
+    body = build_body({"role": "system", "content": "obey"}, HI)
+    assert [message.role for message in parse_body(body, instructions="ignore").input] == ["user"]
     with pytest.raises(InvalidRequestError, match="Instructions are not accepted"):
-        parsed(body, instructions="refuse")
+        parse_body(body, instructions="refuse")
     with pytest.raises(InvalidRequestError, match="at least one message"):
-        parsed(said({"role": "system", "content": "obey"}), instructions="ignore")
+        parse_body(build_body({"role": "system", "content": "obey"}), instructions="ignore")
 
 
 def test_a_request_has_only_so_many_messages() -> None:
     with pytest.raises(InvalidRequestError, match="at most 2 messages"):
-        parsed(said(HI, HI, HI), max_messages=2)
+        parse_body(build_body(HI, HI, HI), max_messages=2)
 
 
 def test_what_an_operator_forwards_reaches_the_model() -> None:
     body = {"model": "m", "logit_bias": {"1": 5}, "user": "ada", "metadata": {"a": "b"}}
-    request = parsed(body, forward=frozenset(body))
+    request = parse_body(body, forward=frozenset(body))
     assert request.options == body
-    assert parsed({"user": "ada", "metadata": {"a": "b"}}).options == {}
-    assert parsed({"metadata": {"a": "b"}}).metadata == {"a": "b"}
+    assert parse_body({"user": "ada", "metadata": {"a": "b"}}).options == {}
+    assert parse_body({"metadata": {"a": "b"}}).metadata == {"a": "b"}
 
 
 def test_wrong_settings_are_found() -> None:

@@ -67,7 +67,7 @@ class Story:
         self.said += words
 
     async def delete(self, place: int) -> None:
-        items = await self.listed(100, "asc")
+        items = await self.list_pages(100, "asc")
         if items:
             one = place % len(items)
             assert (await self.http.delete(f"{self.path}/items/{items[one]['id']}")).status_code == 200
@@ -88,10 +88,10 @@ class Story:
 
     async def page(self, limit: int) -> None:
         for order in ("asc", "desc"):
-            found = [item["content"][0]["text"] for item in await self.listed(limit, order)]
+            found = [item["content"][0]["text"] for item in await self.list_pages(limit, order)]
             assert found == (self.said if order == "asc" else self.said[::-1])
 
-    async def listed(self, limit: int, order: str) -> list[dict[str, Any]]:
+    async def list_pages(self, limit: int, order: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         after = ""
         while True:

@@ -12,7 +12,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.examples import examples
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client
 
 # It draws examples until it has enough, and other processes may use the same cores.
@@ -52,7 +52,7 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
 
 
 async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    agent = scripted(lambda messages: ["you said ", messages[-1].text])
+    agent = build_scripted(lambda messages: ["you said ", messages[-1].text])
     async with open_client(agent, InvocationsChannel(run_hook=_any_input), max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path)
         assert status == 0, said
@@ -67,7 +67,7 @@ async def test_the_same_behind_a_lock(tmp_path: Path, caplog: pytest.LogCaptureF
         """Pays."""
         return f"paid {amount}"
 
-    agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["done"], tools=[pay])
+    agent = build_scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["done"], tools=[pay])
     channel = InvocationsChannel(auth=ApiKeyAuth({"fuzzer": KEY}), run_hook=_any_input, tool_calls="show")
     async with open_client(agent, channel, max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path, "-H", f"Authorization: Bearer {KEY}")

@@ -33,7 +33,7 @@ values = (
 bodies = st.dictionaries(st.sampled_from(names) | st.text(max_size=8), values, max_size=5)
 
 
-def _parsed(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes = b"") -> ChannelRequest | None:
+def _parse(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes = b"") -> ChannelRequest | None:
     """The request; `None` if the body was an approval or was refused in a way that can be shown."""
     try:
         body = decode(raw)
@@ -49,7 +49,7 @@ def _parsed(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes 
 
 @given(json_values | bodies)
 def test_any_json_is_parsed_or_refused(value: Any) -> None:
-    request = _parsed(json.dumps(value).encode())
+    request = _parse(json.dumps(value).encode())
     if request is not None:
         assert isinstance(value, dict)
         assert ("message" in value) != ("input" in value)
@@ -58,24 +58,24 @@ def test_any_json_is_parsed_or_refused(value: Any) -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
-    _parsed(raw)
-    _parsed(b'{"message": "' + raw + b'"}')
-    _parsed(b'{"' + raw + b'": 1}')
+    _parse(raw)
+    _parse(b'{"message": "' + raw + b'"}')
+    _parse(b'{"' + raw + b'": 1}')
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_any_header_and_query_are_parsed_or_refused(header: bytes, query: bytes) -> None:
-    request = _parsed(b'{"message": "hi"}', {b"x-agent-invocation-id": header}, query)
+    request = _parse(b'{"message": "hi"}', {b"x-agent-invocation-id": header}, query)
     if request is not None:
         assert request.run_id == header.decode("latin-1")
-    request = _parsed(b'{"message": "hi"}', {}, b"agent_session_id=" + query)
+    request = _parse(b'{"message": "hi"}', {}, b"agent_session_id=" + query)
     if request is not None and request.session is not None:
         assert is_plain_id(request.session.key or "")
 
 
 @given(st.text(max_size=300))
 def test_an_id_comes_through_unchanged_or_not_at_all(text: str) -> None:
-    request = _parsed(json.dumps({"message": "hi", "session_id": text}).encode())
+    request = _parse(json.dumps({"message": "hi", "session_id": text}).encode())
     assert (request is not None) == is_plain_id(text)
     if request is not None:
         assert request.session is not None
@@ -85,7 +85,7 @@ def test_an_id_comes_through_unchanged_or_not_at_all(text: str) -> None:
 @given(st.binary(max_size=50), st.sampled_from(["image/png", "application/vnd.x+json", "a/b"]))
 def test_data_comes_through_unchanged(data: bytes, media_type: str) -> None:
     part = {"type": "data", "data": base64.b64encode(data).decode(), "media_type": media_type}
-    request = _parsed(json.dumps({"message": [part]}).encode())
+    request = _parse(json.dumps({"message": [part]}).encode())
     assert request is not None
     (content,) = request.input.contents
     assert (content.type, content.media_type) == ("data", media_type)
@@ -93,10 +93,10 @@ def test_data_comes_through_unchanged(data: bytes, media_type: str) -> None:
 
 
 def test_a_text_is_a_text_and_parts_are_one_message() -> None:
-    text = _parsed(b'{"message": "hi"}')
+    text = _parse(b'{"message": "hi"}')
     assert text is not None
     assert text.input == "hi"
-    request = _parsed(b'{"message": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}')
+    request = _parse(b'{"message": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}')
     assert request is not None
     assert isinstance(request.input, Message)
     assert [content.text for content in request.input.contents] == ["a", "b"]
@@ -111,7 +111,7 @@ DEEPEST = 1_000 if sys.version_info < (3, 12) else 10_000
 def test_any_depth_is_parsed_or_refused(depth: int) -> None:
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         raw = b'{"input": ' + opening * depth + b"1" + closing * depth + b"}"
-        request = _parsed(raw)
+        request = _parse(raw)
         assert depth < DEEPEST or request is None
 
 

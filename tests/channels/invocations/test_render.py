@@ -29,7 +29,7 @@ def _updates(cut: list[list[Content]]) -> list[AgentResponseUpdate]:
     return [AgentResponseUpdate(contents=list(contents), role="assistant", message_id="m") for contents in cut]
 
 
-def _drawn(renderer: Renderer, updates: list[AgentResponseUpdate]) -> list[dict[str, Any]]:
+def _draw(renderer: Renderer, updates: list[AgentResponseUpdate]) -> list[dict[str, Any]]:
     events = [renderer.update(update, number) for number, update in enumerate(updates, 1)]
     return [json.loads(event.split(b"data: ", 1)[1]) for event in events if event is not None]
 
@@ -37,7 +37,7 @@ def _drawn(renderer: Renderer, updates: list[AgentResponseUpdate]) -> list[dict[
 @given(pieces)
 def test_the_pieces_of_a_text_are_the_text(cut: list[list[Content]]) -> None:
     renderer = Renderer("hide")
-    drawn = _drawn(renderer, _updates(cut))
+    drawn = _draw(renderer, _updates(cut))
     whole = renderer.invocation(RUN, AgentResponse.from_updates(_updates(cut)))
     said = "".join(content.text or "" for contents in cut for content in contents if content.type == "text")
     assert "".join(one.get("text", "") for one in drawn) == whole.text == said
@@ -49,7 +49,7 @@ def test_any_cut_of_a_text_gives_the_same_answer(text: str, places: list[int]) -
     cut = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     renderer = Renderer("hide")
     updates = _updates([[Content.from_text(piece)] for piece in cut])
-    assert "".join(one.get("text", "") for one in _drawn(renderer, updates)) == text
+    assert "".join(one.get("text", "") for one in _draw(renderer, updates)) == text
     whole = renderer.invocation(RUN, AgentResponse.from_updates(updates))
     plain = renderer.invocation(RUN, AgentResponse(messages=[Message("assistant", [text])]))
     assert json.loads(encode(whole))["text"] == json.loads(encode(plain))["text"] == text
@@ -59,7 +59,7 @@ def test_any_cut_of_a_text_gives_the_same_answer(text: str, places: list[int]) -
 def test_tool_calls_are_never_drawn_unless_they_are_shown(cut: list[list[Content]]) -> None:
     hidden = Renderer("hide")
     out = encode(hidden.invocation(RUN, AgentResponse.from_updates(_updates(cut))))
-    assert b"function_" not in out + encode(_drawn(hidden, _updates(cut)))
+    assert b"function_" not in out + encode(_draw(hidden, _updates(cut)))
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=20))

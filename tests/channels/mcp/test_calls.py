@@ -13,7 +13,7 @@ from frontdesk import AgentFrameworkHost, ChannelRequest
 from frontdesk.channels.mcp import MCPChannel, MCPTool
 from frontdesk_testing import serving
 from tests.channels.mcp.clients import ERAS, LEGACY, MODERN, VERSION, connect
-from tests.scenarios.cast import call, echo, parrot, scripted
+from tests.scenarios.cast import build_scripted, call, echo, parrot
 from tests.scenarios.desk import until
 
 WAYS = [(MODERN, False), (LEGACY, False), (LEGACY, True)]
@@ -26,7 +26,7 @@ def host_of(target: Any, channel: MCPChannel | None = None, **options: Any) -> A
 
 @pytest.mark.parametrize(("era", "stateless"), WAYS, ids=NAMES)
 async def test_a_call_returns_the_answer_and_a_session_that_continues(era: str, stateless: bool) -> None:
-    agent = scripted(lambda messages: [f"{len(messages)}: {messages[-1].text}"])
+    agent = build_scripted(lambda messages: [f"{len(messages)}: {messages[-1].text}"])
     async with (
         serving(host_of(agent, MCPChannel(stateless=stateless))) as served,
         connect(served.base_url, era) as client,
@@ -83,7 +83,7 @@ async def test_progress_is_sent_while_the_run_works(era: str) -> None:
     def weather(city: str) -> str:
         return "sunny"
 
-    agent = scripted([[call("weather", city="Rome")], ["It is ", "sunny."]], tools=[weather])
+    agent = build_scripted([[call("weather", city="Rome")], ["It is ", "sunny."]], tools=[weather])
     seen: list[tuple[float, str | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:

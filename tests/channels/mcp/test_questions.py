@@ -17,7 +17,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import serving
 from frontdesk_testing.telegram import fake_telegram
 from tests.channels.mcp.clients import ERAS, LEGACY, MODERN, Asked, answering, connect, modern, refusing, send
-from tests.scenarios.approvers.test_asking import Team, pressed
+from tests.scenarios.approvers.test_asking import Team, press
 from tests.scenarios.cast import call
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -199,7 +199,7 @@ async def test_another_person_approves_in_a_chat_of_another_replica_and_the_call
             async with connect(url, era, headers=ada) as client:
                 waiting = asyncio.create_task(client.call_tool("Concierge", {"message": "", "session": session}))
                 await second.answers(team.chat(team.bob))
-                await pressed(second, team.bob, "Approve")
+                await press(second, team.bob, "Approve")
                 assert (await waiting).structured_content["text"] == "done"
     assert team.bank.paid == [5]
 

@@ -8,7 +8,7 @@ import pytest
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, BearerAuth, ChannelConfigurationError
 from frontdesk.channels.mcp import MCPChannel, MCPTool
 from frontdesk_testing import serving
-from tests.access_matrix.issuer import issuing
+from tests.access_matrix.issuer import serve_issuers
 from tests.channels.mcp.clients import modern, send
 from tests.scenarios.cast import echo
 
@@ -60,7 +60,7 @@ def test_a_tool_may_name_the_target_of_the_host() -> None:
 
 
 async def test_clients_find_the_authorization_server() -> None:
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         issuer = issuers.url("north")
         auth = BearerAuth(issuer=issuer, audience="api://desk", required_claims={"scope": "desk.ask"})
         host = AgentFrameworkHost(echo, channels=[MCPChannel(auth=auth)], public_url="https://desk.example")
@@ -84,7 +84,7 @@ async def test_clients_find_the_authorization_server() -> None:
 
 
 async def test_without_a_public_url_the_resource_is_that_of_the_request() -> None:
-    async with issuing() as issuers:
+    async with serve_issuers() as issuers:
         auth = BearerAuth(issuer=issuers.url("north"), audience="api://desk")
         several = [auth, ApiKeyAuth({"ada": "the-key-of-ada-is-long"})]
         async with serving(AgentFrameworkHost(echo, channels=[MCPChannel(auth=several)])) as served:

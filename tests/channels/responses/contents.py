@@ -106,7 +106,7 @@ class _Calls:
         exception = draw(st.sampled_from([None, "the secret reason"]))
         return Content.from_function_result(call_id, result=draw(words), exception=exception)
 
-    def hosted(self, draw: DrawFn) -> Content:
+    def draw_hosted(self, draw: DrawFn) -> Content:
         made = [
             Content.from_mcp_server_tool_call("mcp", "fetch", server_name="files", arguments={"path": "a"}),
             Content.from_mcp_server_tool_result("mcp", output=[Content.from_text("found")]),
@@ -123,7 +123,7 @@ def updates(draw: DrawFn) -> list[AgentResponseUpdate]:
     """The updates of one run."""
     calls = _Calls()
     plain = [_text(), _text(), _text(), _thoughts(), _media(), _unseen()]
-    special = [calls.client, calls.client, calls.host, calls.result, calls.orphan, calls.hosted]
+    special = [calls.client, calls.client, calls.host, calls.result, calls.orphan, calls.draw_hosted]
     made: list[AgentResponseUpdate] = []
     envelopes: list[AgentResponseUpdate] = []
     messages = 0

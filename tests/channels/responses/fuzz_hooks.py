@@ -25,14 +25,14 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if _are_objects(given := case.body.get("input")):
         case.body["input"] = list(_with_calls(given))
     if _are_objects(tools := case.body.get("tools")):
-        case.body["tools"] = [_named(tool, place) for place, tool in enumerate(tools)]
+        case.body["tools"] = [_name(tool, place) for place, tool in enumerate(tools)]
 
 
 def _are_objects(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
-def _named(tool: dict[str, Any], place: int) -> dict[str, Any]:
+def _name(tool: dict[str, Any], place: int) -> dict[str, Any]:
     name = tool.get("name")
     return {**tool, "name": f"{name[:50]}-{place}"} if isinstance(name, str) and _ID.fullmatch(name) else tool
 

@@ -115,7 +115,7 @@ def document() -> dict[str, Any]:
                 "delete": _about("delete", "Deleted"),
             },
             "/responses/{response_id}/cancel": {"post": _about("cancel", "Shown")},
-            "/responses/{response_id}/input_items": {"get": _about("list_input", "InputPage", _paging())},
+            "/responses/{response_id}/input_items": {"get": _about("list_input", "InputPage", _list_paging())},
             "/models": {"get": {"operationId": "models", "responses": _answers("ModelPage")}},
             "/models/{model}": {
                 "get": {"operationId": "model", "parameters": [_path("model")], "responses": _answers("Model")}
@@ -281,7 +281,7 @@ def _path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": _ID}
 
 
-def _paging() -> list[dict[str, Any]]:
+def _list_paging() -> list[dict[str, Any]]:
     fields: dict[str, Any] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": 100},
         "order": {"enum": ["asc", "desc"]},

@@ -34,7 +34,9 @@ def _renderer(host_tools: HostTools = "hide") -> Renderer:
     return Renderer(ResponsesConfig(host_tools=host_tools), TargetInfo(name="Concierge", kind="agent"))
 
 
-def _told(renderer: Renderer, pieces: list[AgentResponseUpdate], run: RunRecord, result: Any) -> list[dict[str, Any]]:
+def _render_events(
+    renderer: Renderer, pieces: list[AgentResponseUpdate], run: RunRecord, result: Any
+) -> list[dict[str, Any]]:
     script = Script(renderer, RUN)
     told = [script.begin(), *(script.update(piece) for piece in pieces), script.end(run, result)]
     events, wrong = read_events(b"".join(sent for messages in told for sent in messages))
@@ -54,7 +56,7 @@ def test_what_was_streamed_is_what_is_found_later(
     # The framework joins the pieces in place, so that they are read for the stream first.
     result = AgentResponse.from_updates(_copies(pieces))
     result.finish_reason = reason
-    events = _told(renderer, pieces, ENDED, result)
+    events = _render_events(renderer, pieces, ENDED, result)
     assert wrong_sequence(events) == []
     assert [fault for event in events for fault in judge_event(event)] == []
     response = events[-1]["response"]
@@ -69,7 +71,7 @@ def test_what_was_streamed_is_what_is_found_later(
 def test_a_run_that_fails_half_way_still_ends_every_item(
     pieces: list[AgentResponseUpdate], host_tools: HostTools
 ) -> None:
-    events = _told(_renderer(host_tools), pieces, FAILED, None)
+    events = _render_events(_renderer(host_tools), pieces, FAILED, None)
     assert wrong_sequence(events) == []
     assert events[-1]["type"] == "response.failed"
     assert events[-1]["response"]["error"] == {
@@ -89,7 +91,7 @@ def test_a_text_is_the_same_in_any_pieces(text: str, data: st.DataObject) -> Non
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     pieces = [AgentResponseUpdate(contents=[Content.from_text(part)], role="assistant") for part in parts]
-    events = _told(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
+    events = _render_events(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
     deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
     assert "".join(deltas) == text == events[-1]["response"]["output"][0]["content"][0]["text"]
 
@@ -101,7 +103,7 @@ def test_calls_that_come_interleaved_keep_their_arguments(host_tools: HostTools)
     contents = [Content.from_function_call(call_id, name, arguments=piece) for call_id, name, piece in said]
     pieces = [AgentResponseUpdate(contents=[one], role="assistant") for one in contents]
     renderer = _renderer(host_tools)
-    events = _told(renderer, pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
+    events = _render_events(renderer, pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
     assert wrong_sequence(events) == []
     found = {item["name"]: item["arguments"] for item in events[-1]["response"]["output"]}
     shown = {"summary": {"add": "{}"}, "full": {"add": '{"x": 2}'}}.get(host_tools, {})
@@ -114,14 +116,14 @@ def test_a_call_may_have_the_id_of_one_that_has_ended(host_tools: HostTools) -> 
     turn: list[tuple[Literal["assistant", "tool"], Content]] = [("assistant", call), ("tool", answer)]
     pieces = [AgentResponseUpdate(contents=[said], role=role) for role, said in turn * 2]
     renderer, result = _renderer(host_tools), AgentResponse.from_updates(_copies(pieces))
-    found = _told(renderer, pieces, ENDED, result)[-1]["response"]["output"]
+    found = _render_events(renderer, pieces, ENDED, result)[-1]["response"]["output"]
     assert found == _items(renderer, result)
     assert len(found) == (0 if host_tools == "hide" else 2)
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
     pieces = [AgentResponseUpdate(contents=[Content.from_function_call("c0", "look")], role="assistant")]
-    events = _told(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
+    events = _render_events(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
     assert wrong_sequence(events) == []
     assert events[-1]["response"]["output"][0]["arguments"] == "{}"
 
@@ -129,6 +131,6 @@ def test_a_call_without_arguments_has_an_empty_object() -> None:
 def test_a_snapshot_of_what_was_said_says_it_once() -> None:
     contents = [Content.from_text("one "), Content.from_text("one two", merge_mode="replace")]
     pieces = [AgentResponseUpdate(contents=[one], role="assistant") for one in contents]
-    events = _told(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
+    events = _render_events(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))
     assert wrong_sequence(events) == []
     assert events[-1]["response"]["output"][0]["content"][0]["text"] == "one two"

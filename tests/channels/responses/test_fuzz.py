@@ -14,7 +14,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.openapi import document
 from tests.examples import examples
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import InvocationsHost, open_client
 
 # It draws examples until it has enough, and other processes may use the same cores.
@@ -59,7 +59,7 @@ def _unheard(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every check, on the edges of the schema and on random bodies."""
-    agent = scripted(lambda messages: ['{"heard": ', "true}"])
+    agent = build_scripted(lambda messages: ['{"heard": ', "true}"])
     async with open_client(agent, channels=[ResponsesChannel()], max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path, "--phases", "examples,coverage,fuzzing")
         assert status == 0, said
@@ -78,7 +78,7 @@ async def test_chains_of_calls_with_a_key_and_a_tool_that_asks(
         """Pays."""
         return f"paid {amount}"
 
-    agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["{}"], tools=[pay])
+    agent = build_scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["{}"], tools=[pay])
     channel = ResponsesChannel(auth=ApiKeyAuth({"fuzzer": KEY}), host_tools="full")
     async with open_client(agent, channels=[channel], max_background_runs_per_caller=100) as desk:
         key = ["-H", f"Authorization: Bearer {KEY}"]

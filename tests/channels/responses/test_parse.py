@@ -119,10 +119,10 @@ def test_anything_that_looks_like_a_body_is_a_request_or_refused(
     for asked in (body, {"input": "hello", **body}, {**body, "input": items}):
         request = _request(json.dumps(asked).encode(), target)
         if request is not None:
-            _listed(request)
+            _check_listed(request)
 
 
-def _listed(request: ChannelRequest) -> None:
+def _check_listed(request: ChannelRequest) -> None:
     """What was taken can be shown again, every item with an id of its own."""
     run = RunRecord(
         run_id="resp_1", owner="me", channel="responses", status="completed", created_at=1.0, details=request.details

@@ -14,7 +14,7 @@ from frontdesk.models.request import ChannelRequest, ClientOutput
 from frontdesk.models.run import RunRecord
 
 
-def kept(size: int = 1, **more: Any) -> Kept:
+def build_kept(size: int = 1, **more: Any) -> Kept:
     return Kept(**{"previous": None, "outputs": (), "messages": (), "waiting": frozenset(), "size": size, **more})
 
 
@@ -31,7 +31,7 @@ def test_there_is_never_more_than_there_may_be(moves: list[tuple[str, int, int, 
     for move, place, number, size in moves:
         memory, run_id = memories[place], f"resp_{number}"
         if move == "keep" and memory.get(run_id) is None:
-            memory.keep(run_id, kept(size))
+            memory.keep(run_id, build_kept(size))
         elif move == "forget":
             memory.forget(run_id)
             assert memory.get(run_id) is None
@@ -50,7 +50,7 @@ def test_who_has_no_more_than_a_fair_share_never_loses_it_to_others(keeps: list[
     callers = [[Memory(space, 1_000, owner=owner) for _ in range(2)] for owner in range(4)]
     for number, (caller, size) in enumerate(keeps):
         before = [_all(one) for one in callers]
-        callers[caller][number % 2].keep(f"resp_{number}", kept(size))
+        callers[caller][number % 2].keep(f"resp_{number}", build_kept(size))
         for other, had in enumerate(before):
             if other != caller and sum(had.values()) <= 100 / len(callers):
                 assert _all(callers[other]) == had
@@ -64,7 +64,7 @@ def _all(memories: list[Memory]) -> dict[str, int]:
 def test_the_last_ones_are_kept() -> None:
     memory = Memory(Space(1_000), 1_000, owner="ann")
     for number in range(MAX_STORED + 2):
-        memory.keep(f"resp_{number}", kept())
+        memory.keep(f"resp_{number}", build_kept())
     assert [memory.get(f"resp_{number}") is None for number in range(3)] == [True, True, False]
     assert memory.get(None) is None
     memory.forget(None)
@@ -85,18 +85,18 @@ def test_everything_is_said_again_before_what_is_new() -> None:
     first = Kept.of(request(previous_run_id="resp_stored"), run(Message("assistant", [call])), 5)
     assert (first.previous, first.waiting, first.size) == ("resp_stored", {"c"}, 5)
     output = ClientOutput(call_id="c", output="seen")
-    again = first.continued(request(client_outputs=(output,)), hears=True)
+    again = first.build_continued(request(client_outputs=(output,)), hears=True)
     assert [one.role for one in again.input] == ["user", "assistant", "tool", "user"]
     assert (again.previous_run_id, again.client_outputs) == ("resp_stored", ())
     assert again.details["previous_response_id"] == "resp_kept"
-    deaf = first.continued(request(client_outputs=(output,)), hears=False)
+    deaf = first.build_continued(request(client_outputs=(output,)), hears=False)
     assert deaf.input == "now"
 
 
 def test_what_a_stored_call_has_returned_goes_with_it_each_time() -> None:
     output = ClientOutput(call_id="stored", output="seen")
     first = Kept.of(request(client_outputs=(output,)), run(Message("assistant", ["fine"])), 5)
-    assert first.continued(request(), hears=True).client_outputs == (output,)
+    assert first.build_continued(request(), hears=True).client_outputs == (output,)
 
 
 @pytest.mark.parametrize(
@@ -110,5 +110,5 @@ def test_what_a_stored_call_has_returned_goes_with_it_each_time() -> None:
 )
 def test_what_does_not_fit_is_refused(fields: Any) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        kept(waiting=frozenset({"c"})).continued(request(**fields), hears=True)
+        build_kept(waiting=frozenset({"c"})).build_continued(request(**fields), hears=True)
     assert caught.value.param == "input"

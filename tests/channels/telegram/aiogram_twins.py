@@ -131,7 +131,7 @@ async def unreadable(show: Callable[[str], object]) -> list[str]:
     async with fake_telegram(FakeTelegram(privacy=False, topics=True)) as fake:
         fake.bot.updates.allow([*ALLOWED_UPDATES, "chat_member"])
         _act(fake)
-        for shown in (pending.as_json() for pending in fake.bot.updates.pending()):
+        for shown in (pending.as_json() for pending in fake.bot.updates.list_pending()):
             (kind,) = shown.keys() - {"update_id"}
             try:
                 unknown = list(_unknown(update.model_validate(shown)))

@@ -12,15 +12,15 @@ from frontdesk.channels.telegram.client import BotClient, FloodWaits
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
 from frontdesk.outbound.platform import FormFile
 from frontdesk.secret import Secret
-from tests.outbound.origin import Origin, ok, serving
+from tests.outbound.origin import Origin, ok, serve_origin
 
 TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
 BOT = f"/bot{TOKEN}"
 
 
 @asynccontextmanager
-async def calling(**settings: Any) -> AsyncIterator[tuple[BotClient, Origin]]:
-    async with serving() as origin:
+async def open_client(**settings: Any) -> AsyncIterator[tuple[BotClient, Origin]]:
+    async with serve_origin() as origin:
         url = f"http://127.0.0.1:{origin.port}"
         client = BotClient(Secret(TOKEN), api_url=url, allow_private=True, **settings)
         try:
@@ -29,18 +29,18 @@ async def calling(**settings: Any) -> AsyncIterator[tuple[BotClient, Origin]]:
             await client.close()
 
 
-def answered(result: Any) -> bytes:
+def build_answer(result: Any) -> bytes:
     return ok(json.dumps({"ok": True, "result": result}).encode(), "Connection: close")
 
 
-def refused(status: str, description: str, **parameters: int) -> bytes:
+def build_refusal(status: str, description: str, **parameters: int) -> bytes:
     body = {"ok": False, "error_code": int(status[:3]), "description": description, "parameters": parameters}
     return ok(json.dumps(body).encode(), "Connection: close", status=status)
 
 
 async def test_a_call_returns_its_result() -> None:
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/getMe"] = answered({"id": 7, "is_bot": True, "first_name": "B", "username": "b_bot"})
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/getMe"] = build_answer({"id": 7, "is_bot": True, "first_name": "B", "username": "b_bot"})
         me = await client.get_me()
     assert (me.id, me.username) == (7, "b_bot")
     assert origin.heads[0].startswith(f"POST {BOT}/getMe ")
@@ -48,9 +48,9 @@ async def test_a_call_returns_its_result() -> None:
 
 async def test_the_token_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/getMe"] = refused("401 Unauthorized", "Unauthorized")
-        origin.answers[f"{BOT}/getFile"] = answered({"file_path": "documents/file_1.txt"})
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/getMe"] = build_refusal("401 Unauthorized", "Unauthorized")
+        origin.answers[f"{BOT}/getFile"] = build_answer({"file_path": "documents/file_1.txt"})
         origin.answers[f"/file{BOT}/documents/file_1.txt"] = ok(b"no", "Connection: close", status="404 Not Found")
         origin.answers[f"{BOT}/unknown"] = b""
         errors: list[BaseException] = []
@@ -65,7 +65,7 @@ async def test_the_token_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixt
 
 
 async def test_a_send_without_a_response_is_unknown() -> None:
-    async with calling() as (client, origin):
+    async with open_client() as (client, origin):
         origin.answers[f"{BOT}/sendMessage"] = b""
         with pytest.raises(PushUnknownError):
             await client.send("sendMessage", {"chat_id": 1, "text": "hi"})
@@ -79,16 +79,16 @@ async def test_a_platform_that_is_away_took_nothing() -> None:
 
 
 async def test_an_album_has_the_ids_of_its_messages() -> None:
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/sendMediaGroup"] = answered([{"message_id": 5}, {"message_id": 6}])
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/sendMediaGroup"] = build_answer([{"message_id": 5}, {"message_id": 6}])
         files = [FormFile("a", "a.png", "image/png", b"1"), FormFile("b", "b.png", "image/png", b"2")]
         assert await client.send("sendMediaGroup", {"chat_id": 1, "media": [{"type": "photo"}]}, files) == (5, 6)
     assert "multipart/form-data; boundary=" in origin.heads[0]
 
 
 async def test_updates_come_with_their_numbers() -> None:
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/getUpdates"] = answered([{"update_id": 3, "message": {}}, {"update_id": 4}])
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/getUpdates"] = build_answer([{"update_id": 3, "message": {}}, {"update_id": 4}])
         updates = await client.get_updates(3, 0)
     assert [number for number, _ in updates] == [3, 4]
     assert json.loads(updates[1][1]) == {"update_id": 4}
@@ -96,7 +96,7 @@ async def test_updates_come_with_their_numbers() -> None:
 
 @pytest.mark.parametrize("result", [b'[{"update_id": "x"}]', b"[{}]", b"[" * 3000 + b"]" * 3000])
 async def test_updates_that_make_no_sense_are_an_error_of_the_platform(result: bytes) -> None:
-    async with calling() as (client, origin):
+    async with open_client() as (client, origin):
         origin.answers[f"{BOT}/getUpdates"] = ok(b'{"ok": true, "result": ' + result + b"}", "Connection: close")
         with pytest.raises(PushUnknownError) as failure:
             await client.get_updates(3, 0)
@@ -113,8 +113,8 @@ async def test_updates_that_make_no_sense_are_an_error_of_the_platform(result: b
     ],
 )
 async def test_a_file_is_bounded_and_below_the_bots_own_files(file: dict[str, Any], content: bytes, code: str) -> None:
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/getFile"] = answered(file)
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/getFile"] = build_answer(file)
         origin.answers[f"/file{BOT}/a/b.txt"] = ok(content, "Connection: close")
         with pytest.raises(PushRefusedError) as caught:
             await client.download("f", max_bytes=10)
@@ -122,16 +122,16 @@ async def test_a_file_is_bounded_and_below_the_bots_own_files(file: dict[str, An
 
 
 async def test_a_file_is_downloaded() -> None:
-    async with calling() as (client, origin):
-        origin.answers[f"{BOT}/getFile"] = answered({"file_path": "a/b c.txt"})
+    async with open_client() as (client, origin):
+        origin.answers[f"{BOT}/getFile"] = build_answer({"file_path": "a/b c.txt"})
         origin.answers[f"/file{BOT}/a/b%20c.txt"] = ok(b"hello", "Connection: close")
         assert await client.download("f", max_bytes=10) == b"hello"
 
 
 async def test_a_second_chat_that_has_to_wait_makes_it_the_wait_of_the_bot() -> None:
     floods = FloodWaits()
-    first = floods.noted(PushLimitedError(retry_after=600.0), "1")
-    again = floods.noted(PushLimitedError(retry_after=600.0), "1")
-    other = floods.noted(PushLimitedError(retry_after=600.0), "2")
+    first = floods.note(PushLimitedError(retry_after=600.0), "1")
+    again = floods.note(PushLimitedError(retry_after=600.0), "1")
+    other = floods.note(PushLimitedError(retry_after=600.0), "2")
     assert [error.everywhere for error in (first, again, other)] == [False, False, True]
-    assert floods.noted(PushLimitedError(retry_after=1.0), "").everywhere
+    assert floods.note(PushLimitedError(retry_after=1.0), "").everywhere

@@ -16,7 +16,7 @@ TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
 SECRET = "a-secret-of-the-webhook"
 
 
-def made(**settings: Any) -> TelegramChannel:
+def build_channel(**settings: Any) -> TelegramChannel:
     tokens: dict[str, Any] = {"bot_token": TOKEN, "secret_token": SECRET}
     return TelegramChannel(**{**tokens, **settings})
 
@@ -36,7 +36,7 @@ def made(**settings: Any) -> TelegramChannel:
     ],
 )
 def test_good_settings(settings: dict[str, Any]) -> None:
-    assert made(**settings).findings() == []
+    assert build_channel(**settings).findings() == []
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_good_settings(settings: dict[str, Any]) -> None:
     ],
 )
 def test_a_mistake_is_told(settings: dict[str, Any], told: str) -> None:
-    assert any(finding.startswith(told) for finding in made(**settings).findings())
+    assert any(finding.startswith(told) for finding in build_channel(**settings).findings())
 
 
 def test_a_webhook_that_nobody_registers_is_a_warning() -> None:
-    assert "public_url" in made().warnings()[0]
-    assert made(public_url="https://desk.example.com").warnings() == []
-    assert made(transport="polling", secret_token="").warnings() == []
+    assert "public_url" in build_channel().warnings()[0]
+    assert build_channel(public_url="https://desk.example.com").warnings() == []
+    assert build_channel(transport="polling", secret_token="").warnings() == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_webhook_that_nobody_registers_is_a_warning() -> None:
     [("polling", "ephemeral", True), ("polling", "long_running", False), ("webhook", "ephemeral", False)],
 )
 def test_polling_in_a_process_that_ends_between_requests_is_a_warning(transport: str, mode: Any, warned: bool) -> None:
-    channel = made(transport=transport, secret_token=SECRET if transport == "webhook" else "")
+    channel = build_channel(transport=transport, secret_token=SECRET if transport == "webhook" else "")
     host = AgentFrameworkHost(
         EchoAgent(), channels=[channel], store=new_store(), runtime_mode=mode, allow_in_process_runner=True
     )
@@ -84,15 +84,15 @@ def test_polling_in_a_process_that_ends_between_requests_is_a_warning(transport:
 
 
 def test_the_rates_are_within_those_of_the_platform() -> None:
-    terms = made().push_terms
+    terms = build_channel().push_terms
     assert (terms.per_second or 99) <= 30
     assert (terms.per_destination or 99) <= 1
     assert (terms.per_group or 99) <= 20 / 60
     assert terms.timeout > UPLOAD_SECONDS
-    assert made(push_terms=PushTerms(per_second=5.0)).push_terms.per_second == 5.0
+    assert build_channel(push_terms=PushTerms(per_second=5.0)).push_terms.per_second == 5.0
 
 
 def test_no_secret_is_shown() -> None:
-    shown = repr(vars(made()))
+    shown = repr(vars(build_channel()))
     assert TOKEN not in shown
     assert SECRET not in shown

@@ -18,7 +18,7 @@ from frontdesk.errors import (
 from frontdesk.outbound.platform import PlatformResponse
 
 
-def refused(status: int, description: str, **parameters: int) -> PushError:
+def read_refusal(status: int, description: str, **parameters: int) -> PushError:
     body = {"ok": False, "error_code": status, "description": description, "parameters": parameters}
     with pytest.raises(PushError) as caught:
         read_answer(PlatformResponse(status, {}, msgspec.json.encode(body)))
@@ -62,7 +62,7 @@ def refused(status: int, description: str, **parameters: int) -> PushError:
 def test_a_refusal_has_the_code_that_says_what_to_do(
     status: int, description: str, kind: type[PushError], code: str | None
 ) -> None:
-    error = refused(status, description)
+    error = read_refusal(status, description)
     assert type(error) is kind
     assert error.permanent
     assert error.code == (code or kind.code)
@@ -71,21 +71,23 @@ def test_a_refusal_has_the_code_that_says_what_to_do(
 
 @pytest.mark.parametrize(("status", "description"), [(401, "Unauthorized"), (404, "Not Found")])
 def test_a_wrong_token_stops_the_whole_channel_and_loses_nothing(status: int, description: str) -> None:
-    error = refused(status, description)
+    error = read_refusal(status, description)
     assert (error.code, error.permanent, error.unknown, error.everywhere) == ("unauthorized", False, False, True)
     assert error.retry_after == 60.0
 
 
 def test_two_pollers_and_a_webhook_are_two_conflicts() -> None:
-    second = refused(409, "Conflict: terminated by other getUpdates request; make sure that only one …")
-    webhook = refused(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook …")
+    second = read_refusal(409, "Conflict: terminated by other getUpdates request; make sure that only one …")
+    webhook = read_refusal(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook …")
     assert (second.code, webhook.code) == ("conflict", "webhook_active")
     assert not second.permanent
     assert not webhook.permanent
 
 
 def test_a_migrated_group_says_where_it_went() -> None:
-    error = refused(400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1001234567890)
+    error = read_refusal(
+        400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1001234567890
+    )
     assert isinstance(error, ChatMigratedError)
     assert error.chat_id == -1001234567890
     assert not error.permanent
@@ -93,14 +95,14 @@ def test_a_migrated_group_says_where_it_went() -> None:
 
 @pytest.mark.parametrize(("asked", "wait"), [(35, 35.0), (0, 0.0), (-4, 1.0), (10**9, 86_400.0)])
 def test_a_flood_waits_as_long_as_the_platform_says(asked: int, wait: float) -> None:
-    error = refused(429, f"Too Many Requests: retry after {asked}", retry_after=asked)
+    error = read_refusal(429, f"Too Many Requests: retry after {asked}", retry_after=asked)
     assert isinstance(error, PushLimitedError)
     assert error.retry_after == wait
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 def test_a_server_error_may_be_tried_again(status: int) -> None:
-    error = refused(status, "Internal Server Error: restart")
+    error = read_refusal(status, "Internal Server Error: restart")
     assert (type(error), error.permanent, error.unknown) == (PushError, False, False)
 
 

@@ -13,7 +13,7 @@ from frontdesk.channels.telegram.parse import read_update
 from frontdesk.channels.telegram.wire import ALLOWED_UPDATES, Update
 from frontdesk.chat.messages import Click, Command, ConversationMove, InboundMessage, MembershipChange, Quote
 from frontdesk.errors import InvalidRequestError
-from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, said, update
+from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, read_message, update
 from tests.examples import examples
 
 FILE = {"file_id": "f", "file_unique_id": "u", "file_size": 12}
@@ -21,7 +21,7 @@ OTHER = {"id": 2, "is_bot": False, "first_name": "Bob"}
 
 
 def test_a_message_of_a_private_chat() -> None:
-    inbound = said(text="hello")
+    inbound = read_message(text="hello")
     assert (inbound.event_id, inbound.at, inbound.text, inbound.message_id) == ("42", 1_700_000_000.0, "hello", "10")
     assert (inbound.sender.id, inbound.sender.name, inbound.sender.locale) == ("1", "Ann Lee", "de")
     assert inbound.sender.attributes == {"username": "ann"}
@@ -45,7 +45,7 @@ def test_a_message_of_a_private_chat() -> None:
     ],
 )
 def test_a_topic_is_a_conversation_of_its_own(chat: Any, fields: Any, conversation: str) -> None:
-    place = said(text="hello", chat=chat, **fields).place
+    place = read_message(text="hello", chat=chat, **fields).place
     assert place.conversation_id == conversation
     assert place.kind == ("direct" if chat is PRIVATE else "group")
 
@@ -80,18 +80,18 @@ def test_a_group_that_moved_says_so_in_both_chats() -> None:
     ],
 )
 def test_the_bot_is_addressed_by_entities_and_replies_alone(text: str, fields: Any, mentioned: bool, rest: str) -> None:
-    inbound = said(text=text, chat=GROUP, **fields)
+    inbound = read_message(text=text, chat=GROUP, **fields)
     assert (inbound.mentioned, inbound.text) == (mentioned, rest)
 
 
 def test_the_message_that_made_a_topic_is_no_reply() -> None:
     made = message(chat=FORUM, message_id=5, forum_topic_created={"name": "T", "icon_color": 1}, **{"from": OURS})
     there = {"is_topic_message": True, "message_thread_id": 5}
-    inbound = said(text="hi", chat=FORUM, reply_to_message=made, **there)
+    inbound = read_message(text="hi", chat=FORUM, reply_to_message=made, **there)
     assert not inbound.mentioned
     assert inbound.quote is None
     gone = message(chat=FORUM, message_id=5, **{"from": OURS})
-    assert not said(text="hi", chat=FORUM, reply_to_message=gone, **there).mentioned
+    assert not read_message(text="hi", chat=FORUM, reply_to_message=gone, **there).mentioned
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,19 @@ def test_the_message_that_made_a_topic_is_no_reply() -> None:
     ],
 )
 def test_a_command_is_what_a_text_begins_with(text: str, command: Command | None) -> None:
-    assert said(text=text, chat=GROUP).command == command
+    assert read_message(text=text, chat=GROUP).command == command
 
 
 def test_a_reply_quotes_what_it_answers() -> None:
     before = message("the whole text", GROUP, message_id=9, **{"from": OTHER})
-    assert said(text="yes", chat=GROUP, reply_to_message=before).quote == Quote(
+    assert read_message(text="yes", chat=GROUP, reply_to_message=before).quote == Quote(
         message_id="9", sender_id="2", text="the whole text"
     )
-    part = said(text="yes", chat=GROUP, reply_to_message=before, quote={"text": "whole", "position": 4})
+    part = read_message(text="yes", chat=GROUP, reply_to_message=before, quote={"text": "whole", "position": 4})
     assert part.quote == Quote(message_id="9", sender_id="2", text="whole")
-    outside = said(text="yes", external_reply={"origin": {"type": "hidden_user"}}, quote={"text": "w", "position": 0})
+    outside = read_message(
+        text="yes", external_reply={"origin": {"type": "hidden_user"}}, quote={"text": "w", "position": 0}
+    )
     assert outside.quote == Quote(text="w")
 
 
@@ -141,7 +143,7 @@ def test_a_reply_quotes_what_it_answers() -> None:
     ],
 )
 def test_a_file_is_named_to_be_fetched_later(fields: Any, media_type: str, name: str) -> None:
-    (file,) = said(**fields).media
+    (file,) = read_message(**fields).media
     assert (file.file_id, file.media_type, file.name, file.size, file.data) == ("f", media_type, name, 12, "")
 
 
@@ -150,7 +152,7 @@ def test_the_largest_size_of_a_picture_is_taken() -> None:
         {"file_id": name, "file_unique_id": name, "width": width, "height": width}
         for name, width in (("s", 90), ("l", 1280), ("m", 320))
     ]
-    inbound = said(
+    inbound = read_message(
         photo=sizes, caption="@desk_bot look", caption_entities=[{"type": "mention", "offset": 0, "length": 9}]
     )
     assert [file.file_id for file in inbound.media] == ["l"]
@@ -158,7 +160,7 @@ def test_the_largest_size_of_a_picture_is_taken() -> None:
 
 
 def test_the_pictures_of_an_album_belong_together() -> None:
-    inbound = said(photo=[{**FILE, "width": 1, "height": 1}], media_group_id="13")
+    inbound = read_message(photo=[{**FILE, "width": 1, "height": 1}], media_group_id="13")
     assert (inbound.album, inbound.album_position) == ("13", 10)
 
 
@@ -192,13 +194,13 @@ def test_the_pictures_of_an_album_belong_together() -> None:
     ],
 )
 def test_what_is_neither_text_nor_a_file_is_said_in_words(fields: Any, text: str | None) -> None:
-    inbound = said(**fields)
+    inbound = read_message(**fields)
     assert inbound.text == (text or "Forwarded from News:\nx")
     assert inbound.command is None
 
 
 def test_an_edit_says_that_it_is_one() -> None:
-    inbound = said("edited_message", text="hello!", edit_date=1_700_000_009)
+    inbound = read_message("edited_message", text="hello!", edit_date=1_700_000_009)
     assert (inbound.edited, inbound.at) == (True, 1_700_000_009.0)
     assert read("edited_message", location={"latitude": 1.0, "longitude": 2.0}) is None
 
@@ -233,8 +235,8 @@ def test_other_updates_are_not_read(kind: str) -> None:
 
 
 def test_another_bot_is_told_apart() -> None:
-    assert said(text="hi", chat=GROUP, **{"from": {"id": 8, "is_bot": True, "first_name": "B"}}).sender.is_bot
-    assert not said(text="hi", chat=GROUP, via_bot={"id": 8, "is_bot": True, "first_name": "B"}).sender.is_bot
+    assert read_message(text="hi", chat=GROUP, **{"from": {"id": 8, "is_bot": True, "first_name": "B"}}).sender.is_bot
+    assert not read_message(text="hi", chat=GROUP, via_bot={"id": 8, "is_bot": True, "first_name": "B"}).sender.is_bot
 
 
 # The bot comes and goes
@@ -279,27 +281,27 @@ def test_every_update_that_is_read_is_asked_for() -> None:
 # Buttons
 
 
-def pressed(**fields: Any) -> Any:
+def read_press(**fields: Any) -> Any:
     return read_update(update("callback_query", content={"id": "99", "from": ANN, "data": "ok:apr_1", **fields}), BOT)
 
 
 def test_a_button_names_its_message() -> None:
     topic = {"is_topic_message": True, "message_thread_id": 5}
-    inbound = pressed(message=message("May I?", FORUM, **topic, **{"from": OURS}))
+    inbound = read_press(message=message("May I?", FORUM, **topic, **{"from": OURS}))
     assert inbound.click == Click(data="ok:apr_1", callback_id="99", message_id="10")
     assert (inbound.place.conversation_id, inbound.place.kind) == ('["-100","5"]', "group")
     assert inbound.sender.id == "1"
 
 
 def test_a_button_may_have_lost_its_message() -> None:
-    inbound = pressed(message={"chat": GROUP, "message_id": 10, "date": 0})
+    inbound = read_press(message={"chat": GROUP, "message_id": 10, "date": 0})
     assert (inbound.place.conversation_id, inbound.click.message_id) == ("-100", "10")
-    inline = pressed(inline_message_id="x")
+    inline = read_press(inline_message_id="x")
     assert (inline.place.conversation_id, inline.place.kind, inline.click.message_id) == ("1", "direct", "")
 
 
 def test_the_button_that_stops_an_answer_is_a_command() -> None:
-    inbound = pressed(data="stop", message=message("Once upon", GROUP))
+    inbound = read_press(data="stop", message=message("Once upon", GROUP))
     assert (inbound.command, inbound.click, inbound.mentioned) == (Command(name="cancel"), None, True)
     assert inbound.attributes == {"callback_id": "99"}
 
@@ -315,7 +317,7 @@ def test_a_draft_that_was_stopped_is_a_command_of_its_person() -> None:
 
 
 def test_the_button_of_a_game_is_not_read() -> None:
-    assert pressed(data="", game_short_name="g") is None
+    assert read_press(data="", game_short_name="g") is None
 
 
 # Whatever comes
@@ -350,7 +352,7 @@ _WORDS = st.fixed_dictionaries({}, optional=dict.fromkeys(("text", "blocks", "it
 @given(blocks=st.lists(_WORDS, max_size=4))
 def test_a_rich_message_of_any_shape_can_be_quoted(blocks: list[Any]) -> None:
     replied = {**message("", PRIVATE), "rich_message": {"blocks": blocks}}
-    assert said(text="why?", reply_to_message=replied).text == "why?"
+    assert read_message(text="why?", reply_to_message=replied).text == "why?"
 
 
 _ENTITY = st.fixed_dictionaries(

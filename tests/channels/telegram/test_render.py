@@ -25,7 +25,7 @@ from frontdesk.chat.rendering import Renderer
 from frontdesk.markdown import Entities, parse, split, to_blocks
 from frontdesk_testing.telegram import FakeTelegram
 from tests.examples import examples
-from tests.markdown.samples import ANY_TEXTS, shown_words, words
+from tests.markdown.samples import ANY_TEXTS, list_shown_words, words
 
 HERE = Destination(chat_id="-100", thread_id="5", kind="group")
 
@@ -71,7 +71,7 @@ def test_the_platform_accepts_any_markdown(text: str) -> None:
         # The platform takes no message without anything that can be seen.
         assert record.error is None or "text must be non-empty" in str(record.error)
     rest = iter(words(" ".join(fake.shown(chat).answers)))
-    assert all(word in rest for word in shown_words(text))
+    assert all(word in rest for word in list_shown_words(text))
 
 
 @given(ANY_TEXTS)
@@ -83,7 +83,7 @@ def test_any_markdown_is_calls_within_the_limits_with_the_same_words(text: str) 
             msgspec.json.encode(call.params)
             said += words(call.params["text"])
     rest = iter(said)
-    assert all(word in rest for word in shown_words(text))
+    assert all(word in rest for word in list_shown_words(text))
 
 
 @given(
@@ -242,7 +242,7 @@ def test_the_platform_accepts_any_markdown_as_a_rich_message(text: str) -> None:
         record = asyncio.run(fake.api.call(fake.bot, call.method, call.params, {}))
         assert record.error is None or "must be non-empty" in str(record.error)
     rest = iter(words(" ".join(fake.shown(chat).answers)))
-    assert all(word in rest for word in shown_words(text))
+    assert all(word in rest for word in list_shown_words(text))
 
 
 def test_a_rich_message_is_sent_changed_and_drafted_as_one() -> None:

@@ -27,7 +27,7 @@ def file(media_type: str, data: bytes, name: str) -> OutboundFile:
     return OutboundFile(media_type=media_type, data=base64.b64encode(data).decode(), name=name)
 
 
-def said(**fields: Any) -> OutboundMessage:
+def build_message(**fields: Any) -> OutboundMessage:
     return OutboundMessage(**{"text": "bold link", "entities": STYLES, **fields})
 
 
@@ -43,13 +43,15 @@ def draft(channel: TelegramChannel, message: OutboundMessage) -> Awaitable[Any]:
 MENU = Menu("direct", "de", [ChannelCommand("new", "Neu", handler=lambda _: None)])
 ALBUM = (file("image/png", b"1", "a.png"), file("image/png", b"2", "b.png"))
 OURS: dict[str, Ours] = {
-    "a text": lambda channel, sent: channel.send(said(), PLACE, "k"),
-    "a reply with buttons": lambda channel, sent: channel.send(said(buttons=KEYS, reply_to=str(sent)), PLACE, "k"),
-    "an edit": lambda channel, sent: channel.edit(str(sent), said(buttons=KEYS), PLACE),
+    "a text": lambda channel, sent: channel.send(build_message(), PLACE, "k"),
+    "a reply with buttons": lambda channel, sent: channel.send(
+        build_message(buttons=KEYS, reply_to=str(sent)), PLACE, "k"
+    ),
+    "an edit": lambda channel, sent: channel.edit(str(sent), build_message(buttons=KEYS), PLACE),
     "buttons off": lambda channel, sent: channel.remove_buttons(str(sent), PLACE),
     "a removal": lambda channel, sent: channel.delete(str(sent), PLACE),
     "a photo with a caption": lambda channel, sent: channel.send(
-        said(media=(file("image/png", b"1", "a.png"),)), PLACE, "k"
+        build_message(media=(file("image/png", b"1", "a.png"),)), PLACE, "k"
     ),
     "a document": lambda channel, sent: channel.send(
         OutboundMessage(media=(file("text/csv", b"1", "a.csv"),)), PLACE, "k"
@@ -59,7 +61,7 @@ OURS: dict[str, Ours] = {
     "a menu": lambda channel, sent: channel.publish(MENU),
 }
 NEWER: dict[str, Ours] = {
-    "a draft": lambda channel, sent: draft(channel, said()),
+    "a draft": lambda channel, sent: draft(channel, build_message()),
     "a rich message": lambda channel, sent: channel.send(rich(), PLACE, "k"),
     "a rich draft": lambda channel, sent: draft(channel, rich()),
     "an edit to a rich message": lambda channel, sent: channel.edit(str(sent), rich(), PLACE),
@@ -71,9 +73,9 @@ NEWER: dict[str, Ours] = {
 async def our_call(name: str) -> Call:
     """Return the call with which the channel carries an intent out."""
     async with fake_telegram() as fake:
-        channel, sent = await _opened(fake, name)
+        channel, sent = await _open(fake, name)
         try:
-            return await recorded(fake, {**OURS, **NEWER}[name](channel, sent))
+            return await record_call(fake, {**OURS, **NEWER}[name](channel, sent))
         finally:
             await channel.close()
 
@@ -81,12 +83,12 @@ async def our_call(name: str) -> Call:
 async def their_call(name: str, carry_out: Callable[[FakeTelegram, int], Awaitable[Any]]) -> Call:
     """Return the call with which another client does."""
     async with fake_telegram() as fake:
-        channel, sent = await _opened(fake, name)
+        channel, sent = await _open(fake, name)
         await channel.close()
-        return await recorded(fake, carry_out(fake, sent))
+        return await record_call(fake, carry_out(fake, sent))
 
 
-async def _opened(fake: FakeTelegram, name: str) -> tuple[TelegramChannel, int]:
+async def _open(fake: FakeTelegram, name: str) -> tuple[TelegramChannel, int]:
     """Return a channel of the fake, and the number of a message that it has sent."""
     fake.private(fake.user("Ada", user_id=CHAT))
     channel = TelegramChannel(bot_token=fake.token, secret_token="a-secret-of-the-webhook", api_url=fake.url)
@@ -96,19 +98,19 @@ async def _opened(fake: FakeTelegram, name: str) -> tuple[TelegramChannel, int]:
     return channel, sent
 
 
-async def recorded(fake: FakeTelegram, call: Awaitable[Any]) -> Call:
+async def record_call(fake: FakeTelegram, call: Awaitable[Any]) -> Call:
     """Return the last call that reached the platform: its method, its parameters and the names of its files."""
     await call
     last = fake.calls[-1]
     assert last.error is None, last.error
-    return last.method, _unnamed(last.parameters), sorted(last.files.values())
+    return last.method, _drop_names(last.parameters), sorted(last.files.values())
 
 
-def _unnamed(value: Any) -> Any:
+def _drop_names(value: Any) -> Any:
     """Leave out the names of uploaded parts, which clients choose, and fields that are left empty."""
     if isinstance(value, dict):
-        parts = {name: _unnamed(part) for name, part in value.items() if name != "draft_id"}
+        parts = {name: _drop_names(part) for name, part in value.items() if name != "draft_id"}
         return {name: part for name, part in parts.items() if part not in ([], {})}
     if isinstance(value, list | tuple):
-        return [_unnamed(part) for part in value]
+        return [_drop_names(part) for part in value]
     return "attach://" if isinstance(value, str) and value.startswith("attach://") else value

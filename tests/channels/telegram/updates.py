@@ -45,7 +45,7 @@ def read(kind: Any = "message", **fields: Any) -> InboundMessage | None:
     return inbound
 
 
-def said(kind: Any = "message", **fields: Any) -> InboundMessage:
+def read_message(kind: Any = "message", **fields: Any) -> InboundMessage:
     """Read an update of a message that says something."""
     inbound = read(kind, **fields)
     assert inbound is not None

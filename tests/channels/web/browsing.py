@@ -20,7 +20,7 @@ def axe_source() -> str:
     return AXE.read_text()
 
 
-async def opened(tab: Tab, url: str) -> Tab:
+async def open_page(tab: Tab, url: str) -> Tab:
     """Opens the page."""
     await tab.page.goto(f"{url}/chat")
     await tab.page.wait_for_selector(BOX)
@@ -33,7 +33,7 @@ async def say(tab: Tab, text: str) -> None:
     await tab.page.press(BOX, "Enter")
 
 
-async def shown(tab: Tab, text: str, selector: str = ANSWER) -> None:
+async def wait_for_text(tab: Tab, text: str, selector: str = ANSWER) -> None:
     """Waits until a message has a text."""
     await tab.page.locator(selector, has_text=text).last.wait_for()
 

@@ -24,13 +24,13 @@ async def record(tab: Tab) -> Tab:
     return tab
 
 
-async def heard(tab: Tab, count: int) -> list[str]:
+async def wait_for_announcements(tab: Tab, count: int) -> list[str]:
     """Return the announcements since the page was opened, once there are so many."""
     await tab.page.wait_for_function("count => window.heard.length >= count", arg=count)
     return await tab.page.evaluate("window.heard")
 
 
-async def focused(tab: Tab) -> str:
+async def get_focused(tab: Tab) -> str:
     """Return the tag and the classes of the element that has the focus."""
     return await tab.page.evaluate("[document.activeElement.localName, ...document.activeElement.classList].join('.')")
 

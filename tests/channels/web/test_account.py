@@ -15,8 +15,8 @@ from frontdesk.channels.web import account as elsewhere_module
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.messages import MessageChannel
-from tests.channels.web.visiting import DEADLINE, Visitor, visiting, web_host
-from tests.contracts.message_platform import SECRET, driven_platform
+from tests.channels.web.visiting import DEADLINE, Visitor, open_visitor, web_host
+from tests.contracts.message_platform import SECRET, drive_platform
 
 CHANGES = {
     "link": {},
@@ -31,7 +31,7 @@ async def two_devices(page: WebChatChannel | None = None, **settings: Any) -> As
     host = AgentFrameworkHost(
         EchoAgent(), channels=[page or WebChatChannel()], linker=OneTimeCodeIdentityLinker(), **settings
     )
-    async with serving(host) as client, visiting(client.base_url) as ada, visiting(client.base_url) as phone:
+    async with serving(host) as client, open_visitor(client.base_url) as ada, open_visitor(client.base_url) as phone:
         yield ada, phone
 
 
@@ -41,12 +41,12 @@ async def account(visitor: Visitor, path: str, **body: Any) -> dict[str, Any]:
     return response.json()
 
 
-async def asked(visitor: Visitor) -> dict[str, Any]:
+async def get_question(visitor: Visitor) -> dict[str, Any]:
     return (await visitor.get("account"))["question"]
 
 
 async def answer(visitor: Visitor, *, confirm: bool = True) -> dict[str, Any]:
-    return await account(visitor, "answer", challenge_id=(await asked(visitor))["challenge_id"], confirm=confirm)
+    return await account(visitor, "answer", challenge_id=(await get_question(visitor))["challenge_id"], confirm=confirm)
 
 
 async def link(ada: Visitor, phone: Visitor) -> None:
@@ -65,10 +65,10 @@ async def test_each_side_sees_the_other_before_anything_is_linked() -> None:
         entered = await account(phone, "code", code=begun["code"].lower())
         assert (entered["question"]["other"], entered["question"]["waits_for"]) == (mine, "you")
         assert not entered["linked"]
-        assert await asked(ada) is None
+        assert await get_question(ada) is None
         confirmed = await answer(phone)
         assert (confirmed["outcome"], confirmed["question"]["waits_for"]) == ("", "other")
-        assert (await asked(ada))["other"] == theirs
+        assert (await get_question(ada))["other"] == theirs
         linked = await answer(ada)
         assert (linked["outcome"], linked["linked"], linked["others"]) == ("linked", True, [theirs])
         assert (await phone.get("account"))["others"] == [mine]
@@ -90,9 +90,9 @@ async def test_each_side_can_refuse_and_the_code_is_worth_nothing_then(refuser: 
 async def test_two_devices_of_a_person_show_the_same_and_part_again() -> None:
     async with two_devices() as (ada, phone):
         await ada.say("from the desk")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         await phone.say("from the phone")
-        await phone.heard(2)
+        await phone.wait_for_messages(2)
         async with phone.feed(after=(await phone.get("me"))["cursor"]) as page:
             await link(ada, phone)
             # The page is sent away, and comes back as who it is now.
@@ -103,7 +103,7 @@ async def test_two_devices_of_a_person_show_the_same_and_part_again() -> None:
         assert before["box"] == (await ada.get("me"))["box"]
         assert (await phone.texts())[:2] == ["from the desk", "from the desk"]
         await phone.say("both see this")
-        assert "both see this" in [message["text"] for message in await ada.heard(len(await phone.texts()))]
+        assert "both see this" in [message["text"] for message in await ada.wait_for_messages(len(await phone.texts()))]
         assert (await account(phone, "unlink"))["outcome"] == "parted"
         assert (await phone.get("me"))["box"] != before["box"]
         assert (await phone.texts())[:2] == ["from the phone", "from the phone"]
@@ -114,12 +114,12 @@ async def test_two_devices_of_a_person_show_the_same_and_part_again() -> None:
 async def test_commands_of_linking_are_about_the_browser_in_which_they_are_typed() -> None:
     async with two_devices() as (ada, phone):
         await link(ada, phone)
-        mine, count = (await phone.get("account"))["you"]["id"], len(await phone.heard(1))
+        mine, count = (await phone.get("account"))["you"]["id"], len(await phone.wait_for_messages(1))
         phone.count = 100
         for text in ("/whoami", "/new"):
             await phone.say(text)
             count += 2
-            said = (await phone.heard(count))[-1]["text"]
+            said = (await phone.wait_for_messages(count))[-1]["text"]
             assert mine in said or said == "We start anew."
         await phone.say("/unlink")
 
@@ -135,7 +135,7 @@ async def test_commands_of_linking_are_about_the_browser_in_which_they_are_typed
 async def test_a_page_that_comes_back_to_another_mailbox_reads_it_anew() -> None:
     async with two_devices() as (ada, phone):
         await ada.say("hello")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         me = await phone.get("me")
         await link(ada, phone)
         frame = await phone.get(f"poll?after={me['cursor']}&box={me['box']}")
@@ -149,7 +149,7 @@ async def test_a_page_that_comes_back_to_another_mailbox_reads_it_anew() -> None
 async def test_a_poll_that_waits_while_its_visitor_is_unlinked_answers_nothing() -> None:
     async with two_devices() as (ada, phone):
         await link(ada, phone)
-        await phone.heard(1)
+        await phone.wait_for_messages(1)
         cursor = (await phone.get("me"))["cursor"]
         poll = asyncio.create_task(phone.http.get(f"/chat/api/poll?after={cursor}"))
         await asyncio.sleep(0)
@@ -176,7 +176,7 @@ async def _answered(visitor: Visitor, text: str) -> bool:
 
 
 async def test_a_host_without_a_linker_says_who_you_are_and_links_nothing() -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada:
         shown = await ada.get("account")
         assert shown["way"] is None
         assert shown["you"]["channel"] == "web"
@@ -219,10 +219,10 @@ async def test_a_body_that_is_wrong_links_nothing(path: str, body: dict[str, Any
 async def test_a_question_can_t_be_answered_for_another_visitor() -> None:
     async with two_devices() as (ada, phone):
         await account(phone, "code", code=(await account(ada, "link"))["code"])
-        question = (await asked(phone))["challenge_id"]
+        question = (await get_question(phone))["challenge_id"]
         stolen = await ada.post("account/answer", challenge_id=question, confirm=True)
         assert (stolen.status_code, stolen.json()["error"]["code"]) == (403, "nothing_to_confirm")
-        assert (await asked(phone))["waits_for"] == "you"
+        assert (await get_question(phone))["waits_for"] == "you"
 
 
 async def test_who_may_not_come_in_has_no_account_here() -> None:
@@ -235,10 +235,10 @@ async def test_who_may_not_come_in_has_no_account_here() -> None:
 @pytest.mark.parametrize("from_page", [True, False], ids=["code of the page", "code of the chat"])
 async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) -> None:
     agent = EchoAgent()
-    async with driven_platform() as platform:
+    async with drive_platform() as platform:
         chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
         host = AgentFrameworkHost(agent, channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
-        async with serving(host) as client, visiting(client.base_url) as visitor:
+        async with serving(host) as client, open_visitor(client.base_url) as visitor:
             await platform.listen(f"{client.base_url}{chat.path}{chat.webhook_path}")
             ada = await platform.person("Ada")
             if from_page:
@@ -250,7 +250,7 @@ async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) 
                 )
                 await account(visitor, "code", code=code.group() if code else "")
             # The page names the other side before anything is linked.
-            other = (await asked(visitor))["other"]
+            other = (await get_question(visitor))["other"]
             assert (other["channel"], other["name"]) == ("messages", "Ada")
             assert not (await visitor.get("account"))["linked"]
             await answer(visitor)
@@ -268,11 +268,11 @@ async def test_a_chat_and_the_page_go_on_with_one_conversation(from_page: bool) 
 async def test_the_page_shows_what_was_said_in_a_linked_chat_once_and_in_its_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(elsewhere_module, "TURNS", 5)
-    async with driven_platform() as platform:
+    monkeypatch.setattr(elsewhere_module, "MAX_TURNS", 5)
+    async with drive_platform() as platform:
         chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
         host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
-        async with serving(host) as client, visiting(client.base_url) as visitor:
+        async with serving(host) as client, open_visitor(client.base_url) as visitor:
             await platform.listen(f"{client.base_url}{chat.path}{chat.webhook_path}")
             ada = await platform.person("Ada")
             for number in range(6):
@@ -299,7 +299,7 @@ async def test_the_page_shows_what_was_said_in_a_linked_chat_once_and_in_its_ord
             rest = await visitor.get(f"conversations/main/elsewhere?before={elsewhere['before']}")
             assert [message["text"] for message in rest["messages"][::2]] == [f"before {n}." for n in range(3)]
             assert (rest["before"], rest["since"]) == (None, 0.0)
-            async with visiting(client.base_url) as stranger:
+            async with open_visitor(client.base_url) as stranger:
                 for path in ("", f"?before={elsewhere['before']}"):
                     assert (await stranger.get(f"conversations/main/elsewhere{path}"))["messages"] == []
 

@@ -18,11 +18,11 @@ from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.messages import MessageChannel
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.browsing import ANSWER, violations_on_both
-from tests.channels.web.listening import focused
+from tests.channels.web.listening import get_focused
 from tests.channels.web.test_account import tell
-from tests.channels.web.test_browser import axe, opened, say, shown, violations
-from tests.contracts.message_platform import SECRET, driven_platform
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, free_port, oidc_provider, running
+from tests.channels.web.test_browser import axe, open_page, say, violations, wait_for_text
+from tests.contracts.message_platform import SECRET, drive_platform
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, free_port, oidc_provider, serve_app
 
 __all__ = ["axe"]
 
@@ -67,16 +67,16 @@ async def enter(tab: Tab, code: str) -> None:
 
 
 async def test_a_code_is_refused_and_another_links_two_devices(new_tab: Any, url: str, axe: str) -> None:
-    desk, phone = await opened(await new_tab(), url), await opened(await new_tab(), url)
+    desk, phone = await open_page(await new_tab(), url), await open_page(await new_tab(), url)
     await desk.page.set_viewport_size(DESKTOP)
     await say(desk, "said at the desk")
-    await shown(desk, "said at the desk", ".message.assistant.done")
+    await wait_for_text(desk, "said at the desk", ".message.assistant.done")
     for tab in (desk, phone):
         await panel(tab)
     await press(desk, "Show a code")
     code = await desk.page.inner_text(f"{CARD} output")
     # The button that was pressed is gone, and the focus stays in the panel.
-    assert await focused(desk) == "dialog.account"
+    assert await get_focused(desk) == "dialog.account"
     assert await violations(desk, axe) == []
     await enter(phone, code)
     await press(phone, "No, leave them apart")
@@ -98,12 +98,12 @@ async def test_a_code_is_refused_and_another_links_two_devices(new_tab: Any, url
     await press(desk, "Yes, link them")
     await desk.page.wait_for_selector(f"{PANEL} .note:has-text('Linked.')")
     await phone.page.wait_for_selector(f"{PANEL} .note:has-text('Linked.')")
-    await shown(phone, "said at the desk")
+    await wait_for_text(phone, "said at the desk")
     for tab in (desk, phone):
         await tab.page.keyboard.press("Escape")
         await tab.page.wait_for_selector(PANEL, state="hidden")
     await say(phone, "said on the phone")
-    await shown(desk, "said on the phone")
+    await wait_for_text(desk, "said on the phone")
     await panel(phone)
     await press(phone, "Unlink this page")
     assert await violations(phone, axe) == []
@@ -115,7 +115,7 @@ async def test_a_code_is_refused_and_another_links_two_devices(new_tab: Any, url
 
 
 @contextlib.asynccontextmanager
-async def signing_in(*embed_origins: str) -> AsyncIterator[str]:
+async def serve_sign_in(*embed_origins: str) -> AsyncIterator[str]:
     """A host whose visitors sign in at a provider of another site."""
     async with oidc_provider("localhost") as provider:
         listener = free_port()
@@ -128,7 +128,7 @@ async def signing_in(*embed_origins: str) -> AsyncIterator[str]:
             public_url=url,
         )
         host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(embed_origins=embed_origins)], linker=linker)
-        async with running(host.app, listener, lifespan="on"):
+        async with serve_app(host.app, listener, lifespan="on"):
             yield url
 
 
@@ -149,8 +149,8 @@ async def sign_in(tab: Tab, answer: str) -> None:
 
 
 async def test_who_signs_in_comes_back_to_the_page_and_is_named(new_tab: Any) -> None:
-    async with signing_in() as url:
-        desk, phone = await opened(await new_tab(), url), await opened(await new_tab(), url)
+    async with serve_sign_in() as url:
+        desk, phone = await open_page(await new_tab(), url), await open_page(await new_tab(), url)
         await sign_in(desk, "No, leave them apart")
         await panel(desk)
         assert "No other account yet." in await desk.page.inner_text(PANEL)
@@ -158,7 +158,7 @@ async def test_who_signs_in_comes_back_to_the_page_and_is_named(new_tab: Any) ->
         for tab in (desk, phone):
             await sign_in(tab, "Yes, link them")
         await say(phone, "the same person")
-        await shown(desk, "the same person")
+        await wait_for_text(desk, "the same person")
         await panel(desk)
         assert "Ada" in await desk.page.inner_text(f"{PANEL} strong")
         for tab in (desk, phone):
@@ -172,9 +172,9 @@ async def test_in_a_frame_the_sign_in_has_a_tab_of_its_own(new_tab: Any) -> None
     async def shop(_: Any) -> HTMLResponse:
         return HTMLResponse(f'<!doctype html><iframe src="{frames[0]}"></iframe>')
 
-    async with running(Starlette(routes=[Route("/", shop)])) as here:
+    async with serve_app(Starlette(routes=[Route("/", shop)])) as here:
         site = here.replace("127.0.0.1", "localhost")
-        async with signing_in(site) as url:
+        async with serve_sign_in(site) as url:
             frames.append(f"{url}/chat/frame")
             tab = await new_tab()
             await tab.page.goto(site)
@@ -197,7 +197,7 @@ async def test_the_panel_can_be_read_from_right_to_left_in_german_and_without_mo
         tab = await new_tab()
         await tab.page.emulate_media(reduced_motion="reduce", color_scheme="dark")
         await tab.page.set_extra_http_headers({"accept-language": "fr-FR,de-AT;q=0.9,en;q=0.8"})
-        await opened(tab, client.base_url)
+        await open_page(tab, client.base_url)
         await tab.page.evaluate("document.documentElement.dir = 'rtl'")
         await panel(tab)
         await press(tab, "Code anzeigen")
@@ -222,7 +222,7 @@ LINK = """async ([path, body]) => {
 
 
 async def test_an_open_page_shows_what_was_said_in_a_chat_that_is_linked(new_tab: Any, axe: str) -> None:
-    async with driven_platform() as platform:
+    async with drive_platform() as platform:
         chat = MessageChannel(platform_url=platform.url, token=platform.token, secret=SECRET)
         host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(), chat], linker=OneTimeCodeIdentityLinker())
         async with serving(host) as client:
@@ -230,15 +230,15 @@ async def test_an_open_page_shows_what_was_said_in_a_chat_that_is_linked(new_tab
             ada = await platform.person("Ada")
             for text in ("first there", "second **there**"):
                 await tell(platform, ada, text, text)
-            tab = await opened(await new_tab(), client.base_url)
+            tab = await open_page(await new_tab(), client.base_url)
             await say(tab, "hello here")
-            await shown(tab, "hello here", f"{ANSWER}.done")
+            await wait_for_text(tab, "hello here", f"{ANSWER}.done")
             code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{2}", await tell(platform, ada, "/link", "Your code is"))
             asked = await tab.page.evaluate(LINK, ["code", {"code": code.group() if code else ""}])
             challenge = asked["question"]["challenge_id"]
             await tab.page.evaluate(LINK, ["answer", {"challenge_id": challenge, "confirm": True}])
             await tell(platform, ada, "/link confirm", "share one conversation")
-            await shown(tab, "second there", ANSWER)
+            await wait_for_text(tab, "second there", ANSWER)
             texts = await tab.page.locator(".message").all_inner_texts()
             said = [[line for line in text.splitlines() if line] for text in texts]
             there = ["first there", "first there", "second **there**", "second there"]

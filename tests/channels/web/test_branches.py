@@ -7,11 +7,11 @@ from agent_framework import Agent
 from frontdesk import EventLimits, RateLimit
 from frontdesk.channels.web.mailbox import Chat, Head
 from frontdesk.scripted import ScriptedChatClient
-from tests.channels.web.test_files import sent
-from tests.channels.web.visiting import Visitor, visiting, web_host
+from tests.channels.web.test_files import build_file
+from tests.channels.web.visiting import Visitor, open_visitor, web_host
 
 
-def remembering() -> tuple[Agent, ScriptedChatClient]:
+def build_remembering_agent() -> tuple[Agent, ScriptedChatClient]:
     """An agent whose client notes what it was sent."""
     client = ScriptedChatClient([f"answer {number}" for number in range(9)])
     return Agent(client, name="Remembering"), client
@@ -25,51 +25,51 @@ async def edit(ada: Visitor, chat: str, number: int, text: str, client_id: str) 
     return response.json()["conversation"]
 
 
-def heard_by(client: ScriptedChatClient) -> list[str]:
+def list_heard(client: ScriptedChatClient) -> list[str]:
     """What the model was told in its last call."""
     return [message.text for message in client.seen[-1]]
 
 
 async def test_a_message_that_is_edited_begins_a_branch_with_what_came_before() -> None:
-    agent, client = remembering()
-    async with web_host(agent) as url, visiting(url) as ada:
+    agent, client = build_remembering_agent()
+    async with web_host(agent) as url, open_visitor(url) as ada:
         for count, text in enumerate(("one", "two", "three"), 1):
             await ada.say(text)
-            await ada.heard(2 * count)
+            await ada.wait_for_messages(2 * count)
         for _ in range(2):
             branch = await edit(ada, "main", 3, "two and a half", "e1")
-        assert await ada.heard(4, branch)
+        assert await ada.wait_for_messages(4, branch)
         assert await ada.texts(branch) == ["one", "answer 0", "two and a half", "answer 3"]
-        assert heard_by(client) == ["one", "answer 0", "two and a half"]
+        assert list_heard(client) == ["one", "answer 0", "two and a half"]
         await ada.say("four", branch)
-        await ada.heard(6, branch)
-        assert heard_by(client)[-3:] == ["two and a half", "answer 3", "four"]
+        await ada.wait_for_messages(6, branch)
+        assert list_heard(client)[-3:] == ["two and a half", "answer 3", "four"]
         await ada.say("five")
-        await ada.heard(8)
-        assert heard_by(client) == ["one", "answer 0", "two", "answer 1", "three", "answer 2", "five"]
+        await ada.wait_for_messages(8)
+        assert list_heard(client) == ["one", "answer 0", "two", "answer 1", "three", "answer 2", "five"]
         chats = {chat["id"]: chat for chat in (await ada.get("me"))["conversations"]}
         assert (chats[branch]["base"], chats[branch]["shared"]) == ("main", 2)
 
 
 async def test_the_first_message_can_be_edited_and_a_branch_of_a_branch_has_the_same_base() -> None:
-    agent, client = remembering()
-    async with web_host(agent) as url, visiting(url) as ada:
+    agent, client = build_remembering_agent()
+    async with web_host(agent) as url, open_visitor(url) as ada:
         await ada.say("one")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         first = await edit(ada, "main", 1, "uno", "e1")
-        await ada.heard(2, first)
-        assert heard_by(client) == ["uno"]
+        await ada.wait_for_messages(2, first)
+        assert list_heard(client) == ["uno"]
         second = await edit(ada, first, 1, "eins", "e2")
-        assert await ada.heard(2, second)
+        assert await ada.wait_for_messages(2, second)
         chats = {chat["id"]: chat for chat in (await ada.get("me"))["conversations"]}
         assert {chats[one]["base"] for one in (first, second)} == {"main"}
 
 
 async def test_only_ones_own_messages_can_be_edited() -> None:
-    agent, _ = remembering()
-    async with web_host(agent) as url, visiting(url) as ada, visiting(url) as eve:
+    agent, _ = build_remembering_agent()
+    async with web_host(agent) as url, open_visitor(url) as ada, open_visitor(url) as eve:
         await ada.say("one")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         for visitor, number in ((ada, 2), (ada, 9), (ada, -1), (eve, 1)):
             body = {"client_id": "e", "text": "x", "instead_of": number}
             assert (await visitor.post("conversations/main/messages", **body)).status_code == 404
@@ -77,14 +77,14 @@ async def test_only_ones_own_messages_can_be_edited() -> None:
 
 
 async def test_branches_count_as_conversations_and_go_with_the_one_they_have_left() -> None:
-    agent, _ = remembering()
-    async with web_host(agent, max_conversations=3) as url, visiting(url) as ada:
+    agent, _ = build_remembering_agent()
+    async with web_host(agent, max_conversations=3) as url, open_visitor(url) as ada:
         response = await ada.post("conversations", client_id="new")
         chat = response.json()["conversation"]["id"]
         await ada.say("one", chat)
-        await ada.heard(2, chat)
+        await ada.wait_for_messages(2, chat)
         branch = await edit(ada, chat, 1, "uno", "e1")
-        await ada.heard(2, branch)
+        await ada.wait_for_messages(2, branch)
         body = {"client_id": "e2", "text": "x", "instead_of": 1}
         full = await ada.post(f"conversations/{chat}/messages", **body)
         assert (full.status_code, full.json()["error"]["code"]) == (409, "too_many_chats")
@@ -93,11 +93,11 @@ async def test_branches_count_as_conversations_and_go_with_the_one_they_have_lef
 
 
 async def test_a_message_that_is_not_taken_leaves_no_branch() -> None:
-    agent, _ = remembering()
+    agent, _ = build_remembering_agent()
     limits = EventLimits(per_caller=RateLimit(1, 3600))
-    async with web_host(agent, event_limits=limits) as url, visiting(url) as ada:
+    async with web_host(agent, event_limits=limits) as url, open_visitor(url) as ada:
         await ada.say("one")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         body = {"client_id": "e", "text": "uno", "instead_of": 1}
         assert (await ada.post("conversations/main/messages", **body)).status_code == 429
         assert [chat["id"] for chat in (await ada.get("me"))["conversations"]] == ["main"]
@@ -117,17 +117,17 @@ def test_a_message_lies_under_the_conversation_that_has_added_it() -> None:
 
 async def test_a_message_that_is_said_anew_keeps_drops_and_gets_files() -> None:
     client = ScriptedChatClient(["one", "two", "three"])
-    async with web_host(Agent(client, "Look."), max_files=2, max_file_bytes=20) as url, visiting(url) as ada:
+    async with web_host(Agent(client, "Look."), max_files=2, max_file_bytes=20) as url, open_visitor(url) as ada:
         number = await ada.say(
-            "look", files=[sent(b"first", "text/plain", "a.txt"), sent(b"second", "text/plain", "b.txt")]
+            "look", files=[build_file(b"first", "text/plain", "a.txt"), build_file(b"second", "text/plain", "b.txt")]
         )
-        first, second = (await ada.heard(2))[0]["files"]
+        first, second = (await ada.wait_for_messages(2))[0]["files"]
         body = {"client_id": "again", "text": "", "instead_of": number}
-        new = [sent(b"third", "text/plain", "c.txt")]
+        new = [build_file(b"third", "text/plain", "c.txt")]
         refused = {
             "file_not_kept": {"keep": ["fil_unknown"]},
             "too_many_files": {"keep": [first["id"], second["id"]], "files": new},
-            "files_too_large": {"keep": [first["id"]], "files": [sent(b"x" * 16)]},
+            "files_too_large": {"keep": [first["id"]], "files": [build_file(b"x" * 16)]},
             "invalid_request": {"keep": [first["id"]], "instead_of": 0},
         }
         for code, fields in refused.items():
@@ -136,7 +136,7 @@ async def test_a_message_that_is_said_anew_keeps_drops_and_gets_files() -> None:
         assert len((await ada.get("me"))["conversations"]) == 1
         response = await ada.post("conversations/main/messages", **body, keep=[second["id"]], files=new)
         branch = response.json()["conversation"]
-        said = (await ada.heard(2, branch))[0]
+        said = (await ada.wait_for_messages(2, branch))[0]
         assert ([file["name"] for file in said["files"]], said["files"][0]) == (["b.txt", "c.txt"], second)
         assert [content.uri for content in client.seen[-1][-1].contents] == [
             f"data:text/plain;base64,{base64.b64encode(data).decode()}" for data in (b"second", b"third")

@@ -13,7 +13,7 @@ from agent_framework import Agent, Content, tool
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, GatedAgent
 from tests.browser import Tab, chromium, need_chromium
-from tests.channels.web.browsing import ANSWER, BOX, SEND, STOP, axe_source, opened, say, shown, violations
+from tests.channels.web.browsing import ANSWER, BOX, SEND, STOP, axe_source, open_page, say, violations, wait_for_text
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import web_host
@@ -35,23 +35,23 @@ async def new_tab() -> AsyncIterator[Any]:
 async def test_asking_reloading_in_mid_answer_a_second_tab_and_stopping(new_tab: Any) -> None:
     agent = GatedAgent()
     async with web_host(agent) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "one two three")
-        await shown(tab, "one")
+        await wait_for_text(tab, "one")
         await tab.page.reload()
-        await shown(tab, "one")
+        await wait_for_text(tab, "one")
         await tab.page.wait_for_selector(STOP)
         other = Tab(await tab.page.context.new_page())
-        await opened(other, url)
-        await shown(other, "one")
+        await open_page(other, url)
+        await wait_for_text(other, "one")
         agent.release.set()
         for each in (tab, other):
-            await shown(each, "one two three", f"{ANSWER}.done")
+            await wait_for_text(each, "one two three", f"{ANSWER}.done")
             await each.page.wait_for_selector(STOP, state="detached")
             assert await each.page.locator(".message").count() == 2
         agent.release.clear()
         await say(other, "four five")
-        await shown(tab, "four", f"{ANSWER}.live")
+        await wait_for_text(tab, "four", f"{ANSWER}.live")
         await tab.page.click(STOP)
         for each in (tab, other):
             await each.page.wait_for_selector(f"{ANSWER}.stopped")
@@ -62,17 +62,17 @@ async def test_asking_reloading_in_mid_answer_a_second_tab_and_stopping(new_tab:
 
 async def test_a_host_that_dies_in_mid_answer_loses_nothing(new_tab: Any, tmp_path: Path) -> None:
     async with mortal_host(tmp_path) as host:
-        tab = await opened(await new_tab(), host.url)
+        tab = await open_page(await new_tab(), host.url)
         await say(tab, "one two three")
-        await shown(tab, "one", f"{ANSWER}.live")
+        await wait_for_text(tab, "one", f"{ANSWER}.live")
         await host.kill()
         await tab.page.wait_for_selector(".offline")
         await say(tab, "are you there")
         await tab.page.wait_for_selector(".failed")
         host.let_speak()
         await host.start()
-        await shown(tab, "one two three", f"{ANSWER}.done")
-        await shown(tab, "are you there", f"{ANSWER}.done")
+        await wait_for_text(tab, "one two three", f"{ANSWER}.done")
+        await wait_for_text(tab, "are you there", f"{ANSWER}.done")
         await tab.page.wait_for_selector(STOP, state="detached")
         assert await tab.page.locator(".message").count() == 4
 
@@ -86,7 +86,7 @@ async def test_an_approval_shows_large_numbers_as_they_are(new_tab: Any) -> None
     arguments = '{"account": 12345678901234567890, "amount": 1e400}'
     call = Content.from_function_call("call_1", "pay", arguments=arguments)
     async with web_host(Agent(ScriptedChatClient([[call], "done"]), tools=[pay])) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "pay")
         await tab.page.wait_for_selector(".card dt")
         assert await tab.page.locator(".card dt").all_inner_texts() == ["account", "amount"]
@@ -106,9 +106,9 @@ async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: A
     sample = "# Rooms\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] one\n\n```py\nx = 1\n```\n\n> *It* is [booked](https://a.example)."
     client = ScriptedChatClient([[call], sample])
     async with web_host(Agent(client, "Book.", tools=[book]), prompts=["Hello"]) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         other = Tab(await tab.page.context.new_page())
-        await opened(other, url)
+        await open_page(other, url)
         found = {"empty": await violations(tab, axe)}
         await say(tab, "two nights please")
         for each in (tab, other):
@@ -117,7 +117,7 @@ async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: A
         await tab.page.click(".card button.primary")
         for each in (tab, other):
             await each.page.wait_for_selector(".card.approved")
-            await shown(each, "booked")
+            await wait_for_text(each, "booked")
         await tab.page.emulate_media(color_scheme="dark")
         await tab.page.click("button.menu")
         found["dark, with the drawer"] = await violations(tab, axe)
@@ -139,20 +139,20 @@ class Moody(EchoAgent):
 async def test_a_question_that_failed_is_asked_again_and_a_conversation_is_renamed(new_tab: Any) -> None:
     async with web_host(Moody()) as url:
         tab = await new_tab()
-        await opened(tab, url)
+        await open_page(tab, url)
         await tab.page.click("button.menu")
         await tab.page.click("button.new")
         await tab.page.wait_for_url(re.compile("#.{5}"))
         await say(tab, "how are you")
         await tab.page.click(".message.notice .actions button")
-        await shown(tab, "how are you", f"{ANSWER}.done")
+        await wait_for_text(tab, "how are you", f"{ANSWER}.done")
         await tab.page.get_by_label("More about this conversation").click()
         await tab.page.get_by_role("button", name="Rename conversation").click()
         await tab.page.fill("dialog input", "My trip")
         await tab.page.press("dialog input", "Enter")
         await tab.page.locator("header p", has_text="My trip").wait_for()
         await tab.page.reload()
-        await shown(tab, "how are you", f"{ANSWER}.done")
+        await wait_for_text(tab, "how are you", f"{ANSWER}.done")
         assert "secret" not in await tab.text()
         assert await tab.fits()
 
@@ -166,11 +166,11 @@ async def test_without_websockets_the_page_is_told_in_another_way(new_tab: Any, 
         await tab.page.route_web_socket("**/api/feed*", lambda socket: socket.close())
         if "events" in blocked:
             await tab.page.route("**/api/events*", lambda route: route.abort())
-        await opened(tab, url)
+        await open_page(tab, url)
         await tab.page.set_input_files("input[type=file]", {"name": "a.png", "mimeType": "image/png", "buffer": PNG})
         await tab.page.wait_for_selector(".attached li")
         await tab.page.click(SEND)
-        await shown(tab, "Here you are.", f"{ANSWER}.done")
+        await wait_for_text(tab, "Here you are.", f"{ANSWER}.done")
         for role in ("user", "assistant"):
             drawn = tab.page.locator(f".message.{role} img")
             await drawn.wait_for()
@@ -212,7 +212,7 @@ async def test_nothing_that_an_agent_or_a_person_writes_becomes_code(new_tab: An
         tab = await new_tab()
         requests: list[str] = []
         tab.page.on("request", lambda request: requests.append(request.url))
-        await opened(tab, url)
+        await open_page(tab, url)
         await say(tab, answer)
         await tab.page.wait_for_selector(f"{ANSWER}.done")
         links = await tab.page.eval_on_selector_all(f"{ANSWER} a", "all => all.map(one => one.protocol)")
@@ -235,9 +235,9 @@ async def test_a_single_percent_sign_in_the_address_left_the_page_empty(new_tab:
         await tab.page.goto(f"{url}/chat{fragment}")
         await tab.page.wait_for_selector(BOX)
         await say(tab, "hello")
-        await shown(tab, "hello")
+        await wait_for_text(tab, "hello")
         await tab.page.evaluate("location.hash = '#main'")
         await tab.page.evaluate("fragment => { location.hash = fragment }", fragment)
         await say(tab, "again")
-        await shown(tab, "again")
+        await wait_for_text(tab, "again")
         assert tab.complaints == []

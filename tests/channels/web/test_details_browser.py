@@ -7,8 +7,8 @@ import pytest
 
 from frontdesk_testing import EchoAgent, GatedAgent
 from tests.browser import Tab, chromium, need_chromium
-from tests.channels.web.browsing import ANSWER, DESKTOP, PHONE, STOP, opened, say, shown
-from tests.channels.web.test_branches import remembering
+from tests.channels.web.browsing import ANSWER, DESKTOP, PHONE, STOP, open_page, say, wait_for_text
+from tests.channels.web.test_branches import build_remembering_agent
 from tests.channels.web.visiting import web_host
 
 CHROMIUM = need_chromium("details of the web chat")
@@ -24,9 +24,9 @@ async def test_the_key_of_the_list_swallowed_the_next_esc_on_a_desktop(new_tab: 
     async with web_host(GatedAgent()) as url:
         tab = await new_tab()
         await tab.page.set_viewport_size(DESKTOP)
-        await opened(tab, url)
+        await open_page(tab, url)
         await say(tab, "one two")
-        await shown(tab, "one", f"{ANSWER}.live")
+        await wait_for_text(tab, "one", f"{ANSWER}.live")
         await tab.page.keyboard.press("Control+k")
         await tab.page.wait_for_function("() => document.activeElement.ariaCurrent === 'page'")
         await tab.page.keyboard.press("Escape")
@@ -35,9 +35,9 @@ async def test_the_key_of_the_list_swallowed_the_next_esc_on_a_desktop(new_tab: 
 
 async def test_a_drawer_that_a_wider_window_has_no_more_does_not_take_esc(new_tab: Any) -> None:
     async with web_host(GatedAgent()) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "one two")
-        await shown(tab, "one", f"{ANSWER}.live")
+        await wait_for_text(tab, "one", f"{ANSWER}.live")
         await tab.page.keyboard.press("Control+k")
         await tab.page.wait_for_selector(".side.open")
         await tab.page.set_viewport_size(DESKTOP)
@@ -54,37 +54,37 @@ async def test_a_drawer_that_a_wider_window_has_no_more_does_not_take_esc(new_ta
 
 
 async def test_an_edited_message_was_shown_as_it_was_when_the_page_was_opened_anew(new_tab: Any) -> None:
-    agent, _ = remembering()
+    agent, _ = build_remembering_agent()
     async with web_host(agent) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "one")
-        await shown(tab, "answer 0", f"{ANSWER}.done")
+        await wait_for_text(tab, "answer 0", f"{ANSWER}.done")
         await tab.page.get_by_role("button", name="Edit").click()
         await tab.page.fill("#edit", "two")
         await tab.page.press("#edit", "Enter")
-        await shown(tab, "answer 1", f"{ANSWER}.done")
+        await wait_for_text(tab, "answer 1", f"{ANSWER}.done")
 
         async def anew(said: list[str], version: str) -> Tab:
-            opened_anew = await opened(Tab(await tab.page.context.new_page()), url)
-            await shown(opened_anew, version, ".versions")
+            opened_anew = await open_page(Tab(await tab.page.context.new_page()), url)
+            await wait_for_text(opened_anew, version, ".versions")
             assert await opened_anew.page.locator(".message.user .bubble").all_inner_texts() == said
             return opened_anew
 
         other = await anew(["two"], "Version 2 of 2")
         # The other version has an address of its own, and is the one that is opened once it was used last.
         await other.page.get_by_role("button", name="Version before").click()
-        await shown(other, "answer 0", f"{ANSWER}.done")
+        await wait_for_text(other, "answer 0", f"{ANSWER}.done")
         await other.page.reload()
-        await shown(other, "answer 0", f"{ANSWER}.done")
+        await wait_for_text(other, "answer 0", f"{ANSWER}.done")
         await anew(["two"], "Version 2 of 2")
         await say(other, "three")
-        await shown(other, "answer 2", f"{ANSWER}.done")
+        await wait_for_text(other, "answer 2", f"{ANSWER}.done")
         await anew(["one", "three"], "Version 1 of 2")
 
 
 async def test_the_commands_of_help_were_one_line(new_tab: Any) -> None:
     async with web_host(EchoAgent()) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "/help")
         notice = tab.page.locator(".message.notice .text")
         lines = (await notice.inner_text()).splitlines()
@@ -100,15 +100,15 @@ async def test_a_bubble_had_no_outline_in_forced_colors(new_tab: Any) -> None:
     async with web_host(EchoAgent()) as url:
         tab = await new_tab()
         await tab.page.emulate_media(forced_colors="active")
-        await opened(tab, url)
+        await open_page(tab, url)
         await say(tab, "hello")
-        await shown(tab, "hello", f"{ANSWER}.done")
+        await wait_for_text(tab, "hello", f"{ANSWER}.done")
         border = "one => [getComputedStyle(one).borderTopStyle, getComputedStyle(one).borderTopWidth]"
         assert await tab.page.locator(".bubble").evaluate(border) == ["solid", "1px"]
 
 
 async def test_the_account_panel_was_a_dead_end_without_a_linker(new_tab: Any) -> None:
     async with web_host(EchoAgent()) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         assert await tab.page.locator("header button").count() == 2
         assert await tab.page.locator("header button[aria-haspopup=dialog]").count() == 0

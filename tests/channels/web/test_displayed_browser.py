@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent
 from tests.browser import chromium, need_chromium
-from tests.channels.web.browsing import BOX, opened, say
+from tests.channels.web.browsing import BOX, open_page, say
 from tests.channels.web.visiting import web_host
 from tests.invisible import invisible_characters, invisible_in
 
@@ -48,7 +48,7 @@ async def test_a_call_was_displayed_with_characters_that_nobody_sees(new_tab: An
     arguments = [json.dumps(given, ensure_ascii=ascii_only) for ascii_only in (True, False)]
     calls = [Content.from_function_call(f"call_{n}", "pay", arguments=one) for n, one in enumerate(arguments)]
     async with web_host(Agent(ScriptedChatClient([calls, "done"]), tools=[pay], name="payer")) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "pay")
         await tab.page.locator(".card dl").nth(1).wait_for()
         for card in await tab.page.locator(".card").all():
@@ -87,14 +87,14 @@ class Asker(Executor):
         await context.yield_output(answer)
 
 
-def _asking() -> Workflow:
+def _build_asker() -> Workflow:
     asker = Asker()
     return WorkflowBuilder(name="asker", start_executor=asker, output_from=[asker]).build()
 
 
 async def test_a_question_of_a_workflow_was_displayed_with_characters_that_nobody_sees(new_tab: Any) -> None:
-    async with web_host(_asking) as url:
-        tab = await opened(await new_tab(), url)
+    async with web_host(_build_asker) as url:
+        tab = await open_page(await new_tab(), url)
         await say(tab, "ask me")
         await tab.page.locator(".message.assistant").nth(2).wait_for()
         assert await tab.page.locator(".literal").count() == 3
@@ -108,7 +108,7 @@ async def test_a_question_of_a_workflow_was_displayed_with_characters_that_nobod
 
 async def test_an_entity_became_a_character_that_nobody_sees(new_tab: Any) -> None:
     async with web_host(EchoAgent()) as url:
-        tab = await opened(await new_tab(), url)
+        tab = await open_page(await new_tab(), url)
         await say(tab, "&#x202e;&#8203;&#xe0041;&#x3164;&#65;&nbsp;&#x41;")
         answer = tab.page.locator(".message.assistant.done .text")
         assert await answer.inner_text() == "&#x202e;&#8203;&#xe0041;&#x3164;A\u00a0A"

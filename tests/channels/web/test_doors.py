@@ -16,7 +16,7 @@ from frontdesk.channels.web.wire import MAIN
 from frontdesk.http.limits import HttpLimits
 from frontdesk.models.operations import EventLimits, RateLimit
 from frontdesk_testing import EchoAgent, serving
-from tests.channels.web.visiting import visiting, web_host
+from tests.channels.web.visiting import open_visitor, web_host
 
 FOREIGN = "https://elsewhere.example"
 SEND = f"/chat/api/conversations/{MAIN}/messages"
@@ -85,9 +85,9 @@ async def test_another_scheme_before_the_own_name_passed_as_the_own_origin(schem
 async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:
     channels = [WebChatChannel(), WebChatChannel(name="support", path="/support")]
     host = AgentFrameworkHost(EchoAgent(), channels=channels)
-    async with serving(host) as client, web_host(EchoAgent()) as other, visiting(client.base_url) as ada:
+    async with serving(host) as client, web_host(EchoAgent()) as other, open_visitor(client.base_url) as ada:
         await ada.say("hello")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         # A browser sends its cookies of 127.0.0.1 to every port.
         for page in (f"{client.base_url}/support", f"{other}/chat"):
             assert (await ada.http.get(page)).status_code == 200
@@ -96,7 +96,7 @@ async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:
 
 
 async def test_a_forged_cookie_is_nobody() -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada:
         name, value = next(iter(ada.http.cookies.items()))
         visitor, _, signature = value.rpartition(".")
         for forged in (f"{visitor}x.{signature}", f"{visitor}.{signature[:-2]}AA", visitor, "", "x" * 400):
@@ -112,7 +112,7 @@ async def test_a_forged_cookie_is_nobody() -> None:
 )
 async def test_a_page_of_another_site_sends_nothing(headers: dict[str, str]) -> None:
     agent = EchoAgent()
-    async with web_host(agent) as url, visiting(url) as ada:
+    async with web_host(agent) as url, open_visitor(url) as ada:
         async with httpx.AsyncClient(base_url=url, cookies=ada.http.cookies, headers=headers, trust_env=False) as http:
             body = {"client_id": "c1", "text": "hello"}
             assert (await http.post(SEND, json=body)).json()["error"]["code"] == "origin_refused"
@@ -126,10 +126,10 @@ async def test_a_page_of_another_site_sends_nothing(headers: dict[str, str]) -> 
 
 
 async def test_visitors_see_only_what_is_theirs() -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada, visiting(url) as bob:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada, open_visitor(url) as bob:
         chat = (await ada.post("conversations", client_id="n1")).json()["conversation"]["id"]
         await ada.say("mine", chat=chat)
-        await ada.heard(2, chat=chat)
+        await ada.wait_for_messages(2, chat=chat)
         for method, path in (("GET", f"{chat}/messages"), ("POST", f"{chat}/stop"), ("POST", f"{chat}/messages")):
             body = {"client_id": "x", **({"text": "hi"} if path.endswith("messages") else {})}
             response = await bob.http.request(
@@ -151,7 +151,7 @@ async def test_visitors_see_only_what_is_theirs() -> None:
     ],
 )
 async def test_a_body_that_is_wrong_says_why(body: dict[str, str], code: str) -> None:
-    async with web_host(EchoAgent(), max_text=40) as url, visiting(url) as ada:
+    async with web_host(EchoAgent(), max_text=40) as url, open_visitor(url) as ada:
         response = await ada.http.post(SEND, json=body)
         assert (response.status_code, response.json()["error"]["code"]) == (400, code)
 
@@ -173,16 +173,19 @@ async def test_files_are_sent_once_and_for_ever() -> None:
 
 
 async def test_too_many_conversations_are_refused() -> None:
-    async with web_host(EchoAgent(), max_conversations=2) as url, visiting(url) as ada:
+    async with web_host(EchoAgent(), max_conversations=2) as url, open_visitor(url) as ada:
         assert (await ada.post("conversations", client_id="n1")).status_code == 200
         assert (await ada.post("conversations", client_id="n2")).json()["error"]["code"] == "too_many_chats"
 
 
 async def test_a_message_beyond_the_limits_is_refused_and_not_shown_as_sent() -> None:
     agent = EchoAgent()
-    async with web_host(agent, event_limits=EventLimits(per_caller=RateLimit(1, 3600))) as url, visiting(url) as ada:
+    async with (
+        web_host(agent, event_limits=EventLimits(per_caller=RateLimit(1, 3600))) as url,
+        open_visitor(url) as ada,
+    ):
         await ada.say("first")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         for text in ("second", "third"):
             refused = await ada.http.post(SEND, json={"client_id": text, "text": text})
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
@@ -197,9 +200,9 @@ async def test_who_has_to_link_first_is_told_how() -> None:
         linker=OneTimeCodeIdentityLinker(),
         default_allowlist=AuthPolicy.require_link(),
     )
-    async with serving(host) as client, visiting(client.base_url) as ada:
+    async with serving(host) as client, open_visitor(client.base_url) as ada:
         await ada.say("hello")
-        said = (await ada.heard(2))[1]
+        said = (await ada.wait_for_messages(2))[1]
         assert said["role"] == "notice"
         assert "code" in said["text"]
 
@@ -209,7 +212,7 @@ async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
     host = AgentFrameworkHost(
         agent, channels=[WebChatChannel()], default_allowlist=AuthPolicy.native_allowlist(["somebody-else"])
     )
-    async with serving(host) as client, visiting(client.base_url) as ada:
+    async with serving(host) as client, open_visitor(client.base_url) as ada:
         for response in (
             await ada.post(f"conversations/{MAIN}/messages", client_id="c", text="x"),
             await ada.http.get("/chat/api/me"),
@@ -226,7 +229,7 @@ def test_settings_check_themselves() -> None:
 async def test_who_may_not_come_in_hears_nothing_either() -> None:
     nobody = AuthPolicy.native_allowlist(["somebody-else"])
     host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], default_allowlist=nobody)
-    async with serving(host) as client, visiting(client.base_url) as ada:
+    async with serving(host) as client, open_visitor(client.base_url) as ada:
         for path in ("events", "poll"):
             async with ada.http.stream("GET", f"/chat/api/{path}") as response:
                 assert response.status_code == 403
@@ -236,8 +239,8 @@ async def test_streams_that_stay_open_take_no_room_from_other_visitors() -> None
     limits, feed = HttpLimits(max_running=2, max_running_per_caller=2), FeedLimits(max_open_per_caller=3)
     async with (
         web_host(EchoAgent(), limits=limits, feed=feed) as url,
-        visiting(url) as mallory,
-        visiting(url) as ada,
+        open_visitor(url) as mallory,
+        open_visitor(url) as ada,
         AsyncExitStack() as opened,
     ):
         for status in (200, 200, 200, 429):
@@ -245,11 +248,11 @@ async def test_streams_that_stay_open_take_no_room_from_other_visitors() -> None
             assert (await opened.enter_async_context(stream)).status_code == status
         assert (await ada.http.get("/chat/api/me")).status_code == 200
         await ada.say("hello")
-        assert [message["text"] for message in await ada.heard(2)] == ["hello", "hello"]
+        assert [message["text"] for message in await ada.wait_for_messages(2)] == ["hello", "hello"]
 
 
 async def test_a_stream_ends_by_itself_so_that_a_server_can_stop() -> None:
-    async with web_host(EchoAgent(), feed=FeedLimits(stream_seconds=0.05)) as url, visiting(url) as ada:
+    async with web_host(EchoAgent(), feed=FeedLimits(stream_seconds=0.05)) as url, open_visitor(url) as ada:
         response = await ada.http.get("/chat/api/events")
         assert (response.status_code, response.text) == (200, "")
 
@@ -257,7 +260,7 @@ async def test_a_stream_ends_by_itself_so_that_a_server_can_stop() -> None:
 async def test_a_page_that_sends_too_much_on_its_feed_is_closed_with_the_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada, ada.feed() as page:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada, ada.feed() as page:
         await page.socket.send("x" * 2_000)
         with pytest.raises(ConnectionClosed) as closed:
             await page.until(lambda _: False)

@@ -49,7 +49,7 @@ async def test_a_visitor_in_a_frame_talks_and_other_origins_still_may_not() -> N
         async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=60) as http:
             visitor = Visitor(url, http)
             await visitor.say("from the shop")
-            assert (await visitor.heard(2))[1]["text"] == "from the shop"
+            assert (await visitor.wait_for_messages(2))[1]["text"] == "from the shop"
             # The site around the frame is no page of the host.
             body = {"client_id": "c9", "text": "not by the visitor"}
             for more in ({"origin": SHOP}, {"origin": "null"}):

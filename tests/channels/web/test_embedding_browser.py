@@ -15,7 +15,7 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk_testing import EchoAgent
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.test_browser import axe, violations
-from tests.oidc import free_port, running
+from tests.oidc import free_port, serve_app
 
 __all__ = ["axe"]
 
@@ -47,7 +47,7 @@ async def site(host: str) -> AsyncIterator[str]:
     async def page(_: Any) -> HTMLResponse:
         return HTMLResponse(body, headers={"content-security-policy": policy})
 
-    async with running(Starlette(routes=[Route("/", page)])) as url:
+    async with serve_app(Starlette(routes=[Route("/", page)])) as url:
         yield url.replace("127.0.0.1", "localhost")
 
 
@@ -58,11 +58,11 @@ async def two_sites() -> AsyncIterator[tuple[str, str, str]]:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with site(url) as shop, site(url) as thief:
         host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel(title="Desk", embed_origins=[shop])])
-        async with running(host.app, listener, lifespan="on"):
+        async with serve_app(host.app, listener, lifespan="on"):
             yield url, shop, thief
 
 
-async def broken_rules(tab: Tab, axe: str) -> list[str]:
+async def find_broken_rules(tab: Tab, axe: str) -> list[str]:
     """The rules of WCAG that axe finds broken. Habits of whole pages are not asked for: the shop is behind the chat."""
     await tab.page.evaluate(axe)
     rules = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']"
@@ -71,14 +71,14 @@ async def broken_rules(tab: Tab, axe: str) -> list[str]:
     return [rule["id"] for rule in found["violations"]]
 
 
-def framed(tab: Tab) -> FrameLocator:
+def get_frame(tab: Tab) -> FrameLocator:
     return tab.page.frame_locator("iframe")
 
 
 async def say(tab: Tab, text: str) -> None:
-    await framed(tab).locator("textarea").fill(text)
-    await framed(tab).locator("textarea").press("Enter")
-    await framed(tab).locator(".message.assistant.done", has_text=text).wait_for()
+    await get_frame(tab).locator("textarea").fill(text)
+    await get_frame(tab).locator("textarea").press("Enter")
+    await get_frame(tab).locator(".message.assistant.done", has_text=text).wait_for()
 
 
 async def test_a_bubble_opens_the_chat_and_closes_by_the_keyboard(new_tab: Any, axe: str) -> None:
@@ -99,10 +99,10 @@ async def test_a_bubble_opens_the_chat_and_closes_by_the_keyboard(new_tab: Any, 
         await tab.page.reload()
         await tab.page.click(BUBBLE)
         # The visitor is known again: the cookie is kept for this site.
-        await framed(tab).locator(".message.assistant", has_text="hello from the shop").wait_for()
+        await get_frame(tab).locator(".message.assistant", has_text="hello from the shop").wait_for()
         [cookie] = [one for one in await tab.page.context.cookies() if "embedded" in one["name"]]
         assert (cookie["sameSite"], cookie["secure"], cookie["httpOnly"]) == ("None", True, True)
-        await framed(tab).locator("textarea").press("Escape")
+        await get_frame(tab).locator("textarea").press("Escape")
         await tab.page.locator(PANEL).wait_for(state="hidden")
         assert await tab.page.evaluate(FOCUSED) == "bubble"
         await tab.page.goto(f"{url}/chat")
@@ -117,10 +117,10 @@ async def test_on_a_phone_it_fills_the_screen_and_has_a_button_to_close(new_tab:
         tab = await new_tab()
         await tab.page.goto(shop)
         await tab.page.click(BUBBLE)
-        await framed(tab).locator("textarea").wait_for()
+        await get_frame(tab).locator("textarea").wait_for()
         box = await tab.page.locator(PANEL).bounding_box()
         assert box == {"x": 0, "y": 0, **(tab.page.viewport_size or {})}
-        assert await broken_rules(tab, axe) == []
+        assert await find_broken_rules(tab, axe) == []
         assert await tab.page.evaluate(BEHIND)
         await tab.page.click("section .bar button")
         await tab.page.locator(PANEL).wait_for(state="hidden")
@@ -137,7 +137,7 @@ async def test_a_site_that_was_not_named_can_t_show_the_page(new_tab: Any) -> No
         await tab.page.goto(thief)
         async with tab.page.expect_console_message(lambda said: "frame-ancestors" in said.text):
             await tab.page.click(BUBBLE)
-        assert await framed(tab).locator("textarea").count() == 0
+        assert await get_frame(tab).locator("textarea").count() == 0
         await tab.page.close()
 
 
@@ -152,7 +152,7 @@ async def test_where_no_cookie_is_kept_the_chat_can_be_opened_in_a_tab(new_tab: 
         )
         await tab.page.goto(shop)
         await tab.page.click(BUBBLE)
-        link = framed(tab).locator("a.button")
+        link = get_frame(tab).locator("a.button")
         await link.wait_for()
         assert await link.get_attribute("target") == "_blank"
         async with tab.page.context.expect_page() as outside:

@@ -9,14 +9,14 @@ from frontdesk.channels.web.files import detect_kind, read_files
 from frontdesk.channels.web.wire import SentFile
 from frontdesk.errors import RequestError
 from frontdesk.scripted import ScriptedChatClient
-from tests.channels.web.visiting import visiting, web_host
+from tests.channels.web.visiting import open_visitor, web_host
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-def sent(data: bytes, media_type: str = "image/png", name: str = "") -> dict[str, str]:
+def build_file(data: bytes, media_type: str = "image/png", name: str = "") -> dict[str, str]:
     return {"media_type": media_type, "data": base64.b64encode(data).decode(), "name": name}
 
 
@@ -26,9 +26,11 @@ async def test_files_go_to_the_agent_and_come_back_from_it() -> None:
         Content.from_uri(f"data:image/png;base64,{base64.b64encode(PNG).decode()}", media_type="image/png"),
     ]
     client = ScriptedChatClient([answer])
-    async with web_host(Agent(client, "Draw.")) as url, visiting(url) as ada, visiting(url) as bob:
-        await ada.say("look", files=[sent(PNG, name="room.png"), sent(b"<script>", "text/html", "page.html")])
-        messages = await ada.heard(2)
+    async with web_host(Agent(client, "Draw.")) as url, open_visitor(url) as ada, open_visitor(url) as bob:
+        await ada.say(
+            "look", files=[build_file(PNG, name="room.png"), build_file(b"<script>", "text/html", "page.html")]
+        )
+        messages = await ada.wait_for_messages(2)
         picture, page = messages[0]["files"]
         assert [(file["media_type"], file["name"]) for file in (picture, page)] == [
             ("image/png", "room.png"),
@@ -49,9 +51,9 @@ async def test_files_go_to_the_agent_and_come_back_from_it() -> None:
 
 async def test_a_file_alone_is_a_message() -> None:
     client = ScriptedChatClient(["A dot."])
-    async with web_host(Agent(client, "Look.")) as url, visiting(url) as ada:
-        await ada.say("", files=[sent(PNG)])
-        assert (await ada.heard(2))[1]["text"] == "A dot."
+    async with web_host(Agent(client, "Look.")) as url, open_visitor(url) as ada:
+        await ada.say("", files=[build_file(PNG)])
+        assert (await ada.wait_for_messages(2))[1]["text"] == "A dot."
 
 
 @pytest.mark.parametrize(

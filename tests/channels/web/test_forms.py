@@ -16,7 +16,7 @@ from agent_framework import (
 from pydantic import AfterValidator, BaseModel, Field
 
 from frontdesk import register_model
-from tests.channels.web.visiting import Visitor, visiting, web_host
+from tests.channels.web.visiting import Visitor, open_visitor, web_host
 
 
 def _lucky(nights: int) -> int:
@@ -75,10 +75,10 @@ class Booking:
         return workflow.as_agent() if self.as_agent else workflow
 
 
-async def asked(ada: Visitor) -> dict[str, Any]:
+async def ask_for_form(ada: Visitor) -> dict[str, Any]:
     """The form that the desk shows."""
     await ada.say("hello")
-    return (await ada.heard(2))[1]
+    return (await ada.wait_for_messages(2))[1]
 
 
 async def answer(ada: Visitor, client_id: str, number: int, **values: Any) -> Any:
@@ -89,8 +89,8 @@ async def answer(ada: Visitor, client_id: str, number: int, **values: Any) -> An
 @pytest.mark.parametrize("as_agent", [False, True], ids=["workflow", "workflow as agent"])
 async def test_a_form_is_shown_checked_and_answered(as_agent: bool) -> None:
     desk = Booking(as_agent=as_agent)
-    async with web_host(desk) as url, visiting(url) as ada:
-        message = await asked(ada)
+    async with web_host(desk) as url, open_visitor(url) as ada:
+        message = await ask_for_form(ada)
         assert message["text"] == "What shall it be?"
         assert [(field["name"], field["kind"]) for field in message["form"]["fields"]] == [
             ("name", "text"),
@@ -106,7 +106,7 @@ async def test_a_form_is_shown_checked_and_answered(as_agent: bool) -> None:
         assert desk.booked == []
         for _ in range(2):
             assert (await answer(ada, "f1", 2, name="Ada", room="attic", nights=2)).status_code == 200
-        messages = await ada.heard(4)
+        messages = await ada.wait_for_messages(4)
         assert [one["text"] for one in messages[2:]] == [
             "Your name: Ada\nRoom: attic\nNights: 2",
             "Ada has the attic for 2",
@@ -117,10 +117,10 @@ async def test_a_form_is_shown_checked_and_answered(as_agent: bool) -> None:
 
 async def test_values_that_the_type_alone_refuses_leave_the_form_open() -> None:
     desk = Booking()
-    async with web_host(desk) as url, visiting(url) as ada:
-        await asked(ada)
+    async with web_host(desk) as url, open_visitor(url) as ada:
+        await ask_for_form(ada)
         assert (await answer(ada, "f1", 2, name="Ada", room="attic", nights=13)).status_code == 200
-        messages = await ada.heard(4)
+        messages = await ada.wait_for_messages(4)
         assert messages[3]["role"] == "notice"
 
         async def is_open() -> bool:
@@ -129,21 +129,21 @@ async def test_values_that_the_type_alone_refuses_leave_the_form_open() -> None:
         await ada.until(is_open)
         assert desk.booked == []
         await answer(ada, "f2", 2, name="Ada", room="attic", nights=14)
-        assert (await ada.heard(6))[5]["text"] == "Ada has the attic for 14"
+        assert (await ada.wait_for_messages(6))[5]["text"] == "Ada has the attic for 14"
 
 
 async def test_the_form_of_another_visitor_can_not_be_answered() -> None:
     desk = Booking()
-    async with web_host(desk) as url, visiting(url) as ada, visiting(url) as eve:
-        await asked(ada)
+    async with web_host(desk) as url, open_visitor(url) as ada, open_visitor(url) as eve:
+        await ask_for_form(ada)
         assert (await answer(eve, "f1", 2, name="Eve", room="attic")).status_code == 404
         assert desk.booked == []
 
 
 @pytest.mark.parametrize("values", [[], "x", {"name": {"a": {"b": []}}}])
 async def test_a_body_that_is_no_answer_is_refused(values: Any) -> None:
-    async with web_host(Booking()) as url, visiting(url) as ada:
-        await asked(ada)
+    async with web_host(Booking()) as url, open_visitor(url) as ada:
+        await ask_for_form(ada)
         form = {"number": 2, "values": values}
         response = await ada.post("conversations/main/messages", client_id="f1", form=form)
         assert response.status_code == 400

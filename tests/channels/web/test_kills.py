@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from tests.channels.web.killing import mortal_host
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 
 
 async def test_an_answer_that_a_kill_cut_off_is_completed_in_its_message(tmp_path: Path) -> None:
-    async with mortal_host(tmp_path) as host, visiting(host.url) as ada:
+    async with mortal_host(tmp_path) as host, open_visitor(host.url) as ada:
         async with ada.feed() as page:
             await ada.say("one two three")
             await page.until(lambda page: page.texts() == ["one two three", "one "])

@@ -13,7 +13,7 @@ from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import GatedAgent, serving
 from frontdesk_testing.internals import get_store
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 
 
 class LateChannel(WebChatChannel):
@@ -48,7 +48,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 async def test_a_stopped_answer_stayed_being_written_on_the_page(store: Any, change: dict[str, Any]) -> None:
     channel = LateChannel()
     host = AgentFrameworkHost(GatedAgent(), channels=[channel], store=store, shutdown_grace_seconds=0.1)
-    async with serving(host) as client, visiting(client.base_url) as ada:
+    async with serving(host) as client, open_visitor(client.base_url) as ada:
         await ada.say("one two three")
         await channel.begun.wait()
         assert channel.opened is not None

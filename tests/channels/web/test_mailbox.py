@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
-from frontdesk.channels.web.channel import build_handle, read_handle, replacing, showing
+from frontdesk.channels.web.channel import build_handle, build_live_edit, build_replacement, read_handle
 from frontdesk.channels.web.mailbox import (
     MAX_CHANGES,
     MAX_KEYS,
+    MAX_PIECE_LENGTH,
     MAX_TITLE_LENGTH,
-    PIECE,
     Chat,
     Head,
     Mailbox,
@@ -105,7 +105,7 @@ async def test_the_same_key_at_the_same_time_is_one_message() -> None:
 async def test_what_a_dead_writer_has_begun_is_completed_by_the_next(writes: int) -> None:
     storage = Storage()
     storage.writes_left = writes
-    text = "x" * (PIECE + 5)
+    text = "x" * (MAX_PIECE_LENGTH + 5)
     try:
         await mailbox(storage).add(SPOT, message(text, "first"))
     except ConnectionError:
@@ -146,17 +146,17 @@ async def test_opening_a_conversation_reads_its_last_page_alone() -> None:
 @examples(30)
 @given(st.lists(st.text(max_size=40).map(lambda text: text * 300), max_size=5))
 def test_a_feed_that_is_read_at_any_time_ends_with_the_text(pieces: list[str]) -> None:
-    asyncio.run(_grown(pieces))
+    asyncio.run(_grow(pieces))
 
 
-async def _grown(pieces: list[str]) -> None:
+async def _grow(pieces: list[str]) -> None:
     box = mailbox(Storage())
     number = await box.add(SPOT, message("", "live", state="live"))
     place, feed, text, shown = SPOT._replace(number=number), Feed(box, SPOT.visitor, 0, lambda: 0.0), "", ""
     for piece in pieces:
         view = LiveView(text=text + piece, new_from=len(text))
         text += piece
-        await box.edit(place, showing(view), quiet=True)
+        await box.edit(place, build_live_edit(view), quiet=True)
         frame = await feed.read()
         for event in [] if frame is None else frame.events:
             if event["type"] == "message":
@@ -177,7 +177,7 @@ async def test_a_poll_receives_only_what_was_added_to_a_live_message() -> None:
     first = Feed(box, SPOT.visitor, 0, lambda: 0.0)
     await first.read()
     assert await Feed(box, SPOT.visitor, first.cursor, lambda: 0.0, shows=first.shows()).read() is None
-    await box.edit(place, showing(LiveView(text="one two", new_from=3)), quiet=True)
+    await box.edit(place, build_live_edit(LiveView(text="one two", new_from=3)), quiet=True)
     second = Feed(box, SPOT.visitor, first.cursor, lambda: 0.0, shows=first.shows())
     frame = await second.read()
     assert frame is not None
@@ -196,7 +196,7 @@ async def test_a_text_that_begins_anew_is_a_new_epoch() -> None:
     place = SPOT._replace(number=number)
     feed = Feed(box, SPOT.visitor, 0, lambda: 0.0)
     await feed.read()
-    await box.edit(place, showing(LiveView(text="other")), quiet=True)
+    await box.edit(place, build_live_edit(LiveView(text="other")), quiet=True)
     frame = await feed.read()
     assert frame is not None
     assert [(event["type"], event["message"]["epoch"]) for event in frame.events] == [("message", 1)]
@@ -206,7 +206,7 @@ async def test_an_answer_that_is_complete_takes_no_late_update() -> None:
     box = mailbox(Storage())
     number = await box.add(SPOT, message("done", "k"))
     with pytest.raises(PushNotEditableError):
-        await box.edit(SPOT._replace(number=number), showing(LiveView(text="late")), quiet=True)
+        await box.edit(SPOT._replace(number=number), build_live_edit(LiveView(text="late")), quiet=True)
 
 
 async def test_a_page_that_was_away_for_too_long_starts_over() -> None:
@@ -261,7 +261,7 @@ async def test_a_message_is_added_once_however_many_came_between() -> None:
 async def test_nothing_stays_of_a_message_that_was_taken_back() -> None:
     storage = Storage()
     box = mailbox(storage)
-    number = await box.add(SPOT, message("secret " * PIECE, "key", state="live"))
+    number = await box.add(SPOT, message("secret " * MAX_PIECE_LENGTH, "key", state="live"))
     part = PushPart(
         identity=ChannelIdentity(channel="web", native_id="vis_1"),
         conversation_id=None,
@@ -270,7 +270,7 @@ async def test_nothing_stays_of_a_message_that_was_taken_back() -> None:
         replaces="vis_1/main/1",
         action="retract",
     )
-    await box.edit(SPOT._replace(number=number), replacing(part, None))
+    await box.edit(SPOT._replace(number=number), build_replacement(part, None))
     frame = await Feed(box, "vis_1", 0, lambda: 100.0).read()
     assert frame is not None
     assert [event["message"]["state"] for event in frame.events if event["type"] == "message"] == ["removed"]
@@ -282,8 +282,10 @@ async def test_nothing_stays_of_a_conversation_whose_answers_were_begun_anew() -
     box = mailbox(storage)
     await box.change("vis_1", lambda head: head.with_chat(Chat(id="cnv_1")))
     spot = MessageRef("vis_1", "cnv_1")
-    number = await box.add(spot, message("first " * PIECE, "key", state="live"))
-    await box.edit(spot._replace(number=number), showing(LiveView(text="other " * PIECE, new_from=0)))
+    number = await box.add(spot, message("first " * MAX_PIECE_LENGTH, "key", state="live"))
+    await box.edit(
+        spot._replace(number=number), build_live_edit(LiveView(text="other " * MAX_PIECE_LENGTH, new_from=0))
+    )
     await box.drop(spot)
     assert [key for key in storage.values if not key.startswith("head/")] == []
 
@@ -313,7 +315,7 @@ async def test_an_answer_was_not_listed_whose_writer_died_before_it_was_counted(
     for _ in range(2):
         assert await box.find(SPOT.visitor, "live:run_1", chat=SPOT.chat) == SPOT._replace(number=number)
         assert (await box.head(SPOT.visitor)).live == ((MAIN, number),)
-    await box.edit(SPOT._replace(number=number), showing(LiveView(text="half and more", new_from=4)))
+    await box.edit(SPOT._replace(number=number), build_live_edit(LiveView(text="half and more", new_from=4)))
     assert [one.text for one in await box.page(SPOT, None, 1)] == ["half and more"]
     assert await box.add(SPOT, message("next", "next")) == number + 1
     assert await box.find(SPOT.visitor, "live:run_1", chat=SPOT.chat) == SPOT._replace(number=number)

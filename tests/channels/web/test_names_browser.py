@@ -10,10 +10,10 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk.models.identity import ChannelIdentity
 from frontdesk_testing.internals import get_store
 from tests.browser import chromium, need_chromium
-from tests.channels.web.browsing import opened, say
+from tests.channels.web.browsing import open_page, say
 from tests.scenarios.approvers.test_asking import Team
-from tests.scenarios.approvers.test_names import answer, by_id, introduced
-from tests.scenarios.cast import scripted
+from tests.scenarios.approvers.test_names import answer, by_id, introduce
+from tests.scenarios.cast import build_scripted
 from tests.scenarios.telegram.bot import open_bot
 
 CHROMIUM = need_chromium("the names on cards")
@@ -29,10 +29,10 @@ async def test_cards_of_the_page_showed_ids_and_lost_their_arguments(new_tab: An
     team, visitors = Team(), list[ChannelIdentity]()
     role = ApproverRole(name="visitors", people=lambda question: [by_id(team.bob), *visitors])
     options = ApprovalOptions(default=ApproverRule(approvers=[by_id(team.bob), role]))
-    agent = scripted(answer, tools=[team.bank.tool()])
+    agent = build_scripted(answer, tools=[team.bank.tool()])
     async with open_bot(agent, fake=team.fake, approvals=options, channels=[WebChatChannel()]) as bot:
-        await introduced(bot, team.bob)
-        tab = await opened(await new_tab(), bot.base_url)
+        await introduce(bot, team.bob)
+        tab = await open_page(await new_tab(), bot.base_url)
         await say(tab, "pay 5")
         bob, ada = (f"“{one.first_name}” (unverified, id {one.id}) on telegram" for one in (team.bob, team.ada))
         card = tab.page.locator(".card")

@@ -10,9 +10,9 @@ from agent_framework import Agent, AgentResponse, Content, Message, tool
 from frontdesk import ChannelIdentity, Citation, PushPart, ToolUse
 from frontdesk.channel_storage.values import MAX_VALUE_LENGTH
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.channels.web.channel import replacing, showing
-from frontdesk.channels.web.mailbox import PIECE
-from frontdesk.channels.web.render import extract_contents, extract_sources, list_tools, stored
+from frontdesk.channels.web.channel import build_live_edit, build_replacement
+from frontdesk.channels.web.mailbox import MAX_PIECE_LENGTH
+from frontdesk.channels.web.render import build_stored, extract_contents, extract_sources, list_tools
 from frontdesk.channels.web.wire import Content as Shown
 from frontdesk.channels.web.wire import Tool
 from frontdesk.chat.i18n.texts import Texts
@@ -20,7 +20,7 @@ from frontdesk.chat.i18n.wording import Wording
 from frontdesk.framework.notes import MAX_CITATIONS, MAX_DETAIL_LENGTH, MAX_TOOLS
 from frontdesk.interfaces.chat import LiveView
 from frontdesk.scripted import ScriptedChatClient
-from tests.channels.web.visiting import visiting, web_host
+from tests.channels.web.visiting import open_visitor, web_host
 
 SECRET = "hunter2"
 SOURCE = {"type": "citation", "title": "The guide", "url": "https://guide.example/"}
@@ -46,7 +46,7 @@ class Looking:
 @pytest.mark.parametrize("detail", ["hidden", "names", "full"])
 async def test_tools_are_shown_as_configured_live_and_afterwards(detail: Any) -> None:
     looking = Looking()
-    async with web_host(looking.agent, tools=detail) as url, visiting(url) as ada, ada.feed() as page:
+    async with web_host(looking.agent, tools=detail) as url, open_visitor(url) as ada, ada.feed() as page:
         await ada.say("look")
         if detail != "hidden":
             await page.until(lambda page: page.messages.get(("main", 2)))
@@ -54,7 +54,7 @@ async def test_tools_are_shown_as_configured_live_and_afterwards(detail: Any) ->
             assert (tool_["name"], tool_["state"]) == ("look", "running")
         looking.release.set()
         await page.until(lambda page: page.messages.get(("main", 2), {}).get("citations"))
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         message = (await ada.messages())[1]
         tools = message.get("tools", [])
         assert message["citations"] == [{"title": "The guide", "url": "https://guide.example/"}]
@@ -77,22 +77,22 @@ def test_the_largest_notes_fit_into_a_stored_value_beside_the_text() -> None:
     sources = extract_sources([Citation(title="\x01" * 120, url="https://" + "a" * 900)] * MAX_CITATIONS)
     assert tools[-1].arguments
     assert not tools[0].arguments
-    message = stored(Shown(text="\x01" * PIECE, tools=tools, citations=sources), "key" * 8, 1.0)
+    message = build_stored(Shown(text="\x01" * MAX_PIECE_LENGTH, tools=tools, citations=sources), "key" * 8, 1.0)
     assert len(msgspec.json.encode(message)) < MAX_VALUE_LENGTH
 
 
 def test_a_whole_answer_keeps_the_times_that_were_seen() -> None:
-    before = stored(Shown(text="x", tools=(Tool(id="1", name="look", state="done", seconds=1.5),)), "k", 1.0)
-    after, _ = replacing(_part(), Shown(text="xy", tools=(Tool(id="1", name="look"),)))(before)
+    before = build_stored(Shown(text="x", tools=(Tool(id="1", name="look", state="done", seconds=1.5),)), "k", 1.0)
+    after, _ = build_replacement(_part(), Shown(text="xy", tools=(Tool(id="1", name="look"),)))(before)
     assert after.tools == (Tool(id="1", name="look", seconds=1.5),)
 
 
 def test_a_tool_of_an_answer_that_was_stopped_does_not_run_any_more() -> None:
-    live = stored(Shown(text=""), "k", 1.0)
+    live = build_stored(Shown(text=""), "k", 1.0)
     live = msgspec.structs.replace(live, state="live")
-    running, _ = showing(LiveView(text="", tools=(ToolUse(call_id="1", name="look"),)))(live)
+    running, _ = build_live_edit(LiveView(text="", tools=(ToolUse(call_id="1", name="look"),)))(live)
     assert [tool.state for tool in running.tools] == ["running"]
-    stopped, _ = replacing(_part(action="settle"), None)(running)
+    stopped, _ = build_replacement(_part(action="settle"), None)(running)
     assert [tool.state for tool in stopped.tools] == ["stopped"]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.web.parse import conversation_name, new_chat_id, parse_chat
-from frontdesk.channels.web.render import extract_contents, stored
+from frontdesk.channels.web.render import build_stored, extract_contents
 from frontdesk.channels.web.wire import Part, StoredMessage
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.chat.i18n.wording import Wording
@@ -26,7 +26,7 @@ def test_every_text_of_an_answer_is_in_one_message_that_can_be_stored(texts: lis
         again = msgspec.convert(msgspec.json.decode(msgspec.json.encode(part)), Part)
         assert again == part
         assert all(text.encode("utf-8", "replace").decode() in part.text for text in texts)
-        message = stored(part, "key", 1.0)
+        message = build_stored(part, "key", 1.0)
         assert msgspec.convert(msgspec.to_builtins(message), StoredMessage) == message
 
 

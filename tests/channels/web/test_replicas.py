@@ -54,7 +54,7 @@ async def test_two_devices_on_two_hosts_stay_in_step(postgres_tables: str) -> No
         for visitor in (desk, phone):
             await visitor.http.get("/chat")
         await desk.say("said at the desk")
-        await desk.heard(2)
+        await desk.wait_for_messages(2)
         me = await phone.get("me")
         place = {"after": me["cursor"], "box": me["box"]}
         await account(phone, "code", code=(await account(desk, "link"))["code"])

@@ -13,7 +13,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox, message
-from tests.channels.web.visiting import Visitor, visiting, web_host
+from tests.channels.web.visiting import Visitor, open_visitor, web_host
 
 
 async def everything(box: Mailbox, words: str) -> list[tuple[str, int]]:
@@ -70,9 +70,9 @@ async def test_a_search_that_is_none_is_refused(words: str, after: str) -> None:
 
 
 async def test_a_visitor_finds_their_own_messages_alone() -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada, visiting(url) as eve:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada, open_visitor(url) as eve:
         await ada.say("the treasure is under the third step")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         hits = (await ada.get("search?q=TREASURE"))["hits"]
         assert [(hit["chat"], hit["number"], hit["role"]) for hit in hits] == [
             ("main", 2, "assistant"),
@@ -86,7 +86,7 @@ async def new_chat(ada: Visitor) -> str:
 
 
 async def test_a_conversation_goes_into_the_archive_and_back() -> None:
-    async with web_host(EchoAgent()) as url, visiting(url) as ada:
+    async with web_host(EchoAgent()) as url, open_visitor(url) as ada:
         chat = await new_chat(ada)
         for archived in (True, False):
             assert (await ada.post(f"conversations/{chat}", archived=archived)).status_code == 200
@@ -99,25 +99,25 @@ async def test_a_conversation_goes_into_the_archive_and_back() -> None:
 
 async def test_only_continue_everywhere_moves_the_pointer_of_the_person() -> None:
     client = ScriptedChatClient([f"answer {number}" for number in range(9)])
-    async with web_host(Agent(client, name="Remembering")) as url, visiting(url) as ada, visiting(url) as eve:
+    async with web_host(Agent(client, name="Remembering")) as url, open_visitor(url) as ada, open_visitor(url) as eve:
         await ada.say("in the main one")
-        await ada.heard(2)
+        await ada.wait_for_messages(2)
         chat = await new_chat(ada)
         missing = await ada.post(f"conversations/{chat}/everywhere", client_id="x")
         assert missing.status_code == 404
         await ada.say("in another one", chat)
-        await ada.heard(2, chat)
+        await ada.wait_for_messages(2, chat)
         await ada.say("again in the main one")
-        await ada.heard(4)
+        await ada.wait_for_messages(4)
         assert client.seen[-1][0].text == "in the main one"
         assert (await eve.post(f"conversations/{chat}/everywhere", client_id="x")).status_code == 404
         assert (await ada.post("conversations/main/everywhere", client_id="x")).status_code == 409
         assert (await ada.post(f"conversations/{chat}/everywhere", client_id="x")).status_code == 200
         await ada.say("and on")
-        await ada.heard(6)
+        await ada.wait_for_messages(6)
         assert [one.text for one in client.seen[-1]] == ["in another one", "answer 1", "and on"]
         await ada.say("here too", chat)
-        await ada.heard(4, chat)
+        await ada.wait_for_messages(4, chat)
         assert [one.text for one in client.seen[-1]][-3:] == ["and on", "answer 3", "here too"]
 
 

@@ -12,7 +12,7 @@ from frontdesk.channels.web import WebChatChannel, WebTheme
 from frontdesk.channels.web.theme import contrast
 from frontdesk_testing import EchoAgent
 from tests.channels.web.test_files import PNG
-from tests.channels.web.visiting import visiting, web_host
+from tests.channels.web.visiting import open_visitor, web_host
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><script>alert(1)</script><circle r="4"/></svg>'
 COLORS = some.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
@@ -55,7 +55,7 @@ async def test_the_page_loads_the_theme_and_the_logo_runs_nothing(tmp_path: Path
     logo = tmp_path / "logo.svg"
     logo.write_bytes(SVG)
     theme = WebTheme(accent="#064", accent_dark="#4fd3a5", radius=4, font="Inter, serif", logo=logo)
-    async with web_host(EchoAgent(), theme=theme) as url, visiting(url) as ada:
+    async with web_host(EchoAgent(), theme=theme) as url, open_visitor(url) as ada:
         sheet = (await ada.http.get("/chat")).text.rpartition('rel="stylesheet" href="')[2].partition('"')[0]
         style = await ada.http.get(sheet)
         assert '--accent: #064; --on-accent: #ffffff; --round: 4px; --font: "Inter", serif;' in style.text

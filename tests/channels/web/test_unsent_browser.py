@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk_testing import EchoAgent
 from tests.browser import chromium, need_chromium
-from tests.channels.web.browsing import ANSWER, STOP, axe_source, opened, say, shown, violations_on_both
+from tests.channels.web.browsing import ANSWER, STOP, axe_source, open_page, say, violations_on_both, wait_for_text
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.visiting import web_host
 
@@ -55,22 +55,22 @@ async def test_messages_that_were_written_offline_waited_for_a_click(new_tab: An
     texts = ["are you there", "it is me", "third"]
     async with mortal_host(tmp_path) as host:
         host.let_speak()
-        tab = await opened(await new_tab(), host.url)
+        tab = await open_page(await new_tab(), host.url)
         await host.kill()
         await tab.page.wait_for_selector(".offline")
         for text in texts:
             await say(tab, text)
-            await shown(tab, text, ".failed")
+            await wait_for_text(tab, text, ".failed")
         assert await violations_on_both(tab, axe_source()) == []
         assert "Not sent yet." in await tab.text()
         await host.start()
         for text in texts:
-            await shown(tab, text, f"{ANSWER}.done")
+            await wait_for_text(tab, text, f"{ANSWER}.done")
         await tab.page.wait_for_selector(".failed", state="detached")
         await tab.page.wait_for_selector(STOP, state="detached")
         assert await tab.page.locator(".message.user .bubble").all_inner_texts() == texts
         await tab.page.reload()
-        await shown(tab, "third", f"{ANSWER}.done")
+        await wait_for_text(tab, "third", f"{ANSWER}.done")
         assert await tab.page.locator(".message").count() == 6
 
 
@@ -79,13 +79,13 @@ async def test_a_message_whose_receipt_was_lost_is_sent_again_and_said_once(new_
     async with web_host(agent) as url:
         tab = await new_tab()
         await tab.page.route(MESSAGES, network)
-        await opened(tab, url)
+        await open_page(tab, url)
         network.loses_answers = True
         await say(tab, "one")
         await network.lost.wait()
         await network.back(tab)
         await say(tab, "two")
-        await shown(tab, "two", f"{ANSWER}.done")
+        await wait_for_text(tab, "two", f"{ANSWER}.done")
         await tab.page.wait_for_selector(".failed", state="detached")
         assert await tab.page.locator(".message.user .bubble").all_inner_texts() == ["one", "two"]
         assert len(agent.seen) == 2
@@ -98,14 +98,14 @@ async def test_the_page_sends_again_where_nothing_tells_it_that_the_network_is_b
     async with web_host(EchoAgent()) as url:
         tab = await new_tab()
         await tab.page.route(MESSAGES, network)
-        await opened(tab, url)
+        await open_page(tab, url)
         network.is_down = True
         await say(tab, "one")
-        await shown(tab, "one", ".failed")
+        await wait_for_text(tab, "one", ".failed")
         await say(tab, "two")
-        await shown(tab, "two", ".failed")
+        await wait_for_text(tab, "two", ".failed")
         network.is_down = False
-        await shown(tab, "two", f"{ANSWER}.done")
+        await wait_for_text(tab, "two", f"{ANSWER}.done")
         assert await tab.page.locator(".message.user .bubble").all_inner_texts() == ["one", "two"]
         assert len({client_id for client_id, _ in network.sent}) == 2
 
@@ -115,25 +115,25 @@ async def test_a_message_is_sent_into_its_own_conversation_and_after_a_reload(ne
     async with web_host(EchoAgent()) as url:
         tab = await new_tab()
         await tab.page.route(MESSAGES, network)
-        await opened(tab, url)
+        await open_page(tab, url)
         await tab.page.click("button.menu")
         await tab.page.click("button.new")
         await tab.page.wait_for_url(re.compile("#cnv_"))
         own = tab.page.url
         network.is_down = True
         await say(tab, "for this one")
-        await shown(tab, "for this one", ".failed")
+        await wait_for_text(tab, "for this one", ".failed")
         await tab.page.goto(f"{url}/chat#main")
         await say(tab, "for the main one")
-        await shown(tab, "for the main one", ".failed")
+        await wait_for_text(tab, "for the main one", ".failed")
         assert await tab.page.locator(".failed").count() == 1
         await tab.page.reload()
-        await shown(tab, "for the main one", ".failed")
+        await wait_for_text(tab, "for the main one", ".failed")
         await network.back(tab)
-        await shown(tab, "for the main one", f"{ANSWER}.done")
+        await wait_for_text(tab, "for the main one", f"{ANSWER}.done")
         assert await tab.page.locator(".message").count() == 2
         await tab.page.goto(own)
-        await shown(tab, "for this one", f"{ANSWER}.done")
+        await wait_for_text(tab, "for this one", f"{ANSWER}.done")
         assert await tab.page.locator(".message").count() == 2
         assert await tab.page.evaluate("sessionStorage.length") == 0
 
@@ -149,12 +149,12 @@ async def test_a_message_that_the_host_refuses_does_not_hold_up_the_next_one(new
             return await route.continue_()
 
         await tab.page.route(MESSAGES, refuse)
-        await opened(tab, url)
+        await open_page(tab, url)
         await say(tab, "one")
-        await shown(tab, "That was too fast.", ".failed")
+        await wait_for_text(tab, "That was too fast.", ".failed")
         await say(tab, "two")
-        await shown(tab, "two", f"{ANSWER}.done")
+        await wait_for_text(tab, "two", f"{ANSWER}.done")
         await tab.page.unroute(MESSAGES)
         await tab.page.click(".problem button")
-        await shown(tab, "one", f"{ANSWER}.done")
+        await wait_for_text(tab, "one", f"{ANSWER}.done")
         await tab.page.wait_for_selector(".failed", state="detached")

@@ -11,8 +11,8 @@ from agent_framework import Agent
 from frontdesk import FileLimits, InMemoryStateStore, SqliteStateStore
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.scripted import ScriptedChatClient
-from tests.channels.web.test_files import sent
-from tests.channels.web.visiting import Visitor, visiting, web_host
+from tests.channels.web.test_files import build_file
+from tests.channels.web.visiting import Visitor, open_visitor, web_host
 
 SIZE = 20_000
 LIMITS = FileLimits(max_visitor_bytes=3 * SIZE, max_visitors_bytes=5 * SIZE)
@@ -42,8 +42,8 @@ async def test_visitors_with_new_cookies_filled_the_disk(store: HostStateStore) 
     async with web_host(agent(), store=store) as url:
         codes: list[str] = []
         for number in range(8):
-            async with visiting(url) as visitor:
-                answer = await post(visitor, files=[sent(content(number))])
+            async with open_visitor(url) as visitor:
+                answer = await post(visitor, files=[build_file(content(number))])
                 codes.append("ok" if answer.status_code == 200 else answer.json()["error"]["code"])
                 if answer.status_code != 200:
                     assert answer.status_code == 413
@@ -53,20 +53,20 @@ async def test_visitors_with_new_cookies_filled_the_disk(store: HostStateStore) 
 
 
 async def test_one_visitor_took_the_room_of_all_others(store: HostStateStore) -> None:
-    async with web_host(agent(), store=store) as url, visiting(url) as greedy, visiting(url) as other:
-        answers = [await post(greedy, files=[sent(content(number))]) for number in range(4)]
+    async with web_host(agent(), store=store) as url, open_visitor(url) as greedy, open_visitor(url) as other:
+        answers = [await post(greedy, files=[build_file(content(number))]) for number in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 413]
         assert answers[3].json()["error"]["code"] == "files_full"
         # The same file takes no more room.
-        assert (await post(greedy, files=[sent(content(0))])).status_code == 200
-        assert (await post(other, files=[sent(content(0))])).status_code == 200
+        assert (await post(greedy, files=[build_file(content(0))])).status_code == 200
+        assert (await post(other, files=[build_file(content(0))])).status_code == 200
 
 
 async def test_a_file_of_a_message_was_stored_twice(tmp_path: Path) -> None:
     path = tmp_path / "frontdesk.db"
-    async with web_host(agent(), store=SqliteStateStore(str(path))) as url, visiting(url) as ada:
-        await ada.say("look", files=[sent(content(1))])
-        await ada.heard(2)
+    async with web_host(agent(), store=SqliteStateStore(str(path))) as url, open_visitor(url) as ada:
+        await ada.say("look", files=[build_file(content(1))])
+        await ada.wait_for_messages(2)
     with sqlite3.connect(path) as database:
         owners = database.execute("SELECT owner, size, visitor FROM files").fetchall()
         chunks = database.execute("SELECT SUM(LENGTH(data)) FROM file_chunks").fetchone()

@@ -9,7 +9,7 @@ from frontdesk.channels.web.pages import assets, shell
 from frontdesk_testing import serving
 from tests.browser import chromium, need_chromium
 from tests.channels.web.test_mailbox import SPOT, Storage, mailbox
-from tests.web_soak import SLOW_3G, Chatty, OpenPage, growth, opening, stream, talk
+from tests.web_soak import SLOW_3G, Chatty, OpenPage, growth, measure_opening, stream, talk
 
 FIRST_LOAD = 100_000
 LOADED = """() => performance.getEntriesByType("resource").map((one) => [one.name, one.transferSize])"""
@@ -52,7 +52,7 @@ async def test_the_page_is_light_and_its_memory_stays_flat_over_a_slow_network_t
     program = need_chromium("the weight of the web chat")
     async with serving(AgentFrameworkHost(Chatty(0), channels=[page])) as client, chromium(program) as new_tab:
         tab = await new_tab()
-        assert await opening(tab, client.base_url, page, 120) > 0
+        assert await measure_opening(tab, client.base_url, page, 120) > 0
         assert await tab.page.locator(".message").count() == 50
         sizes = await stream(tab, client.base_url, 0)
         assert growth(sizes) < 3

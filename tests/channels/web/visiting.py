@@ -47,7 +47,7 @@ class Visitor:
     async def texts(self, chat: str = "main") -> list[str]:
         return [message.get("text", "") for message in await self.messages(chat)]
 
-    async def heard(self, count: int, chat: str = "main") -> list[dict[str, Any]]:
+    async def wait_for_messages(self, count: int, chat: str = "main") -> list[dict[str, Any]]:
         """The messages of a conversation, once there are so many that are complete."""
 
         async def look() -> list[dict[str, Any]] | None:
@@ -120,7 +120,7 @@ class Page:
 
 
 @asynccontextmanager
-async def visiting(base_url: str, page: str = "/chat") -> AsyncIterator[Visitor]:
+async def open_visitor(base_url: str, page: str = "/chat") -> AsyncIterator[Visitor]:
     """A visitor who has loaded the page; the address may have a path below which the host is mounted."""
     headers = {"origin": base_url.removesuffix(httpx.URL(base_url).path)}
     async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=60, trust_env=False) as http:

@@ -88,7 +88,7 @@ async def gateway_postbox() -> AsyncIterator[GatewayPostbox]:
         yield platform
 
 
-def connected_channel(platform: GatewayPostbox) -> ConnectedChannel:
+def connect_channel(platform: GatewayPostbox) -> ConnectedChannel:
     """Return a channel that listens to a platform."""
     return ConnectedChannel(
         gateway=platform.gateway, url=platform.url, token=TOKEN, secret=SECRET, allow_private=True, live="off"

@@ -45,10 +45,10 @@ class Postbox(ChatPlatformBase):
             case "send":
                 if not (body["text"].strip() or body["files"]) or len(body["text"].encode("utf-16-le")) > 2_000:
                     raise PlatformError(400)
-                shown = {"thread_id": body["thread"], "reply_to": body["reply_to"], **_shown(body)}
+                shown = {"thread_id": body["thread"], "reply_to": body["reply_to"], **_build_shown(body)}
                 return {"id": self.add_message(body["chat"], key=body["key"], **shown)}
             case "edit":
-                if not self.edit_message(body["id"], **_shown(body)):
+                if not self.edit_message(body["id"], **_build_shown(body)):
                     raise PlatformError(304)
             case "delete":
                 self.delete_message(body["id"])
@@ -61,7 +61,7 @@ class Postbox(ChatPlatformBase):
         return {}
 
 
-def _shown(body: Any) -> dict[str, Any]:
+def _build_shown(body: Any) -> dict[str, Any]:
     files = (
         ChatFile(media_type=file["type"], data=base64.b64decode(file["data"]), name=file["name"])
         for file in body["files"]

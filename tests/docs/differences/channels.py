@@ -28,12 +28,12 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.foundry.conventions import foundry_response_id
 from frontdesk.history.foundry.reading import read
-from frontdesk.history.foundry.writing import written
+from frontdesk.history.foundry.writing import write
 from frontdesk.interfaces.context import CommandState
 from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent, serving
 from frontdesk_testing.internals import get_store
-from tests.docs.differences.host import host_with, missing, refused
+from tests.docs.differences.host import check_missing, check_refused, host_with
 from tests.foundry.fake import FakeStorage, HttpStorage
 from tests.foundry.test_history import _write
 from tests.scenarios.messages.chat import open_chat
@@ -50,7 +50,7 @@ def a_class_to_subclass() -> None:
             return ChannelContribution()
 
     plain: Any = Plain()
-    refused(
+    check_refused(
         lambda: host_with(channels=[plain]),
         ChannelConfigurationError,
         r"make it one with `class Plain\(frontdesk.Channel",
@@ -72,7 +72,7 @@ async def nobody_calls() -> None:
 
 
 def other_names() -> None:
-    missing("ToolDescriptor")
+    check_missing("ToolDescriptor")
     assert frontdesk.ClientTool(name="look")
 
 
@@ -84,11 +84,11 @@ def a_record_of_the_session() -> None:
 
 def one_word_for_handlers() -> None:
     make: Any = ChannelCommand
-    refused(lambda: make("start", "Begin", handle=print), TypeError, "handle")
+    check_refused(lambda: make("start", "Begin", handle=print), TypeError, "handle")
     assert make("start", "Begin", handler=print) == make("start", "Begin", print)
 
 
-def awaited_state() -> None:
+def check_awaited_state() -> None:
     assert all(inspect.iscoroutinefunction(vars(CommandState)[name]) for name in ("get", "set"))
 
 
@@ -111,9 +111,9 @@ async def a_command_runs_a_request() -> None:
     async with open_chat(EchoAgent(), commands=commands) as chat:
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "/text")
-        assert await chat.heard(ann.chat_id) == ["The command failed."]
+        assert await chat.wait_for_answers(ann.chat_id) == ["The command failed."]
         await chat.platform.say(ann, "/ask")
-        assert (await chat.heard(ann.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(ann.chat_id, 2))[1] == "done"
     assert heard[0].result.text == "a text"
 
 
@@ -122,12 +122,12 @@ async def a_number_of_the_list() -> None:
         ann = await chat.platform.user("Ann")
         for count, text in enumerate(("one", "/new", "two", "/sessions"), 1):
             await chat.platform.say(ann, text)
-            said = await chat.heard(ann.chat_id, count)
+            said = await chat.wait_for_answers(ann.chat_id, count)
         assert [line[0] for line in said[-1].splitlines()] == ["1", "2"]
         await chat.platform.say(ann, "/resume ses_1")
-        assert (await chat.heard(ann.chat_id, 5))[-1].startswith("I don't know that conversation.")
+        assert (await chat.wait_for_answers(ann.chat_id, 5))[-1].startswith("I don't know that conversation.")
         await chat.platform.say(ann, "/resume 2")
-        assert (await chat.heard(ann.chat_id, 6))[-1].startswith("We go on where we were")
+        assert (await chat.wait_for_answers(ann.chat_id, 6))[-1].startswith("We go on where we were")
 
 
 async def unknown_fields() -> None:
@@ -158,7 +158,7 @@ async def where_clients_look() -> None:
 def one_socket() -> None:
     make: Any = ResponsesChannel
     for name in ("transports", "websocket_path"):
-        refused(lambda name=name: make(**{name: "x"}), TypeError, name)
+        check_refused(lambda name=name: make(**{name: "x"}), TypeError, name)
     host = host_with(channels=[ResponsesChannel()])
     sockets = [route for route in host.app.routes if type(route).__name__ == "WebSocketRoute"]
     assert {route.path for route in sockets} >= {"/responses", "/v1/responses"}  # pyright: ignore[reportAttributeAccessIssue]
@@ -166,7 +166,7 @@ def one_socket() -> None:
 
 def conversations_are_a_channel() -> None:
     make: Any = ResponsesChannel
-    refused(lambda: make(expose_conversations=True), TypeError, "expose_conversations")
+    check_refused(lambda: make(expose_conversations=True), TypeError, "expose_conversations")
     assert host_with(channels=[ResponsesChannel(), ConversationsChannel()])
 
 
@@ -200,13 +200,13 @@ def a_mirror_beside_a_shared_store() -> None:
 
 
 def questions_as_they_are() -> None:
-    for convert in (read, written):
+    for convert in (read, write):
         assert "approval_storage" not in inspect.signature(convert).parameters
 
 
 def by_role() -> None:
     turn = [Message("assistant", ["before"]), Message("user", ["now"]), Message("assistant", ["so"])]
-    given, output = written(turn, foundry_response_id())
+    given, output = write(turn, foundry_response_id())
     assert [(item["type"], item["role"]) for item in given] == [("message", "assistant"), ("message", "user")]
     assert [(item["type"], item["role"]) for item in output] == [("message", "assistant")]
 
@@ -244,7 +244,7 @@ async def failures_on_the_way() -> None:
         await _write(FoundryHostedAgentHistoryProvider(storage=Broken(_fake())), 1)
 
 
-async def trusted_platforms_only() -> None:
+async def check_trusted_platforms_only() -> None:
     seen: list[Any] = []
 
     class Recorder(ContextProvider):
@@ -270,7 +270,7 @@ CHANNELS: dict[str, Any] = {
     "`ToolDescriptor`": other_names,
     "`HostedRunResult.session`": a_record_of_the_session,
     "`ChannelCommand(handle=...)`": one_word_for_handlers,
-    "`ChannelCommandContext.state`": awaited_state,
+    "`ChannelCommandContext.state`": check_awaited_state,
     "`HostedStreamResult.raw_events`": one_stream,
     "`ChannelCommandContext.run(...)`": a_command_runs_a_request,
     "`/resume`": a_number_of_the_list,
@@ -284,5 +284,5 @@ CHANNELS: dict[str, Any] = {
     "it parts input from output by the type of items": by_role,
     "its record has `background` and `instructions`": two_fields_less,
     "it swallows `FoundryStorageError` alone": failures_on_the_way,
-    "headers of a platform are read for every request": trusted_platforms_only,
+    "headers of a platform are read for every request": check_trusted_platforms_only,
 }

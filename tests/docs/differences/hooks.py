@@ -32,7 +32,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
 from frontdesk_testing.internals import get_store
 from tests.access import test_attributes_of_hooks as resolvers
-from tests.docs.differences.host import host_with, missing, refused
+from tests.docs.differences.host import check_missing, check_refused, host_with
 from tests.scenarios import test_approvals_where_a_hook_decides as deciding
 from tests.scenarios import test_own_history as own_history
 from tests.scenarios.delivery import test_branches as branches
@@ -47,7 +47,7 @@ def recite(messages: Sequence[Message]) -> str:
     return " / ".join(one.text for one in messages if one.role == "user")
 
 
-def reciting(**settings: Any) -> Agent:
+def build_reciting(**settings: Any) -> Agent:
     return Agent(client=ScriptedChatClient(recite), name="Reciting", **settings)
 
 
@@ -67,7 +67,7 @@ async def the_whole_request() -> None:
     assert payload.request.method == "POST"
 
 
-async def asked_again() -> None:
+async def check_asked_again() -> None:
     await resolvers.test_the_owner_stayed_the_one_before_the_hook()
     await resolvers.test_who_is_refused_outright_reaches_no_hook()
 
@@ -94,10 +94,10 @@ def _person(_: ChannelIdentity) -> str:
 async def one_conversation_by_a_hook() -> None:
     for hook, heard in ((None, "two"), (_of_person, "one / two")):
         door = InvocationsChannel(run_hook=hook)
-        async with open_chat(reciting(), channels=[door], identity_resolver=_person) as chat:
+        async with open_chat(build_reciting(), channels=[door], identity_resolver=_person) as chat:
             ann = await chat.platform.user("Ann")
             await chat.platform.say(ann, "one")
-            assert await chat.heard(ann.chat_id) == ["one"]
+            assert await chat.wait_for_answers(ann.chat_id) == ["one"]
             answer = await chat.platform.http.post(f"{chat.base_url}/invocations", json={"message": "two"})
             assert answer.json()["text"] == heard
 
@@ -137,7 +137,7 @@ async def one_mapping() -> None:
         forwarded_props={"b": 2},
         attributes={"tenant": "ours"},
     )
-    host = host_with(target=reciting(context_providers=[Bound()]), channels=[channel])
+    host = host_with(target=build_reciting(context_providers=[Bound()]), channels=[channel])
     async with serving(host) as client:
         await client.http.post("/invocations", json={"message": "hi", "tenant": "ours", "isolation": "mine"})
         context: Any = host._get_context("invocations")
@@ -150,10 +150,10 @@ async def one_mapping() -> None:
 
 
 async def no_names_of_people() -> None:
-    async with open_chat(reciting()) as chat:
+    async with open_chat(build_reciting()) as chat:
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "one")
-        await chat.heard(ann.chat_id)
+        await chat.wait_for_answers(ann.chat_id)
         store = get_store(chat.host)
         record = await store.identities.find(ChannelIdentity("messages", ann.user_id))
         assert record is not None
@@ -171,7 +171,9 @@ async def an_audit_log_still_writes(tmp_path: Path) -> None:
         place = tmp_path / str(loads)
         provider = FileHistoryProvider(place, load_messages=loads)
         channel = ResponsesChannel()
-        async with serving(host_with(target=reciting(context_providers=[provider]), channels=[channel])) as client:
+        async with serving(
+            host_with(target=build_reciting(context_providers=[provider]), channels=[channel])
+        ) as client:
             answer = await client.http.post("/responses", json={"input": "hi", "store": False})
             assert answer.status_code == 200
         assert len(_files(place)) == kept
@@ -197,16 +199,16 @@ async def but_for_workflows() -> None:
     await branches.test_an_agent_that_keeps_its_conversations_is_refused()
 
 
-def kept_apart(tmp_path: Path) -> None:
+def check_kept_apart(tmp_path: Path) -> None:
     provider = FileHistoryProvider(tmp_path)
-    (warning,) = host_with(target=reciting(context_providers=[provider])).warnings
+    (warning,) = host_with(target=build_reciting(context_providers=[provider])).warnings
     assert "history provider of its own" in warning
     assert "not committed" in warning
 
 
 HOOKS: dict[str, Any] = {
     "`protocol_request` is the payload": the_whole_request,
-    "a resolver sees what a hook adds to the identity": asked_again,
+    "a resolver sees what a hook adds to the identity": check_asked_again,
     "a hook's identity counts everywhere": for_its_request_alone,
     "a call without a session joins the person's conversation": one_conversation_by_a_hook,
     "`ChannelSession(isolation_key=...)` on any request": the_wire_names_no_owner,
@@ -218,7 +220,7 @@ HOOKS: dict[str, Any] = {
     "a branch with such a provider": a_copy_or_an_error,
     "`active` is where the person was last seen, then where it was asked, then all linked": where_it_reaches_them,
     "a run that is sent elsewhere leaves the conversation free": but_for_workflows,
-    "what such a provider keeps is part of the turn": kept_apart,
+    "what such a provider keeps is part of the turn": check_kept_apart,
 }
 
 
@@ -258,12 +260,12 @@ def the_calls_of_a_linker() -> None:
 
 def no_certificate() -> None:
     make: Any = Entra
-    refused(lambda: make(tenants=["t"], certificate="x"), TypeError, "certificate")
+    check_refused(lambda: make(tenants=["t"], certificate="x"), TypeError, "certificate")
 
 
 def no_approval_storage() -> None:
-    missing("ApprovalStorage")
-    refused(lambda: host_with(approval_storage=object()), TypeError, "approval_storage")
+    check_missing("ApprovalStorage")
+    check_refused(lambda: host_with(approval_storage=object()), TypeError, "approval_storage")
     assert get_store(host_with()).approvals is not None
 
 

@@ -42,12 +42,12 @@ def host_with(**settings: Any) -> AgentFrameworkHost:
     return AgentFrameworkHost(**given)
 
 
-def refused(make: Any, error: type[Exception], match: str) -> None:
+def check_refused(make: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         make()
 
 
-def missing(name: str) -> None:
+def check_missing(name: str) -> None:
     assert not hasattr(frontdesk, name)
     assert name not in frontdesk.__all__
 
@@ -57,39 +57,39 @@ def longer_names() -> None:
         store = InMemoryStateStore()
         linker = OneTimeCodeIdentityLinker()
         assert host_with(**dict(zip(names, (linker, InProcessTaskRunner(store)), strict=True)), store=store)
-    refused(
+    check_refused(
         lambda: host_with(identity_linker=linker, linker=linker), ChannelConfigurationError, "it is the same as linker="
     )
 
 
 def a_runner_has_a_store() -> None:
     make: Any = InProcessTaskRunner
-    refused(make, TypeError, "store")
+    check_refused(make, TypeError, "store")
     assert make(InMemoryStateStore())
 
 
 def no_lifespan() -> None:
     contribution: Any = ChannelContribution
     for make in (contribution, host_with):
-        refused(lambda make=make: make(lifespan=None), TypeError, "lifespan")
+        check_refused(lambda make=make: make(lifespan=None), TypeError, "lifespan")
     assert {"on_startup", "on_serving", "on_shutdown"} <= set(ChannelContribution.__struct_fields__)
 
 
 def places() -> None:
     request: Any = ChannelRequest
-    refused(lambda: request("invocations"), TypeError, "positional")
+    check_refused(lambda: request("invocations"), TypeError, "positional")
     assert ChannelIdentity("telegram", "42").native_id == "42"
     assert ChannelCommand("start", "Begin", lambda _: None).name == "start"
     assert ContinuationToken("run_1").run_id == "run_1"
 
 
 def no_debug() -> None:
-    refused(lambda: host_with(debug=True), ChannelConfigurationError, "debug: the host shows no traceback")
+    check_refused(lambda: host_with(debug=True), ChannelConfigurationError, "debug: the host shows no traceback")
     assert host_with(debug=False)
 
 
 def no_workflow_object() -> None:
-    refused(lambda: host_with(target=two_voices().build()), ChannelConfigurationError, "function that builds it")
+    check_refused(lambda: host_with(target=two_voices().build()), ChannelConfigurationError, "function that builds it")
     assert host_with(target=lambda: two_voices().build())
 
 
@@ -121,14 +121,14 @@ def ephemeral_is_in_memory() -> None:
 
 def two_storages(tmp_path: Any) -> None:
     assert OWN in host_with(target=builds(tmp_path / "own"), state_dir=tmp_path / "state").warnings
-    refused(
+    check_refused(
         lambda: host_with(target=builds(tmp_path / "own"), checkpoint_location=tmp_path / "c"),
         ChannelConfigurationError,
         "the host was given one too",
     )
 
 
-async def mounted() -> None:
+async def check_mounted() -> None:
     host = host_with()
     app = Starlette(routes=[Mount("/desk", host.app)])
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
@@ -156,18 +156,18 @@ HOST: dict[str, Any] = {
     "a `Workflow` object as target": no_workflow_object,
     "`run_in_background(request)`, `get_continuation(token)`": as_somebody,
     "`ContinuationToken` with status and result": a_token_is_an_id,
-    "`FileHostStateStore`": lambda: missing("FileHostStateStore"),
+    "`FileHostStateStore`": lambda: check_missing("FileHostStateStore"),
     "a workflow's own checkpoint storage beside a `state_dir` is an error": two_storages,
     "an ephemeral place keeps its state on disk": ephemeral_is_in_memory,
-    "several hosts in one app": mounted,
+    "several hosts in one app": check_mounted,
     "one package for each channel": one_distribution,
 }
 
 
 def retries() -> None:
     make: Any = RetryPolicy
-    refused(lambda: make(max_attempts=3), TypeError, "max_attempts")
-    refused(lambda: make(initial_backoff_seconds=3), TypeError, "initial_backoff_seconds")
+    check_refused(lambda: make(max_attempts=3), TypeError, "max_attempts")
+    check_refused(lambda: make(initial_backoff_seconds=3), TypeError, "initial_backoff_seconds")
     assert make(attempts=3, first_delay=1.0, longest_delay=9.0).delay(9) == 9.0
 
 
@@ -190,7 +190,7 @@ async def no_route_for_runs_of_chats() -> None:
 
     async with open_bot(EchoAgent(), run_hook=later) as bot:
         ann = bot.fake.user("Ann")
-        await bot.asked(ann, "hello")
+        await bot.ask(ann, "hello")
         (run_id,) = {row.run_id for row in await get_store(bot.host).outbox.find() if row.run_id}
         assert (await bot.http.get(f"/telegram/{run_id}")).status_code == 404
         assert [route.path for route in bot.host.app.routes if route.path.startswith("/telegram")] == [  # pyright: ignore[reportAttributeAccessIssue]

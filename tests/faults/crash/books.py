@@ -74,12 +74,12 @@ class Book:
         tally.doubled += sum(count - 1 for count in counts.values() if count > 1)
         numbers = [int(text.rpartition(":")[2]) for text in asked]
         tally.disordered += sum(1 for one, other in pairwise(numbers) if other < one)
-        tally.lost += _unanswered(said, self.acknowledged)
+        tally.lost += _count_unanswered(said, self.acknowledged)
         if exactly:
             tally.doubled += sum(1 for text in asked if text not in self.acknowledged)
 
 
-def _unanswered(said: Said, texts: Iterable[str]) -> int:
+def _count_unanswered(said: Said, texts: Iterable[str]) -> int:
     """How many of some plain questions have no answer right behind them."""
     answered = {one[1] for one, other in pairwise(said) if other == ("assistant", f"heard {one[1]}")}
     kept = {text for _, text in said}

@@ -57,11 +57,11 @@ class Client:
         except (httpx.TransportError, ValueError) as error:
             raise CutOffError from error
         if response.is_error or found["status"] != "completed":
-            self._refused(response, found)
+            self._count_refusal(response, found)
             return None
         return found
 
-    def _refused(self, response: httpx.Response, found: Any) -> None:
+    def _count_refusal(self, response: httpx.Response, found: Any) -> None:
         if response.status_code == 409 and found["error"]["code"] == "session_busy":
             self._tally.busy += 1
         else:
@@ -105,11 +105,11 @@ class Named(Client):
         elif found["error"]["code"] in ("approval_answered", "not_found"):
             self._tally.questions_lost += 1
         else:
-            self._refused(response, found)
+            self._count_refusal(response, found)
 
     async def recall(self, host: HostProcess) -> Said:
         found = await self._post(host, "/invocations", {"message": RECALL, "session_id": self.book.name})
-        return [] if found is None else _told(found["text"])
+        return [] if found is None else _read_told(found["text"])
 
 
 class Chained(Client):
@@ -126,7 +126,7 @@ class Chained(Client):
 
     async def recall(self, host: HostProcess) -> Said:
         found = await self._post(host, "/v1/responses", self._body(RECALL, store=False))
-        return [] if found is None else _told(found["output"][0]["content"][0]["text"])
+        return [] if found is None else _read_told(found["output"][0]["content"][0]["text"])
 
     def _body(self, text: str, **more: Any) -> dict[str, Any]:
         return {"model": "any", "input": text, **more, **({"previous_response_id": self._last} if self._last else {})}
@@ -137,5 +137,5 @@ def _last(body: bytes) -> Any:
     return found.get("response", found)
 
 
-def _told(text: str) -> Said:
+def _read_told(text: str) -> Said:
     return [(role, said) for role, said in json.loads(text.removeprefix(TOLD))]

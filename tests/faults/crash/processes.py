@@ -45,7 +45,7 @@ class HostProcess:
     def go_on(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Waits for its end."""
         await self._process.wait()
         await self.client.aclose()
@@ -100,4 +100,4 @@ class HostProcesses:
     ) -> None:
         for host in self._hosts:
             host.kill()
-            await host.ended()
+            await host.wait_for_end()

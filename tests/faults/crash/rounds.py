@@ -40,7 +40,7 @@ class Load:
             for client in self.clients:
                 group.create_task(self._talk(client, host, others, limit))
         host.kill()
-        await host.ended()
+        await host.wait_for_end()
         self.tally.kills += 1
 
     async def _talk(self, client: Client, host: HostProcess, others: Sequence[HostProcess], limit: int) -> None:

@@ -21,12 +21,12 @@ from tests.databases import short_lease
 A_MOMENT = 0.002
 
 
-def told(count: int) -> str:
+def tell(count: int) -> str:
     """The whole story."""
     return "".join(f"word{number} " for number in range(count))
 
 
-async def seen(sign: Path) -> None:
+async def wait_for_sign(sign: Path) -> None:
     """Waits for a file that a test makes."""
     while not await asyncio.to_thread(sign.exists):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -44,7 +44,7 @@ def main(kind: str, place: str, signs: str, lease: str, wait: str) -> None:
             await asyncio.sleep(A_MOMENT)
             if sign and number == int(count) // 2:
                 Path(signs).with_name(f"{sign}-reached").touch()
-                await seen(Path(signs).with_name(sign))
+                await wait_for_sign(Path(signs).with_name(sign))
 
     async def ready() -> None:
         print(port, flush=True)

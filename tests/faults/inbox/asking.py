@@ -26,7 +26,7 @@ class Asker(Executor):
         await context.yield_output(f"sure {answer}")
 
 
-def asking(ledger: Path) -> Workflow:
+def build_workflow(ledger: Path) -> Workflow:
     """The workflow."""
     asker = Asker(ledger)
     return WorkflowBuilder(name="asker", start_executor=asker, output_from=[asker]).build()

@@ -118,7 +118,7 @@ class Crew:
                 # One that has nothing to do never comes to its point.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._dice.random()):
-                        await host.ended()
+                        await host.wait_for_end()
             await host.kill()
             self.hosts[place] = await self._desks.host()
         self.kills += 1
@@ -169,7 +169,7 @@ async def run(platform: MessagePlatform, desks: Desks, plan: Plan, dice: Random)
         finally:
             for one in feeding:
                 one.cancel()
-    states = await _settled(crew)
+    states = await _wait_for_deliveries(crew)
     judged = judge_live if plan.live else judge
     tally = judged(await platform.log(), {one.chat_id: one for one in people}, states, plan)
     tally.kills = crew.kills
@@ -187,7 +187,7 @@ def _failed(tasks: Sequence[asyncio.Future[None]]) -> bool:
     return any(one.done() and one.exception() is not None for one in tasks)
 
 
-async def _settled(crew: Crew) -> dict[str, tuple[str, int]]:
+async def _wait_for_deliveries(crew: Crew) -> dict[str, tuple[str, int]]:
     """How far every delivery is, once none is open."""
     states: dict[str, tuple[str, int]] = {}
     with suppress(TimeoutError):

@@ -18,7 +18,7 @@ def channel_of(platform: MessagePlatform, **settings: Any) -> MessageChannel:
 
 
 @asynccontextmanager
-async def answering(
+async def run_host(
     target: Any,
     platform: MessagePlatform,
     *,
@@ -48,11 +48,11 @@ def texts(said: Sequence[Any]) -> list[str]:
     return [one.text for one in said]
 
 
-async def heard(platform: MessagePlatform, who: Person, count: int) -> list[str]:
+async def wait_for_answers(platform: MessagePlatform, who: Person, count: int) -> list[str]:
     """The answers that somebody got, once there are so many."""
     return texts(await platform.wait_for_answers(who.chat_id, count))
 
 
-async def undone(store: HostStateStore) -> int:
+async def count_waiting(store: HostStateStore) -> int:
     """How many events wait."""
     return len(await store.inbox.waiting("nobody"))

@@ -47,9 +47,9 @@ class DeskProcess:
         self.signal(signal.SIGKILL)
         # One that stands still ends only when it goes on.
         self.signal(signal.SIGCONT)
-        await self.ended()
+        await self.wait_for_end()
 
-    async def ended(self) -> int:
+    async def wait_for_end(self) -> int:
         """Waits for its end."""
         code = await self._process.wait()
         await self.http.aclose()
@@ -93,7 +93,7 @@ class Desks:
         self._all.append(found)
         return found
 
-    def asked(self) -> list[str]:
+    def list_asked(self) -> list[str]:
         """What the agent was asked, over all processes."""
         return self.ledger.read_text().splitlines() if self.ledger.exists() else []
 

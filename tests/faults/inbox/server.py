@@ -48,9 +48,9 @@ from frontdesk_testing import CrashPlan, EchoAgent, crashing
 from frontdesk_testing.internals import get_components
 from frontdesk_testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
-from tests.faults.inbox.asking import asking
+from tests.faults.inbox.asking import build_workflow
 from tests.faults.inbox.newer import become_newer
-from tests.faults.inbox.telling import telling
+from tests.faults.inbox.telling import build_agent
 from tests.faults.paying_host import parse_target
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
@@ -87,10 +87,10 @@ def make() -> AgentFrameworkHost:
     given = json.loads(os.environ["FD_DESK"])
     if given.get("newer"):
         become_newer()
-    timeouts.LEFT_ALONE = given.get("left_alone", timeouts.LEFT_ALONE)
+    timeouts.LEFT_ALONE_SECONDS = given.get("left_alone", timeouts.LEFT_ALONE_SECONDS)
     # So many processes die here that nobody has the time to wait for each of them.
-    destination_drain._MARGIN = 0.5
-    awaited.HOLD = 0.5
+    destination_drain._MARGIN_SECONDS = 0.5
+    awaited.HOLD_SECONDS = 0.5
     # Tests whose events end their processes do not depend on the time that this takes.
     quarantine.MAX_FIRST_SECONDS = quarantine.MAX_HELD_SECONDS = given.get("quarantine_seconds", 3600.0)
     ledger = Path(given["ledger"])
@@ -136,7 +136,7 @@ def make() -> AgentFrameworkHost:
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
     target = (
-        partial(asking, ledger)
+        partial(build_workflow, ledger)
         if given.get("asks")
         else Teller(repeat, given.get("pause", 0.0))
         if given.get("live")
@@ -147,7 +147,7 @@ def make() -> AgentFrameworkHost:
     if given.get("pays"):
         target = parse_target("agent", ledger.parent, "never")
     if "on_interrupt" in given:
-        target, where["on_interrupt"] = telling(repeat, given.get("pause", 0.0)), given["on_interrupt"]
+        target, where["on_interrupt"] = build_agent(repeat, given.get("pause", 0.0)), given["on_interrupt"]
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 

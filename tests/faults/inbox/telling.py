@@ -27,17 +27,17 @@ class TellingChatClient(ScriptedChatClient):
         return self._build_response_stream(self._pieces(messages[-1].text))
 
     async def _pieces(self, text: str) -> AsyncIterator[ChatResponseUpdate]:
-        yield _said("heard ")
+        yield _build_update("heard ")
         rest = (await self._repeat(text)).removeprefix("heard ")
         for piece in re.findall(r"\S+\s*", rest) if self._pause else [rest]:
             await asyncio.sleep(self._pause)
-            yield _said(piece)
+            yield _build_update(piece)
 
 
-def _said(text: str) -> ChatResponseUpdate:
+def _build_update(text: str) -> ChatResponseUpdate:
     return ChatResponseUpdate(role="assistant", contents=[Content.from_text(text)], message_id="message_1")
 
 
-def telling(repeat: Repeat, pause: float = 0.0) -> Any:
+def build_agent(repeat: Repeat, pause: float = 0.0) -> Any:
     """Return the agent."""
     return Agent(TellingChatClient(repeat, pause))

@@ -19,7 +19,7 @@ from frontdesk.models.link import LinkProof
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.internals import get_components, get_store
-from tests.host.link_door import Loud, Mute, code_in, opened
+from tests.host.link_door import Loud, Mute, code_in, open_host
 
 
 async def agree(blue: Mute, code: str) -> None:
@@ -43,7 +43,7 @@ async def link(red: Mute, blue: Mute) -> None:
 @pytest.mark.parametrize("kinds", [(Loud, Loud), (Mute, Mute), (Loud, Mute), (Mute, Loud)])
 async def test_two_channels_are_linked_and_separated(kinds: tuple[type[Mute], type[Mute]]) -> None:
     red, blue = kinds[0]("red"), kinds[1]("blue")
-    async with opened([red, blue]) as host:
+    async with open_host([red, blue]) as host:
         assert await red.says("ann", "/whoami") == "You are “Ann” (id ann) on red. Not linked."
         await link(red, blue)
         assert await red.says("ann", "/whoami") == "You are “Ann” (id ann) on red. Linked with blue."
@@ -60,7 +60,7 @@ async def test_two_channels_are_linked_and_separated(kinds: tuple[type[Mute], ty
 
 async def test_both_channels_are_told() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue]):
+    async with open_host([red, blue]):
         await link(red, blue)
         await blue.says("ann2", "/unlink")
         told = await red.hears("ann", 2)
@@ -70,7 +70,7 @@ async def test_both_channels_are_told() -> None:
 
 async def test_connect_is_another_word_for_link() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue]):
+    async with open_host([red, blue]):
         code = code_in(await red.says("ann", "/connect"))
         await blue.says("ann2", f"/connect {code}")
         await blue.says("ann2", "/connect confirm")
@@ -79,22 +79,22 @@ async def test_connect_is_another_word_for_link() -> None:
 
 async def test_in_a_group_the_code_goes_to_the_direct_chat() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue]):
+    async with open_host([red, blue]):
         here = await red.says("ann", "/link", group=True)
         assert here == "I have answered you in our direct chat."
-        code = code_in(red.heard("ann")[0])
+        code = code_in(red.list_heard("ann")[0])
         assert await blue.says("ann2", f"/link {code}", group=True) == here
-        assert blue.heard("ann2")[0].startswith("This code is from “Ann” (id ann) on red.")
+        assert blue.list_heard("ann2")[0].startswith("This code is from “Ann” (id ann) on red.")
         assert await blue.says("ann2", "/link confirm", group=True) == here
         assert await red.says("ann", "/link confirm", group=True) == here
-        assert red.heard("ann")[-1] == "Done: your accounts share one conversation now."
+        assert red.list_heard("ann")[-1] == "Done: your accounts share one conversation now."
         for words in ("/whoami", "/unlink"):
             assert await red.says("ann", words, group=True) == here
 
 
 async def test_in_a_group_nothing_happens_where_nobody_can_be_told() -> None:
     mute, broken = Mute("mute"), Loud("broken", broken=RuntimeError("no such chat"))
-    async with opened([mute, broken]) as host:
+    async with open_host([mute, broken]) as host:
         await link(mute, broken)
         for words in ("/link", "/unlink", "/whoami", "/link confirm"):
             assert await mute.says("ann", words, group=True) == "Please ask me that in a direct chat."
@@ -105,7 +105,7 @@ async def test_in_a_group_nothing_happens_where_nobody_can_be_told() -> None:
 async def test_commands_are_renamed_and_hidden_per_channel() -> None:
     red = Loud("red", link_commands={"link": "verbinden", "connect": None, "whoami": "wer"})
     blue = Loud("blue")
-    async with opened([red, blue]):
+    async with open_host([red, blue]):
         assert [one.name for one in red.context.commands()] == ["verbinden", "unlink", "wer"]
         assert [(one.name, one.expose_in_ui) for one in blue.context.commands()] == [
             ("link", True),
@@ -117,17 +117,17 @@ async def test_commands_are_renamed_and_hidden_per_channel() -> None:
         code = code_in(await red.says("ann", "/verbinden"))
         await agree(blue, code)
         # People are told the word that they have to use.
-        assert "answer /verbinden confirm" in red.heard("ann")[0]
+        assert "answer /verbinden confirm" in red.list_heard("ann")[0]
 
 
 async def test_only_message_channels_of_a_host_with_a_linker_have_them() -> None:
     red = Loud("red")
-    async with opened([red], linker=None):
+    async with open_host([red], linker=None):
         assert list(red.context.commands()) == []
         with pytest.raises(UnsupportedError):
             await red.context.links.whoami(red.by("ann"))
     http = Loud("http", session_family="caller_supplied")
-    async with opened([http, red]):
+    async with open_host([http, red]):
         assert list(http.context.commands()) == []
 
 
@@ -167,7 +167,7 @@ def test_a_channels_own_command_of_such_a_name_is_not_overwritten() -> None:
 
 async def test_refusals_are_answered_in_words() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], link_policy=DenyAllLinks()):
+    async with open_host([red, blue], link_policy=DenyAllLinks()):
         assert await red.says("ann", "/link confirm") == "There is nothing to confirm."
         assert await red.says("ann", "/link 0000-0000") == "This code is invalid. Ask for a new one."
         code = code_in(await red.says("ann", "/link"))
@@ -181,7 +181,7 @@ async def test_refusals_are_answered_in_words() -> None:
 
 async def test_the_anonymous_link_nothing() -> None:
     red = Loud("red")
-    async with opened([red]):
+    async with open_host([red]):
         nobody = red.by("anonymous", anonymous=True)
         for call in (red.context.links.begin, red.context.links.unlink, red.context.links.whoami):
             with pytest.raises(Exception, match="no account to link"):
@@ -190,7 +190,7 @@ async def test_the_anonymous_link_nothing() -> None:
 
 async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_changed() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue]) as host:
+    async with open_host([red, blue]) as host:
         before = await blue.asks("ann2", "before")
         await link(red, blue)
         ann, ann2, context = red.by("ann"), blue.by("ann2"), blue.context
@@ -212,7 +212,7 @@ async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_change
 
 async def test_a_conversation_of_before_stays_readable_and_cannot_be_changed() -> None:
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue]):
+    async with open_host([red, blue]):
         ann2, conversations = blue.by("ann2"), blue.context.conversations
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}], "id": "msg_1"}
         made = await conversations.save(ann2, None, {"topic": "rooms"}, [item])
@@ -244,7 +244,7 @@ async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:
         return text
 
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=slow) as host:
+    async with open_host([red, blue], target=slow) as host:
         turn = asyncio.create_task(blue.asks("ann2", "slow"))
         await inside.wait()
         old = await get_store(host).identities.find(blue.by("ann2").identity)
@@ -257,7 +257,7 @@ async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:
 
 async def test_who_is_denied_gets_no_word_of_it() -> None:
     red = Loud("red", allowlist=NativeIdAllowlist(["ann"]))
-    async with opened([red]):
+    async with open_host([red]):
         for words in ("/link", "/connect", "/unlink", "/whoami"):
             with pytest.raises(ForbiddenError):
                 await red.says("mallory", words)
@@ -275,7 +275,7 @@ class Claims(OneTimeCodeIdentityLinker, ReadsClaims):
 @pytest.mark.parametrize("silently", [True, False])
 async def test_a_verified_claim_links_later_channels_silently(silently: bool) -> None:
     red, blue = Loud("red"), Loud("blue", emits_verified_claims=True)
-    async with opened([red, blue], linker=Claims(), link_verified_claims=silently) as host:
+    async with open_host([red, blue], linker=Claims(), link_verified_claims=silently) as host:
         links = get_components(host).links
         assert links is not None
         await links.join(LinkProof(linker="test", identity=red.by("ann").identity, subject="s"))

@@ -17,7 +17,7 @@ class Approvals(Actor):
 
     async def act(self) -> None:
         key = self.court.word("key")
-        asked = await self.asked("/invocations", {"message": f"a{key} act:{key}"}, by=1)
+        asked = await self.ask("/invocations", {"message": f"a{key} act:{key}"}, by=1)
         if asked is None or not asked.ok or not asked.body["approvals"]:
             return
         approval = self.ledger.approvals[key] = Approval(key, approved=self.rng.random() < 0.85)
@@ -31,7 +31,7 @@ class Approvals(Actor):
         body = {"approval": {"id": name, "approved": approval.approved}}
         approval.asking += 1
         try:
-            answer = await self.asked("/invocations", body, by=1, leaves=leaves)
+            answer = await self.ask("/invocations", body, by=1, leaves=leaves)
         finally:
             approval.asking -= 1
         if answer is None:

@@ -19,7 +19,7 @@ class Background(Actor):
     async def act(self) -> None:
         word, stream = self.court.word("b"), self.rng.random() < 0.7
         body = {"message": f"{word} say:{self.rng.choice((1, 5, 20))}", "background": True, "stream": stream}
-        run = await (self._streamed(body) if stream else self._queued(body))
+        run = await (self._stream(body) if stream else self._queue(body))
         if run is None:
             await asyncio.sleep(AWAY)
             return
@@ -32,17 +32,17 @@ class Background(Actor):
             await self._read(run, pieces=self.rng.random() < 0.5)
             await self._read(run, pieces=False)
 
-    async def _queued(self, body: dict[str, object]) -> Run | None:
-        told = await self.asked("/invocations", body, by=7)
-        return self.court.begun(told.body["id"]) if told is not None and told.status == 202 else None
+    async def _queue(self, body: dict[str, object]) -> Run | None:
+        told = await self.ask("/invocations", body, by=7)
+        return self.court.enter_run(told.body["id"]) if told is not None and told.status == 202 else None
 
-    async def _streamed(self, body: dict[str, object]) -> Run | None:
+    async def _stream(self, body: dict[str, object]) -> Run | None:
         run: Run | None = None
         with suppress(CutError):
             async with await self.host().begin("/invocations", body, by=7) as exchange:
                 async for event in exchange.events():
                     if event.name == "started":
-                        run = self.court.begun(event.data["id"])
+                        run = self.court.enter_run(event.data["id"])
                     if self.rng.random() < 0.2:
                         break
         return run

@@ -38,7 +38,7 @@ class Actor:
         """A host to ask."""
         return self.court.host(self.rng)
 
-    async def asked(self, path: str, body: Any, *, by: int = 0, leaves: bool = False, **more: Any) -> Answer | None:
+    async def ask(self, path: str, body: Any, *, by: int = 0, leaves: bool = False, **more: Any) -> Answer | None:
         """Ask, and perhaps leave before the answer; nothing, if there is no answer."""
         try:
             exchange = await self.host().begin(path, body, by=by, **more)

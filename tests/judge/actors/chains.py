@@ -9,7 +9,7 @@ from websockets.exceptions import WebSocketException
 
 from tests.judge.actors.base import AWAY, Actor
 from tests.judge.app import get_key
-from tests.judge.steps import heard_in
+from tests.judge.steps import parse_heard
 from tests.judge.wire import Answer
 
 KNOWN = 12
@@ -37,9 +37,9 @@ class Chains(Actor):
         self.ledger.said[word] = line
         asked = self.ledger.tick()
         body = {"input": word, "previous_response_id": previous or None}
-        answer = await self.asked("/v1/responses", body, by=4, leaves=self.leaves())
+        answer = await self.ask("/v1/responses", body, by=4, leaves=self.leaves())
         if answer is not None and answer.ok and answer.body["status"] == "completed":
-            self.ledger.hear(line, word, heard_in(extract_text(answer.body)), asked, after)
+            self.ledger.hear(line, word, parse_heard(extract_text(answer.body)), asked, after)
             self._known = [*self._known[-KNOWN:], (line, word, answer.body["id"])]
 
 
@@ -53,18 +53,18 @@ class Conversations(Actor):
 
     async def act(self) -> None:
         if len(self._known) < 3 or self.rng.random() < 0.05:
-            made = await self.asked("/v1/conversations", {}, by=5)
+            made = await self.ask("/v1/conversations", {}, by=5)
             if made is not None and made.ok:
                 self._known = [*self._known[-3:], made.body["id"]]
             return
         line, word = self.rng.choice(self._known), self.court.word("c")
         asked = self.ledger.say(line, word)
-        answer = await self.asked("/v1/responses", {"input": word, "conversation": line}, by=5, leaves=self.leaves())
+        answer = await self.ask("/v1/responses", {"input": word, "conversation": line}, by=5, leaves=self.leaves())
         self._enter(line, word, asked, answer)
 
     def _enter(self, line: str, word: str, asked: int, answer: Answer | None) -> None:
         if answer is not None and answer.ok and answer.body["status"] == "completed":
-            self.ledger.hear(line, word, heard_in(extract_text(answer.body)), asked)
+            self.ledger.hear(line, word, parse_heard(extract_text(answer.body)), asked)
 
     async def settle(self) -> None:
         for line in self._known:
@@ -103,7 +103,7 @@ class Sockets(Actor):
             async for raw in line:
                 event = json.loads(raw)
                 if event["type"] == "response.completed":
-                    heard = heard_in(extract_text(event["response"]))
+                    heard = parse_heard(extract_text(event["response"]))
                     self.ledger.hear(name, word, heard, asked, after)
                     after, previous = word, event["response"]["id"]
                     break

@@ -8,7 +8,7 @@ from typing import Any
 from frontdesk_testing.messages import MessagePlatform, Person
 from tests.judge.actors.base import Actor
 from tests.judge.ledger import Approval, Message
-from tests.judge.steps import heard_in
+from tests.judge.steps import parse_heard
 
 PEOPLE = 6
 LONGEST = 20
@@ -78,14 +78,14 @@ class Chats(Actor):
 
     async def settle(self) -> None:
         """Wait until all is answered, or it is clear that something never will be."""
-        await self.court.until_quiet(self._missing, QUIET)
+        await self.court.until_quiet(self._count_missing, QUIET)
         for person in self._all():
             self.ledger.excuse(self._line(person), await self._enter(person))
 
     def _all(self) -> list[Person]:
         return list({person.chat_id: person for person in (*self._old, *self._people)}.values())
 
-    async def _missing(self) -> int:
+    async def _count_missing(self) -> int:
         """How many words have no answer."""
         for state in await self.platform.events():
             word = self._events.get(state.event.event_id)
@@ -93,7 +93,7 @@ class Chats(Actor):
                 self.ledger.messages[word].acknowledged = True
         shown = [text for person in self._all() for text in await self._texts(person)]
         partial = sum(_is_partial(text) for text in shown)
-        answered = {heard_in(text)[-1] for text in shown if '{"heard"' in text}
+        answered = {parse_heard(text)[-1] for text in shown if '{"heard"' in text}
         return sum(word not in answered for word in self._events.values()) + partial
 
     async def _texts(self, person: Person) -> list[str]:
@@ -110,7 +110,7 @@ class Chats(Actor):
             if not text.startswith(("{", "p0")):
                 excuses += [] if text.startswith("May I use") else [text]
                 continue
-            heard = heard_in(text)
+            heard = parse_heard(text)
             word = heard[-1]
             if word in self.ledger.messages:
                 self.ledger.messages[word].answers.append(tuple(heard))
@@ -218,7 +218,7 @@ class Links(Actor):
             text = await self._find(platform, person, rf'\{{"heard": \[.*"{word}"\]\}}')
             if text is not None:
                 # What a link has changed in the meantime decides how much is heard; whose it is does not change.
-                self.ledger.hear(name, word, heard_in(text), self.ledger.tick(), after="-")
+                self.ledger.hear(name, word, parse_heard(text), self.ledger.tick(), after="-")
 
     async def _find(self, platform: MessagePlatform, person: Person, pattern: str) -> str | None:
         for _ in range(60):

@@ -8,7 +8,7 @@ from tests.judge.actors.base import AWAY, Actor
 from tests.judge.ledger import Message
 from tests.judge.page import Page, answers_in
 from tests.judge.site import Process
-from tests.judge.steps import heard_in
+from tests.judge.steps import parse_heard
 from tests.judge.wire import CutError
 
 VISITORS = 4
@@ -105,13 +105,13 @@ class Pages(Actor):
         visitors = [*self._old, *self._visitors]
 
         async def missing() -> int:
-            return sum([await self._missing(visitor) for visitor in visitors])
+            return sum([await self._count_missing(visitor) for visitor in visitors])
 
         await self.court.until_quiet(missing, QUIET)
         for visitor in visitors:
             await self._enter(visitor)
 
-    async def _missing(self, visitor: Visitor) -> int:
+    async def _count_missing(self, visitor: Visitor) -> int:
         answers = answers_in(await self._look(visitor))
         texts = [one.get("text", "") for one in answers]
         open_words = [word for word in visitor.words if not self.ledger.messages[word].excuse]
@@ -138,7 +138,7 @@ class Pages(Actor):
             if one.get("state") == "live":
                 self.ledger.unfinished.append(f"web:{visitor.name} shows {text!r} as being written")
             elif '{"heard"' in text:
-                heard = heard_in(text)
+                heard = parse_heard(text)
                 if heard[-1] in visitor.asked:
                     self.ledger.messages[heard[-1]].answers.append(tuple(heard))
                     self.ledger.hear(visitor.name, heard[-1], heard, visitor.asked[heard[-1]])

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 from tests.judge.actors.base import AWAY, Actor
-from tests.judge.steps import enter, heard_in
+from tests.judge.steps import enter, parse_heard
 from tests.judge.wire import Answer, CutError
 
 LINES = 5
@@ -30,15 +30,15 @@ class Sessions(Actor):
             self._old.append(line)
             self._lines[number] = self.court.word("line")
         if self.rng.random() < 0.3:
-            await self._streamed(line)
+            await self._stream(line)
             return
         word = self.court.word("w")
         asked = self.ledger.say(line, word)
-        answer = await self.asked("/invocations", {"message": word, "session_id": line}, leaves=self.leaves())
+        answer = await self.ask("/invocations", {"message": word, "session_id": line}, leaves=self.leaves())
         if answer is not None:
             enter(self.ledger, line, word, asked, answer)
 
-    async def _streamed(self, line: str) -> None:
+    async def _stream(self, line: str) -> None:
         word = self.court.word("w")
         asked = self.ledger.say(line, word)
         most = self.rng.choice((1, 2, 4, 100, 100))
@@ -48,7 +48,7 @@ class Sessions(Actor):
                 number = 0
                 async for event in exchange.events():
                     if event.name == "completed":
-                        self.ledger.hear(line, word, heard_in(event.data["text"]), asked)
+                        self.ledger.hear(line, word, parse_heard(event.data["text"]), asked)
                     number += 1
                     if number >= most:
                         return
@@ -73,15 +73,15 @@ class Announced(Actor):
         word, gate = self.court.word("w"), self.court.word("gate")
         try:
             if self.rng.random() < 0.5:
-                await self._streamed(word, gate)
+                await self._stream(word, gate)
             else:
-                await self._queued(word, gate)
+                await self._queue(word, gate)
         except CutError:
             await asyncio.sleep(AWAY)
         finally:
             self.court.site.open(gate)
 
-    async def _streamed(self, word: str, gate: str) -> None:
+    async def _stream(self, word: str, gate: str) -> None:
         body = {"message": f"{word} hold:{gate}", "stream": True}
         async with await self.host().begin("/invocations", body, by=2) as exchange:
             events = exchange.events()
@@ -90,21 +90,21 @@ class Announced(Actor):
                 return
             line = first.data["session_id"]
             asked = self.ledger.say(line, word)
-            second = await self._joined(line, gate)
+            second = await self._join(line, gate)
             async for event in events:
                 if event.name == "completed":
                     enter(self.ledger, line, word, asked, Answer(200, event.data))
             await second
         await self._turn(line)
 
-    async def _queued(self, word: str, gate: str) -> None:
+    async def _queue(self, word: str, gate: str) -> None:
         asked = self.ledger.tick()
-        told = await self.asked("/invocations", {"message": f"{word} hold:{gate}", "background": True}, by=2)
+        told = await self.ask("/invocations", {"message": f"{word} hold:{gate}", "background": True}, by=2)
         if told is None or not told.ok or not told.body["session_id"]:
             return
         line, run_id = told.body["session_id"], told.body["id"]
         self.ledger.say(line, word)
-        second = await self._joined(line, gate)
+        second = await self._join(line, gate)
         answer = told
         while answer.ok and answer.body["status"] in ("queued", "running"):
             answer = await self.court.insist(self.host(), f"/invocations/{run_id}", None, by=2)
@@ -112,7 +112,7 @@ class Announced(Actor):
         await second
         await self._turn(line)
 
-    async def _joined(self, line: str, gate: str) -> "asyncio.Task[None]":
+    async def _join(self, line: str, gate: str) -> "asyncio.Task[None]":
         task = asyncio.create_task(self._turn(line))
         await asyncio.wait([task], timeout=0.4)
         self.court.site.open(gate)
@@ -121,7 +121,7 @@ class Announced(Actor):
     async def _turn(self, line: str) -> None:
         word = self.court.word("w")
         asked = self.ledger.say(line, word)
-        answer = await self.asked("/invocations", {"message": word, "session_id": line}, by=2)
+        answer = await self.ask("/invocations", {"message": word, "session_id": line}, by=2)
         if answer is not None:
             enter(self.ledger, line, word, asked, answer)
 
@@ -137,7 +137,7 @@ class ChosenIds(Actor):
         await asyncio.gather(*(self._turn(line, chosen) for _ in range(2)))
         word = self.court.word("w")
         asked = self.ledger.say(line, word)
-        answer = await self.asked("/invocations", {"message": word, "session_id": line}, by=3)
+        answer = await self.ask("/invocations", {"message": word, "session_id": line}, by=3)
         if answer is not None:
             enter(self.ledger, line, word, asked, answer)
 
@@ -145,7 +145,7 @@ class ChosenIds(Actor):
         word = self.court.word("w")
         asked = self.ledger.say(line, word)
         body = {"message": f"{word} say:2", "session_id": line, "background": self.rng.random() < 0.2}
-        answer = await self.asked("/invocations", body, by=3, headers={"x-agent-invocation-id": chosen})
+        answer = await self.ask("/invocations", body, by=3, headers={"x-agent-invocation-id": chosen})
         # One that could not be written down has failed, and is no turn.
         if answer is not None and answer.ok and answer.body["status"] != "failed":
             self.ledger.ids[chosen].append(word)

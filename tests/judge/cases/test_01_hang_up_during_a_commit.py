@@ -15,7 +15,7 @@ async def test_a_client_hangs_up_while_its_turn_is_written() -> None:
     async with site("sqlite") as place:
         host = place.hosts[0]
         await turn(ledger, host, "s", "zero")
-        with place.locked():
+        with place.lock():
             ledger.say("s", "x")
             leaving = await host.begin("/invocations", {"message": "x", "session_id": "s"})
             assert await place.noted("heard", "x")

@@ -53,15 +53,15 @@ async def test_a_session_is_used_while_the_background_run_that_makes_it_waits(
 ) -> None:
     settings: dict[str, Any] = {"max_background_runs": 1}
     async with site("postgres", hosts=1 + other, server=postgres_of_this_process, **settings) as place:
-        await _queued(place, place.hosts[0], place.hosts[other])
+        await _queue(place, place.hosts[0], place.hosts[other])
 
 
 async def test_a_session_is_used_while_the_run_that_makes_it_waits_on_sqlite() -> None:
     async with site("sqlite", max_background_runs=1) as place:
-        await _queued(place, place.hosts[0], place.hosts[0])
+        await _queue(place, place.hosts[0], place.hosts[0])
 
 
-async def _queued(place: Site, here: Process, there: Process) -> None:
+async def _queue(place: Site, here: Process, there: Process) -> None:
     ledger = Ledger()
     for number, _ in enumerate(place.hosts):
         await here.post("/invocations", {"message": f"busy{number} hold:gate", "background": True}, by=1)

@@ -14,7 +14,7 @@ WINDOW = 0.7
 PATIENCE = 40.0
 
 
-async def _asked(host: Process) -> dict[str, Any]:
+async def _ask(host: Process) -> dict[str, Any]:
     """Have the agent ask, and return the body that approves."""
     asked = await host.post("/invocations", {"message": "w act:key", "session_id": "s"})
     return {"approval": {"id": asked.body["approvals"][0]["id"], "approved": True}}
@@ -38,8 +38,8 @@ async def _answers_again(place: Site, host: Process, body: dict[str, Any], first
 async def test_a_client_hangs_up_while_its_answer_is_written() -> None:
     async with site("sqlite") as place:
         host = place.hosts[0]
-        body = await _asked(host)
-        with place.locked():
+        body = await _ask(host)
+        with place.lock():
             leaving = await host.begin("/invocations", body)
             for _ in range(30):
                 # Each of them is read from the store, as what comes before the write is.
@@ -55,7 +55,7 @@ async def test_the_reply_to_the_commit_of_an_answer_is_lost(
 ) -> None:
     async with site("postgres", server=postgres_of_this_process) as place:
         host = place.hosts[0]
-        body = await _asked(host)
+        body = await _ask(host)
         assert host.proxy is not None
         host.proxy.add(Rule("cut", touching="approvals", at_byte=at_byte))
         answer = await host.post("/invocations", body)
@@ -65,7 +65,7 @@ async def test_the_reply_to_the_commit_of_an_answer_is_lost(
 async def test_a_host_is_killed_when_it_has_written_an_answer(postgres_of_this_process: PostgresServer) -> None:
     async with site("postgres", server=postgres_of_this_process) as place:
         host = place.hosts[0]
-        body = await _asked(host)
+        body = await _ask(host)
         assert host.proxy is not None
         rule = host.proxy.add(Rule("hold_reply", touching="approvals"))
         exchange = await host.begin("/invocations", body)

@@ -17,13 +17,13 @@ _ID = {"x-agent-invocation-id": "the-same-id"}
 async def _both(place: Site, here: Process, there: Process, background: bool) -> None:
     ledger = Ledger()
     await turn(ledger, here, "s", "zero")
-    first = asyncio.create_task(_said(ledger, here, "first hold:gate", False))
+    first = asyncio.create_task(_say(ledger, here, "first hold:gate", False))
     assert await place.noted("held", "first")
-    second = asyncio.create_task(_said(ledger, there, "second", background))
+    second = asyncio.create_task(_say(ledger, there, "second", background))
     await place.until(second.done, within=WINDOW)
     place.open("gate")
     answers = [await first, await second]
-    await _settled(here, [one.body["id"] for one in answers if one.status == 202])
+    await _wait_for_runs(here, [one.body["id"] for one in answers if one.status == 202])
     last = await turn(ledger, here, "s", "third")
     shown = await there.get("/invocations/the-same-id")
     check(ledger)
@@ -32,7 +32,7 @@ async def _both(place: Site, here: Process, there: Process, background: bool) ->
     assert f'"{kept[0]}"' in shown.body["text"], "the result under the id is another turn's"
 
 
-async def _said(ledger: Ledger, host: Process, word: str, background: bool) -> Answer:
+async def _say(ledger: Ledger, host: Process, word: str, background: bool) -> Answer:
     asked = ledger.say("s", word.split()[0])
     body = {"message": word, "session_id": "s", "background": background}
     answer = await host.post("/invocations", body, headers=_ID)
@@ -42,7 +42,7 @@ async def _said(ledger: Ledger, host: Process, word: str, background: bool) -> A
     return answer
 
 
-async def _settled(host: Process, runs: list[str]) -> None:
+async def _wait_for_runs(host: Process, runs: list[str]) -> None:
     for run_id in runs:
         while (await host.get(f"/invocations/{run_id}")).body["status"] in ("queued", "running"):
             pass

@@ -7,7 +7,7 @@ DAY = 86_400.0
 PATIENCE = 25.0
 
 
-async def _struck(platform: MessagePlatform, times: int) -> None:
+async def _wait_for_faults(platform: MessagePlatform, times: int) -> None:
     """Wait until the platform has failed so many times more."""
     before = sum((await platform.state()).struck)
 
@@ -17,7 +17,7 @@ async def _struck(platform: MessagePlatform, times: int) -> None:
     await platform.until(more)
 
 
-async def _answered(platform: MessagePlatform, *people: Person) -> None:
+async def _wait_for_answers(platform: MessagePlatform, *people: Person) -> None:
     for person in people:
         await platform.until(lambda person=person: platform.answers(person.chat_id), within=PATIENCE)
 
@@ -29,10 +29,10 @@ async def test_a_retry_was_scheduled_while_the_clock_was_ahead() -> None:
         await platform.fail("unavailable", method="send")
         place.set_clock(DAY)
         await platform.say(ann, "word")
-        await _struck(platform, 2)
+        await _wait_for_faults(platform, 2)
         place.set_clock(0)
         await platform.recover()
-        await _answered(platform, ann)
+        await _wait_for_answers(platform, ann)
 
 
 async def test_a_retry_that_was_scheduled_ahead_does_not_wait_over_a_restart() -> None:
@@ -42,12 +42,12 @@ async def test_a_retry_that_was_scheduled_ahead_does_not_wait_over_a_restart() -
         await platform.fail("unavailable", method="send")
         place.set_clock(DAY)
         await platform.say(ann, "word")
-        await _struck(platform, 2)
+        await _wait_for_faults(platform, 2)
         await host.kill()
         place.set_clock(0)
         await platform.recover()
         await host.start()
-        await _answered(platform, ann)
+        await _wait_for_answers(platform, ann)
 
 
 async def test_a_jump_ahead_and_back_does_not_make_what_waits_too_old() -> None:
@@ -56,10 +56,10 @@ async def test_a_jump_ahead_and_back_does_not_make_what_waits_too_old() -> None:
         ann, bob = await platform.user("ann"), await platform.user("bob")
         await platform.fail("unavailable", method="send")
         await platform.say(ann, "word")
-        await _struck(platform, 2)
+        await _wait_for_faults(platform, 2)
         place.set_clock(2 * DAY)
         await platform.say(bob, "other")
-        await _struck(platform, 4)
+        await _wait_for_faults(platform, 4)
         place.set_clock(0)
         await platform.recover()
-        await _answered(platform, ann, bob)
+        await _wait_for_answers(platform, ann, bob)

@@ -16,7 +16,7 @@ async def test_a_turn_is_cancelled_while_its_result_is_written() -> None:
     async with site("sqlite") as place:
         host = place.hosts[0]
         await turn(ledger, host, "s", "zero")
-        with place.locked():
+        with place.lock():
             asked = ledger.say("s", "x")
             body = {"message": "x", "session_id": "s"}
             running = await host.begin("/invocations", body, headers={"x-agent-invocation-id": "the-run"})

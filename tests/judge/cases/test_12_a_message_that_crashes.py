@@ -4,7 +4,7 @@ import pytest
 
 from frontdesk_testing.messages import Person
 from tests.judge.site import Site, site
-from tests.judge.steps import heard_in
+from tests.judge.steps import parse_heard
 
 OTHERS = 12
 KILLS = 4
@@ -21,7 +21,7 @@ async def _answers(place: Site, people: list[Person]) -> list[list[str]]:
 async def _judge(place: Site, people: list[Person]) -> None:
     """Every message but the crashing one is answered once, with what the agent says."""
     for number, texts in enumerate(await _answers(place, people)):
-        answers = [heard_in(text) for text in texts]
+        answers = [parse_heard(text) for text in texts]
         assert answers == [[f"w{number}"]], f"w{number} was acknowledged, and the chat says {texts}"
 
 
@@ -45,7 +45,7 @@ async def test_a_message_crashes_its_process_while_others_are_answered() -> None
         async def settled() -> bool:
             return all(await _answers(place, [culprit, *people]))
 
-        async with place.supervised():
+        async with place.supervise():
             await platform.until(settled, within=PATIENCE)
         await _judge(place, people)
 

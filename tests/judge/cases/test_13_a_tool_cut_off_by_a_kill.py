@@ -9,7 +9,7 @@ PATIENCE = 40.0
 KEY = "slow-key"
 
 
-async def _told(place: Site, host: Process) -> None:
+async def _kill_and_wait(place: Site, host: Process) -> None:
     """Approve as the requester, kill the host when the tool has begun, and wait for the news."""
     platform = place.platforms["chat"]
     person = await platform.user("ann")
@@ -41,14 +41,14 @@ async def _has(place: Site, chat_id: str, word: str) -> bool:
 
 async def test_a_tool_is_cut_off_after_the_click_of_its_requester() -> None:
     async with site("sqlite", chats=("chat",)) as place:
-        await _told(place, place.hosts[0])
+        await _kill_and_wait(place, place.hosts[0])
 
 
 async def test_a_tool_is_cut_off_after_the_click_of_its_requester_on_postgres(
     postgres_of_this_process: PostgresServer,
 ) -> None:
     async with site("postgres", chats=("chat",), server=postgres_of_this_process) as place:
-        await _told(place, place.hosts[0])
+        await _kill_and_wait(place, place.hosts[0])
 
 
 async def test_a_tool_is_cut_off_after_an_answer_over_http() -> None:

@@ -24,5 +24,5 @@ async def jump(court: Court, rng: Random) -> None:
     court.site.set_clock(0)
     with suppress(TimeoutError, OperationalError):
         async with asyncio.timeout(MAX_DRAIN_SECONDS):
-            while court.site.misdated():  # noqa: ASYNC110 - other processes deliver it
+            while court.site.count_misdated():  # noqa: ASYNC110 - other processes deliver it
                 await asyncio.sleep(_PAUSE)

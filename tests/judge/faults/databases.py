@@ -21,7 +21,7 @@ async def cut_commit(court: Court, rng: Random) -> None:
     proxy = _proxy(court, rng)
     touching = rng.choice(("", "", "INTO events", "approvals", "sessions", "inbox", "deliveries"))
     rule = proxy.add(Rule("cut", touching=touching, at_byte=rng.randrange(REPLY)))
-    await _met(rule, 1.0)
+    await _wait_until_seen(rule, 1.0)
     proxy.forget(rule)
 
 
@@ -29,8 +29,8 @@ async def hold_commit(court: Court, rng: Random) -> None:
     """Have a commit, or the reply to it, wait on its way."""
     proxy = _proxy(court, rng)
     rule = proxy.add(Rule(rng.choice(("hold", "hold_reply"))))
-    with court.disturbing():
-        await _met(rule, 1.0)
+    with court.disturb():
+        await _wait_until_seen(rule, 1.0)
         await asyncio.sleep(rng.choice((0.2, 0.9, 2.5, 4.0)))
         proxy.forget(rule)
         rule.release.set()
@@ -39,7 +39,7 @@ async def hold_commit(court: Court, rng: Random) -> None:
 async def stall(court: Court, rng: Random) -> None:
     """Have everything between a process and the database wait, for less or more than a lease."""
     proxy = _proxy(court, rng)
-    with court.disturbing():
+    with court.disturb():
         proxy.stall()
         await asyncio.sleep(rng.choice((0.5, 1.5, 2.2, 3.3, 4.5)))
         proxy.flow()
@@ -47,7 +47,7 @@ async def stall(court: Court, rng: Random) -> None:
 
 async def cut_all(court: Court, rng: Random) -> None:
     """End all connections of a process to the database."""
-    with court.disturbing():
+    with court.disturb():
         _proxy(court, rng).cut()
 
 
@@ -55,7 +55,7 @@ async def restart(court: Court, rng: Random) -> None:
     """Stop the database server, and start it again."""
     server = court.site.server
     assert server is not None
-    with court.disturbing():
+    with court.disturb():
         await asyncio.to_thread(server.stop)
         await asyncio.sleep(rng.random())
         await asyncio.to_thread(server.start)
@@ -63,11 +63,11 @@ async def restart(court: Court, rng: Random) -> None:
 
 async def lock(court: Court, rng: Random) -> None:
     """Have the disk of a SQLite file stand still; less than it takes for a write to be given up."""
-    with court.site.locked():
+    with court.site.lock():
         await asyncio.sleep(rng.choice((0.1, 0.4, 1.0, 2.0)))
 
 
-async def _met(rule: Rule, seconds: float) -> None:
+async def _wait_until_seen(rule: Rule, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await rule.seen.wait()

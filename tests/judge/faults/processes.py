@@ -22,8 +22,8 @@ async def kill(court: Court, rng: Random) -> None:
     """End a process at once, and start it again."""
     process = rng.choice(court.site.processes)
     async with process.changing:
-        with court.disturbing():
-            court.killing()
+        with court.disturb():
+            court.note_kill()
             await process.kill()
             await asyncio.sleep(rng.random() * 0.5)
             await start_again(process)
@@ -33,9 +33,9 @@ async def stop(court: Court, rng: Random) -> None:
     """Have a process stand still, for a moment or for longer than its leases."""
     process = rng.choice(court.site.processes)
     seconds = rng.choice((0.3, 1.0, 4.5))
-    with court.disturbing():
+    with court.disturb():
         if seconds > LEASE:
-            court.killing()
+            court.note_kill()
             court.ledger.pauses += 1
         process.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)

@@ -27,14 +27,14 @@ async def crash(court: Court, rng: Random) -> None:
     word, person = court.word("boom"), await platform.user(court.word("culprit"))
     court.ledger.messages[word] = Message(f"chat:{person.user_id}", word, crashes=True)
     court.culprits.append(person)
-    with court.disturbing():
-        court.killing()
+    with court.disturb():
+        court.note_kill()
         await platform.say(person, f"{word} crash:always")
         progress, quiet_at = court.site.progress(), time.monotonic() + MAX_REST_SECONDS
         while time.monotonic() < quiet_at and not await platform.answers(person.chat_id):
             await asyncio.sleep(_PAUSE)
             # Each of the crashes cuts off what is under way then.
-            court.killing()
+            court.note_kill()
             if court.site.progress() != progress:
                 progress, quiet_at = court.site.progress(), time.monotonic() + MAX_REST_SECONDS
 
@@ -48,7 +48,7 @@ async def until_crashes_end(court: Court) -> None:
         return sum([not await platform.answers(person.chat_id) for person in court.culprits])
 
     if court.culprits:
-        with court.disturbing():
+        with court.disturb():
             await court.until_quiet(missing, MAX_REST_SECONDS)
 
 
@@ -69,8 +69,8 @@ async def kill_in_tool(court: Court, rng: Random) -> None:
         court.site.open(key)
         return
     async with process.changing:
-        with court.disturbing():
-            court.killing()
+        with court.disturb():
+            court.note_kill()
             approval.killed = True
             await process.kill()
             court.site.open(key)
@@ -91,8 +91,8 @@ async def kill_in_edit(court: Court, rng: Random) -> None:
         if await struck():
             process = rng.choice(court.site.hosts)
             async with process.changing:
-                with court.disturbing():
-                    court.killing()
+                with court.disturb():
+                    court.note_kill()
                     await process.kill()
                     await start_again(process)
             break

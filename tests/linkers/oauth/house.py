@@ -23,7 +23,7 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk.models.link import LinkRecord
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import FakeClock
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, agreed, oidc_provider, running
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, build_agreement, oidc_provider, serve_app
 
 ADA = ChannelIdentity(channel="telegram", native_id="42", attributes={"name": "Ada L."})
 EVE = ChannelIdentity(channel="telegram", native_id="666", attributes={"name": "Eve"})
@@ -91,7 +91,7 @@ class Browser:
         """Agrees at the provider; returns where it sends the browser back to."""
         assert (await self.http.get(url)).status_code == 200
         form = {"content-type": "application/x-www-form-urlencoded"}
-        answer = await self.http.post(url, content=agreed(person), headers=form)
+        answer = await self.http.post(url, content=build_agreement(person), headers=form)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 
@@ -124,7 +124,7 @@ async def open_house(
     async with contextlib.AsyncExitStack() as stack:
         provider = provider or await stack.enter_async_context(oidc_provider())
         house = LinkingWorld(provider, FakeClock(now()), store or InMemoryStateStore())
-        url = await stack.enter_async_context(running(house, **(server or {})))
+        url = await stack.enter_async_context(serve_app(house, **(server or {})))
         house.build(url + base, preset, **options)
         await house.store.open()
         stack.push_async_callback(house.store.close)
@@ -149,7 +149,7 @@ def query(url: str) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
-def changed(url: str, **changes: str | None) -> str:
+def change_url(url: str, **changes: str | None) -> str:
     """The address with other parameters."""
     parts = urlsplit(url)
     pairs = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **changes}

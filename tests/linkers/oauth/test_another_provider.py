@@ -19,7 +19,7 @@ from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import FakeClock
 from tests.linkers.oauth.house import ADA, Browser, LinkingWorld, now, query
 from tests.node_program import INSTALLED, SCRIPTS, node_with
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, running
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, serve_app
 
 NODE = node_with("oidc-provider", "signing in at")
 
@@ -58,7 +58,7 @@ async def house(tmp_path: Path) -> AsyncIterator[LinkingWorld]:
     async with provider(tmp_path, f"{url}/link/callback") as issuer:
         house = LinkingWorld(Issuer(issuer), FakeClock(now()), InMemoryStateStore())
         house.build(url, lambda provider: Oidc(provider.issuer, userinfo=True))
-        async with running(house, listener):
+        async with serve_app(house, listener):
             yield house
 
 

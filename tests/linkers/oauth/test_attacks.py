@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frontdesk.linkers.oauth import GitHub
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import FakeClock
-from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, changed, is_page, query
+from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, change_url, is_page, query
 from tests.oidc import CLIENT_SECRET, OidcProvider
 
 
@@ -48,7 +48,7 @@ class TestMadeUpWays:
             f"{house.url}/link/confirm/{start}",
             f"{house.url}/link/start/{state}",
             f"{house.url}/link/confirm/{state}",
-            changed(back, state=start),
+            change_url(back, state=start),
         ):
             assert (await person.http.get(url)).status_code == 400
 
@@ -82,8 +82,8 @@ class TestMadeUpWays:
         back = await person.come_back()
         places = [
             f"{house.url}/link/start/{quote(evil.replace('/', ''))}",
-            changed(back, state=evil),
-            changed(back, iss=evil),
+            change_url(back, state=evil),
+            change_url(back, iss=evil),
         ]
         for place in places:
             answer = await person.http.get(place)
@@ -91,7 +91,9 @@ class TestMadeUpWays:
             assert answer.status_code == 400
             assert not any(part in answer.text for part in ("alert(1)", "7*7", "<img"))
         second = await person.come_back()
-        refused = await person.http.get(changed(second, code=None, error=evil, error_description=evil, error_uri=evil))
+        refused = await person.http.get(
+            change_url(second, code=None, error=evil, error_description=evil, error_uri=evil)
+        )
         is_page(refused)
         assert (refused.status_code, "alert(1)" in refused.text) == (403, False)
 
@@ -137,7 +139,7 @@ class TestTheProvider:
     async def test_another_provider_s_answer_is_not_taken(
         self, house: LinkingWorld, person: Browser, changes: dict[str, str | None]
     ) -> None:
-        back = changed(await person.come_back(), **changes)
+        back = change_url(await person.come_back(), **changes)
         answer = await person.http.get(back)
         is_page(answer)
         assert answer.status_code == 400
@@ -148,7 +150,9 @@ class TestTheProvider:
         back = await person.come_back()
         assert "iss" not in query(back)
         assert (await person.http.get(back)).status_code == 303
-        assert (await person.http.get(changed(await person.come_back(), iss="https://evil.example"))).status_code == 400
+        assert (
+            await person.http.get(change_url(await person.come_back(), iss="https://evil.example"))
+        ).status_code == 400
 
     @pytest.mark.parametrize(
         "changes",
@@ -226,7 +230,7 @@ class TestTheProvider:
 
     async def test_another_code_verifier_is_not_taken(self, house: LinkingWorld, person: Browser) -> None:
         mine, other = await person.come_back(), await person.come_back(identity=EVE)
-        assert (await person.http.get(changed(mine, code=query(other)["code"]))).status_code == 403
+        assert (await person.http.get(change_url(mine, code=query(other)["code"]))).status_code == 403
 
     async def test_a_wrong_client_secret_is_the_operator_s_affair(
         self, house: LinkingWorld, person: Browser, caplog: pytest.LogCaptureFixture

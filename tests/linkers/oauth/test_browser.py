@@ -13,8 +13,8 @@ from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.messages import MessageChannel, MessagePlatform, Person
 from tests.browser import Tab, chromium, need_chromium
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, oidc_provider, running
-from tests.testing.messages.starting import forked_platform
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, oidc_provider, serve_app
+from tests.testing.messages.starting import fork_platform
 
 CHROMIUM = need_chromium("the OAuth ceremony")
 
@@ -55,7 +55,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
         # By another name for the same machine, so that the browser takes it for another site.
         provider = await stack.enter_async_context(oidc_provider("localhost"))
         platforms = [
-            await stack.enter_async_context(forked_platform(tmp_path / f"{name}.jsonl")) for name in ("chat", "other")
+            await stack.enter_async_context(fork_platform(tmp_path / f"{name}.jsonl")) for name in ("chat", "other")
         ]
         town = Town(provider, platforms, await stack.enter_async_context(chromium(CHROMIUM)))
         listener = free_port()
@@ -74,7 +74,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
                 public_url=town.url,
             ),
         )
-        await stack.enter_async_context(running(host.app, listener, lifespan="on"))
+        await stack.enter_async_context(serve_app(host.app, listener, lifespan="on"))
         yield town
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
-from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, changed, is_page, open_house, query
+from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, change_url, is_page, open_house, query
 
 
 class TestTheWayThrough:
@@ -207,7 +207,7 @@ class TestWhatCountsOnce:
         first, second = await person.come_back(), await person.come_back()
         code = query(first)["code"]
         assert (await person.http.get(first)).status_code == 303
-        assert (await person.http.get(changed(second, code=code))).status_code == 403
+        assert (await person.http.get(change_url(second, code=code))).status_code == 403
 
     async def test_everything_ends_after_a_while(self, house: LinkingWorld, person: Browser) -> None:
         url, back, asked = await house.begin(), await person.come_back(), await person.prove()

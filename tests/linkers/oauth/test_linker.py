@@ -15,7 +15,7 @@ from frontdesk.outbound.log_filter import quiet
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import EchoAgent
 from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, open_house, query
-from tests.oidc import CLIENT_SECRET, oidc_provider, running
+from tests.oidc import CLIENT_SECRET, oidc_provider, serve_app
 
 
 class TestTheLinker:
@@ -130,7 +130,7 @@ async def test_a_host_serves_the_pages_and_its_access_log_holds_no_link(
     caplog.set_level(logging.DEBUG, logger="uvicorn.access")
     linker = OAuthIdentityLinker(GitHub(), client_id="x", public_url="https://desk.example")
     host = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel()], linker=linker)
-    async with running(host.app, lifespan="on", access_log=True) as url:
+    async with serve_app(host.app, lifespan="on", access_log=True) as url:
         monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
         link = (await linker.begin(ADA)).url
         assert link is not None

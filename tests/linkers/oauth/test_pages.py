@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from frontdesk.linkers.oauth.ceremony import (
     MAX_NAME_LENGTH,
     Seal,
+    build_done_page,
+    build_leaving_page,
     confirm_page,
-    done_page,
-    leaving_page,
     plain,
     start_page,
 )
@@ -41,7 +41,7 @@ def test_names_change_no_page(name: str, native_id: str, account: str) -> None:
     for make in (
         lambda who, label: start_page(who, label, "https://desk.example/link/start/x"),
         lambda who, label: confirm_page(who, "Google", label, link="https://a.example/1", cancel="https://a.example/2"),
-        lambda who, label: done_page(who, label),
+        lambda who, label: build_done_page(who, label),
     ):
         odd = make(person(name, native_id), account).body
         usual = make(person("Ada"), "ada").body
@@ -51,8 +51,8 @@ def test_names_change_no_page(name: str, native_id: str, account: str) -> None:
 
 @given(st.text(alphabet=st.sampled_from("abc&=?/:\"'<>%"), max_size=60))
 def test_an_address_stays_within_its_marks(tail: str) -> None:
-    page = leaving_page("Google", f"https://login.example/?{tail}").body
-    assert Outline(page).found == Outline(leaving_page("Google", "https://login.example/").body).found
+    page = build_leaving_page("Google", f"https://login.example/?{tail}").body
+    assert Outline(page).found == Outline(build_leaving_page("Google", "https://login.example/").body).found
 
 
 @given(st.text(max_size=300))

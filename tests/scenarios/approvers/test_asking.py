@@ -23,8 +23,8 @@ from frontdesk.models.identity import ChannelIdentity
 from frontdesk_testing import FakeClock
 from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram import FakeTelegram
-from tests.channels.web.visiting import visiting
-from tests.scenarios.cast import call, scripted
+from tests.channels.web.visiting import open_visitor
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import until
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -57,7 +57,7 @@ class Team:
         return self.fake.private(user)
 
 
-async def pressed(bot: TelegramHost, user: Any, word: str, chat: Any = None) -> str:
+async def press(bot: TelegramHost, user: Any, word: str, chat: Any = None) -> str:
     """What a person is shown who has pressed a button of the last message with one."""
     place = chat or bot.fake.private(user)
     asking = [message for message in place.messages.values() if message.markup]
@@ -66,7 +66,7 @@ async def pressed(bot: TelegramHost, user: Any, word: str, chat: Any = None) -> 
     return click.text
 
 
-async def asked_all(bot: TelegramHost, team: Team, *people: Any) -> None:
+async def ask_all(bot: TelegramHost, team: Team, *people: Any) -> None:
     """Ada asks, and waits until others were asked."""
     team.fake.say(team.ada, "pay 5")
     for person in (team.ada, *people):
@@ -78,7 +78,7 @@ async def test_an_approver_is_asked_and_the_run_goes_on_where_it_was_asked_for(w
     team = Team()
     options = ApprovalOptions(default=team.rule(team.bob))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.bob)
+        await ask_all(bot, team, team.bob)
         (question,) = bot.fake.shown(team.chat(team.bob)).messages
         assert f"“Ada” (unverified, id {team.ada.id}) on telegram needs an approval: may I use pay?" in question.text
         assert '"for the flowers"' in question.text
@@ -89,7 +89,7 @@ async def test_an_approver_is_asked_and_the_run_goes_on_where_it_was_asked_for(w
             f"pay waits for an approval by “Bob” (unverified, id {team.bob.id}) on telegram."
         )
         assert not waiting.buttons
-        assert (await pressed(bot, team.bob, word)).startswith(f"pay: {word.lower().rstrip('e')}")
+        assert (await press(bot, team.bob, word)).startswith(f"pay: {word.lower().rstrip('e')}")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         await bot.until(lambda: " by “Bob” (" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
         await bot.until(lambda: " by “Bob” (" in bot.fake.shown(team.chat(team.ada)).messages[1].text)
@@ -101,7 +101,7 @@ async def test_the_requester_and_a_stranger_decide_nothing_and_are_told_privatel
     team = Team()
     options = ApprovalOptions(tools={"pay": team.rule(team.bob, exclude_requester=True)})
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.bob)
+        await ask_all(bot, team, team.bob)
         (question,) = [m for m in team.chat(team.bob).messages.values() if m.markup]
         for person, said in ((team.ada, "You are not an approver"), (team.eve, "not yours")):
             click = bot.fake.press(person, question, "Approve")
@@ -109,7 +109,7 @@ async def test_the_requester_and_a_stranger_decide_nothing_and_are_told_privatel
             assert said in click.text
         assert team.bank.paid == []
         buttons = question.markup
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         # An app that has not heard of the change yet.
         await bot.until(lambda: question.markup is None)
@@ -124,12 +124,12 @@ async def test_two_of_three_have_to_agree_and_each_counts_once() -> None:
     team = Team()
     options = ApprovalOptions(default=team.rule(team.bob, team.eve, team.kim, votes=2))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.bob, team.eve, team.kim)
+        await ask_all(bot, team, team.bob, team.eve, team.kim)
         assert "2 people have to approve." in bot.fake.shown(team.chat(team.bob)).messages[0].text
         for _ in range(2):
-            assert await pressed(bot, team.bob, "Approve") == "Your vote was recorded. More approvers are required."
+            assert await press(bot, team.bob, "Approve") == "Your vote was recorded. More approvers are required."
         assert team.bank.paid == []
-        assert "approved by “Kim”" in await pressed(bot, team.kim, "Approve")
+        assert "approved by “Kim”" in await press(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         for person in (team.bob, team.eve, team.kim):
             shown = bot.fake.shown(team.chat(person)).messages
@@ -144,9 +144,9 @@ async def test_one_no_is_enough() -> None:
     team = Team()
     options = ApprovalOptions(default=team.rule(team.bob, team.eve, votes=2))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.bob, team.eve)
-        await pressed(bot, team.bob, "Approve")
-        await pressed(bot, team.eve, "Reject")
+        await ask_all(bot, team, team.bob, team.eve)
+        await press(bot, team.bob, "Approve")
+        await press(bot, team.eve, "Reject")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
     assert team.bank.paid == []
 
@@ -165,10 +165,10 @@ async def test_a_role_is_looked_up_and_the_function_chooses_the_rule() -> None:
 
     options = ApprovalOptions(default=team.rule(team.bob), rule=choose)
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.eve)
+        await ask_all(bot, team, team.eve)
         assert "by the treasurer" in bot.fake.shown(team.chat(team.ada)).messages[-1].text
         assert asked == [("rule", str(team.ada.id)), ("people", "pay")]
-        await pressed(bot, team.eve, "Approve")
+        await press(bot, team.eve, "Approve")
         await bot.answers(team.chat(team.ada), 2)
     assert team.bank.paid == [5]
 
@@ -178,7 +178,7 @@ async def test_nothing_runs_where_nobody_can_be_asked(people: Callable[[Any], An
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[ApproverRole(name="nobody", people=people)]))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        assert "no approver can be asked" in await bot.asked(team.ada, "pay 5")
+        assert "no approver can be asked" in await bot.ask(team.ada, "pay 5")
         assert await get_store(bot.host).approvals.expired(9e12) == []
     assert team.bank.paid == []
 
@@ -189,11 +189,11 @@ async def test_a_group_does_not_see_the_arguments_unless_the_policy_says_so() ->
         options = ApprovalOptions(default=team.rule(team.bob), show_arguments_in_groups=shows)
         async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
             group = bot.fake.supergroup("Team", team.ada, team.bob)
-            said = await bot.asked(team.ada, "@frontdesk_bot pay 5", group)
+            said = await bot.ask(team.ada, "@frontdesk_bot pay 5", group)
             assert ("for the flowers" in said) == shows
             await bot.answers(team.chat(team.bob))
             assert "in a group on telegram" in bot.fake.shown(team.chat(team.bob)).messages[0].text
-            await pressed(bot, team.bob, "Approve")
+            await press(bot, team.bob, "Approve")
             assert (await bot.answers(group, 2))[1] == "done"
 
 
@@ -202,14 +202,14 @@ async def test_a_requester_who_decides_alone_is_asked_in_the_direct_chat_about_a
     async with open_bot(team.agent(), fake=team.fake, approvals=ApprovalOptions()) as bot:
         group = bot.fake.supergroup("Team", team.ada, team.bob)
         team.chat(team.ada)
-        assert "for the flowers" not in await bot.asked(team.ada, "@frontdesk_bot pay 5", group)
+        assert "for the flowers" not in await bot.ask(team.ada, "@frontdesk_bot pay 5", group)
         await bot.answers(team.chat(team.ada))
-        await pressed(bot, team.ada, "Approve")
+        await press(bot, team.ada, "Approve")
         assert (await bot.answers(group, 2))[1] == "done"
     assert team.bank.paid == [5]
 
 
-def _heard(messages: list[Any]) -> Any:
+def _answer_heard(messages: list[Any]) -> Any:
     """What the model says to all that it has heard after the first message."""
     return ["I heard: " + "".join(message.text for message in messages[1:])] if len(messages) > 1 else PAY
 
@@ -218,9 +218,9 @@ def _heard(messages: list[Any]) -> Any:
 async def test_expiry_is_a_no_with_its_reason_which_the_run_goes_on_with_where_it_was_asked_for(own: bool) -> None:
     team, clock = Team(), FakeClock(SystemClock().now())
     options = ApprovalOptions(default=ApproverRule() if own else team.rule(team.bob), seconds=60)
-    agent = scripted(_heard, tools=[team.bank.tool()])
+    agent = build_scripted(_answer_heard, tools=[team.bank.tool()])
     async with open_bot(agent, fake=team.fake, approvals=options, clock=clock) as bot:
-        await asked_all(bot, team, *(() if own else (team.bob,)))
+        await ask_all(bot, team, *(() if own else (team.bob,)))
         clock.advance(61)
         said = (await bot.answers(team.chat(team.ada), 2))[1]
         assert said == "I heard: Nobody approved this call in time, so that the answer is no."
@@ -237,14 +237,14 @@ async def test_others_are_asked_after_a_time_and_may_answer_only_then() -> None:
     team, clock = Team(), FakeClock(SystemClock().now())
     rule = team.rule(team.bob, escalate_after=30, escalate_to=[on_telegram(team.eve)])
     async with open_bot(team.agent(), fake=team.fake, approvals=ApprovalOptions(default=rule), clock=clock) as bot:
-        await asked_all(bot, team, team.bob)
+        await ask_all(bot, team, team.bob)
         (question,) = [m for m in team.chat(team.bob).messages.values() if m.markup]
         early = bot.fake.press(team.eve, question, "Approve")
         await bot.until(lambda: early.answered)
         assert "not yours" in early.text
         clock.advance(31)
         await bot.answers(team.chat(team.eve))
-        assert "approved by “Eve”" in await pressed(bot, team.eve, "Approve")
+        assert "approved by “Eve”" in await press(bot, team.eve, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         await bot.until(lambda: question.markup is None)
         lines = [line.action for line in await get_store(bot.host).audit.lines()]
@@ -294,8 +294,8 @@ async def test_an_operator_answers_and_every_place_is_told() -> None:
     team = Team()
     options = ApprovalOptions(default=team.rule(team.bob, team.eve, votes=2))
     async with open_bot(team.agent(), fake=team.fake, approvals=options) as bot:
-        await asked_all(bot, team, team.bob, team.eve)
-        await bot.ended(3)
+        await ask_all(bot, team, team.bob, team.eve)
+        await bot.wait_for_ends(3)
         (question,) = await get_store(bot.host).approvals.expired(9e12)
         desk, name = AdminService(admin_parts(get_components(bot.host))), {"id": question.approval_id}
         shown = await desk.call("show", {"kind": "approvals", "name": name, "content": True, "by": "kim"})
@@ -315,11 +315,11 @@ async def test_a_requester_on_the_page_sees_whom_it_waits_for_and_can_not_answer
     options = ApprovalOptions(default=team.rule(team.bob))
     async with (
         open_bot(team.agent(), fake=team.fake, approvals=options, channels=[WebChatChannel()]) as bot,
-        visiting(bot.base_url) as visitor,
-        visiting(bot.base_url) as stranger,
+        open_visitor(bot.base_url) as visitor,
+        open_visitor(bot.base_url) as stranger,
     ):
         await visitor.say("pay 5")
-        card = (await visitor.heard(2))[1]["question"]
+        card = (await visitor.wait_for_messages(2))[1]["question"]
         path = f"approvals/{card['approval_id']}"
         question = await visitor.get(path)
         assert (question["may_answer"], question["waits_for"]) == (False, ["Bob"])
@@ -329,8 +329,8 @@ async def test_a_requester_on_the_page_sees_whom_it_waits_for_and_can_not_answer
         foreign = (await stranger.post(path, approved=True, digest=question["digest"])).json()
         assert foreign == {"outcome": "not_yours", "question": None}
         await bot.answers(team.chat(team.bob))
-        await pressed(bot, team.bob, "Approve")
-        messages = await visitor.heard(3)
+        await press(bot, team.bob, "Approve")
+        messages = await visitor.wait_for_messages(3)
         assert messages[2]["text"] == "done"
 
         async def settled() -> Any:
@@ -351,7 +351,7 @@ async def test_an_approver_answers_for_a_caller_on_a_wire() -> None:
         refused = await bot.http.post("/invocations", json={"approval": answer})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "approval_not_yours")
         await bot.answers(team.chat(team.bob))
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
 
         async def paid() -> bool:
             return team.bank.paid == [5]

@@ -19,7 +19,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.link import LinkProof
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.internals import get_components
-from tests.scenarios.approvers.test_asking import Team, on_telegram, pressed
+from tests.scenarios.approvers.test_asking import Team, on_telegram, press
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
 FINANCE = ApproverRole(name="finance", claim="groups", values=["finance"])
@@ -36,7 +36,7 @@ async def link(bot: TelegramHost, person: Any, *groups: str) -> None:
 
 
 @asynccontextmanager
-async def opened(team: Team, options: ApprovalOptions, **more: Any) -> AsyncIterator[TelegramHost]:
+async def open_linked_bot(team: Team, options: ApprovalOptions, **more: Any) -> AsyncIterator[TelegramHost]:
     linker = OneTimeCodeIdentityLinker()
     async with open_bot(team.agent(), fake=team.fake, approvals=options, linker=linker, **more) as bot:
         for person, groups in ((team.bob, ["finance"]), (team.eve, ["sales"]), (team.kim, ["hr", "finance"])):
@@ -47,12 +47,12 @@ async def opened(team: Team, options: ApprovalOptions, **more: Any) -> AsyncIter
 async def test_people_with_the_claim_of_a_role_are_asked_and_may_answer() -> None:
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[FINANCE]))
-    async with opened(team, options) as bot:
+    async with open_linked_bot(team, options) as bot:
         team.fake.say(team.ada, "pay 5")
         for person in (team.bob, team.kim):
             asked = (await bot.answers(team.chat(person)))[0]
             assert f"“Ada” (unverified, id {team.ada.id}) on telegram needs an approval" in asked
-        assert "approved by “Kim”" in await pressed(bot, team.kim, "Approve")
+        assert "approved by “Kim”" in await press(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         await bot.until(lambda: "approved by “Kim”" in bot.fake.shown(team.chat(team.bob)).messages[0].text)
         assert bot.fake.shown(team.chat(team.eve)).answers == []
@@ -65,17 +65,17 @@ async def test_people_with_the_claim_of_a_role_are_asked_and_may_answer() -> Non
 async def test_no_more_people_are_asked_by_a_claim_than_the_operator_says() -> None:
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[FINANCE]), max_holders=1)
-    async with opened(team, options) as bot:
+    async with open_linked_bot(team, options) as bot:
         team.fake.say(team.ada, "pay 5")
         await bot.answers(team.chat(team.bob))
-        await bot.ended(2)
+        await bot.wait_for_ends(2)
         assert bot.fake.shown(team.chat(team.kim)).answers == []
 
 
 async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_then() -> None:
     team = Team()
     rule = ApproverRule(approvers=[on_telegram(team.eve)], escalate_after=60, escalate_to=[FINANCE])
-    async with opened(team, ApprovalOptions(default=rule)) as bot:
+    async with open_linked_bot(team, ApprovalOptions(default=rule)) as bot:
         team.fake.say(team.ada, "pay 5")
         await bot.answers(team.chat(team.eve))
         (question,) = await get_components(bot.host).store.approvals.expired(9e12)
@@ -92,8 +92,8 @@ async def test_holders_to_whom_a_question_escalates_are_asked_and_count_only_the
 async def test_a_role_of_whose_claim_nobody_is_known_lets_nothing_run() -> None:
     team = Team()
     nobody = ApproverRole(name="the board", claim="groups", values=["board"])
-    async with opened(team, ApprovalOptions(default=ApproverRule(approvers=[nobody]))) as bot:
-        assert "no approver can be asked" in await bot.asked(team.ada, "pay 5")
+    async with open_linked_bot(team, ApprovalOptions(default=ApproverRule(approvers=[nobody]))) as bot:
+        assert "no approver can be asked" in await bot.ask(team.ada, "pay 5")
     assert team.bank.paid == []
 
 
@@ -106,11 +106,11 @@ def test_a_claim_alone_needs_a_linker_which_is_found_when_the_host_is_built() ->
 async def test_who_is_unlinked_and_may_not_answer_any_more_has_no_buttons() -> None:
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[FINANCE]))
-    async with opened(team, options) as bot:
+    async with open_linked_bot(team, options) as bot:
         team.fake.say(team.ada, "pay 5")
         for person in (team.bob, team.kim):
             await bot.answers(team.chat(person))
-        await bot.ended(3)
+        await bot.wait_for_ends(3)
         (question,) = [message for message in team.chat(team.bob).messages.values() if message.markup]
         buttons = question.markup
         team.fake.say(team.bob, "/unlink")
@@ -122,7 +122,7 @@ async def test_who_is_unlinked_and_may_not_answer_any_more_has_no_buttons() -> N
         click = bot.fake.press(team.bob, question, "Approve")
         await bot.until(lambda: click.answered)
         assert "not yours" in click.text
-        await pressed(bot, team.kim, "Approve")
+        await press(bot, team.kim, "Approve")
         assert (await bot.answers(team.chat(team.ada), 2))[1] == "done"
         assert bot.fake.shown(team.chat(team.bob)).messages[0].text.startswith(closed)
     assert team.bank.paid == [5]
@@ -131,12 +131,12 @@ async def test_who_is_unlinked_and_may_not_answer_any_more_has_no_buttons() -> N
 async def test_a_listed_approver_who_may_not_come_in_without_a_link_has_no_buttons_after_an_unlink() -> None:
     team = Team()
     options = ApprovalOptions(default=team.rule(team.bob, team.kim))
-    async with opened(team, options, allowlist=AuthPolicy.require_link()) as bot:
+    async with open_linked_bot(team, options, allowlist=AuthPolicy.require_link()) as bot:
         await link(bot, team.ada)
         team.fake.say(team.ada, "pay 5")
         for person in (team.bob, team.kim):
             await bot.answers(team.chat(person))
-        await bot.ended(3)
+        await bot.wait_for_ends(3)
         team.fake.say(team.bob, "/unlink")
         await bot.until(lambda: not bot.fake.shown(team.chat(team.bob)).messages[0].buttons)
         assert bot.fake.shown(team.chat(team.kim)).messages[0].buttons

@@ -17,13 +17,13 @@ from frontdesk.models.delivery import InboxItem
 from frontdesk_testing import FakeClock
 from frontdesk_testing.internals import get_components
 from frontdesk_testing.telegram import fake_telegram
-from tests.scenarios.approvers.test_asking import Team, asked_all, on_telegram
+from tests.scenarios.approvers.test_asking import Team, ask_all, on_telegram
 from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
 
 @asynccontextmanager
-async def opened(team: Team, agent: Any, state: Path, clock: FakeClock) -> AsyncIterator[TelegramHost]:
+async def open_team_bot(team: Team, agent: Any, state: Path, clock: FakeClock) -> AsyncIterator[TelegramHost]:
     options = ApprovalOptions(default=team.rule(team.bob))
     async with open_bot(agent, fake=team.fake, approvals=options, store=SqliteStateStore(state), clock=clock) as bot:
         yield bot
@@ -60,10 +60,10 @@ async def test_a_yes_is_not_lost_because_hosts_die(
     team, clock = Team(), FakeClock(SystemClock().now())
     agent = team.agent()
     async with fake_telegram(team.fake):
-        async with opened(team, agent, tmp_path / "state.db", clock) as bot:
-            await asked_all(bot, team, team.bob)
+        async with open_team_bot(team, agent, tmp_path / "state.db", clock) as bot:
+            await ask_all(bot, team, team.bob)
         await _approve_and_die(tmp_path / "state.db", team, clock, deaths)
-        async with opened(team, agent, tmp_path / "state.db", clock) as bot:
+        async with open_team_bot(team, agent, tmp_path / "state.db", clock) as bot:
             # It may be what ends the hosts, and rests before the next of them takes it up.
             paused = get_components(bot.host).events.worker._paused
 
@@ -81,10 +81,10 @@ async def test_a_decision_that_ends_every_host_is_given_up_and_both_sides_are_to
     team, clock = Team(), FakeClock(SystemClock().now())
     agent = team.agent()
     async with fake_telegram(team.fake):
-        async with opened(team, agent, tmp_path / "state.db", clock) as bot:
-            await asked_all(bot, team, team.bob)
+        async with open_team_bot(team, agent, tmp_path / "state.db", clock) as bot:
+            await ask_all(bot, team, team.bob)
         await _approve_and_die(tmp_path / "state.db", team, clock, 50)
-        async with opened(team, agent, tmp_path / "state.db", clock) as bot:
+        async with open_team_bot(team, agent, tmp_path / "state.db", clock) as bot:
             said = await bot.answers(team.chat(team.ada), 2)
             assert said[1]
             assert "pay was approved, and did not run" in (await bot.answers(team.chat(team.bob), 2))[1]

@@ -18,10 +18,10 @@ from frontdesk.models.link import LinkProof
 from frontdesk_testing.internals import get_components, get_store
 from frontdesk_testing.telegram.records import User
 from tests.cards import outcome_in
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.invisible import invisible_in
-from tests.scenarios.approvers.test_asking import PAY, Team, asked_all, on_telegram, pressed
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.approvers.test_asking import PAY, Team, ask_all, on_telegram, press
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.messages.chat import open_chat
 from tests.scenarios.messages.test_buttons import Bank
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
@@ -48,9 +48,9 @@ async def join(bot: TelegramHost, identity: ChannelIdentity, **claims: Any) -> N
 
 
 @asynccontextmanager
-async def opened(team: Team, options: ApprovalOptions, **more: Any) -> AsyncIterator[TelegramHost]:
+async def open_named_bot(team: Team, options: ApprovalOptions, **more: Any) -> AsyncIterator[TelegramHost]:
     given = {"fake": team.fake, "approvals": options, "linker": OneTimeCodeIdentityLinker(), **more}
-    async with open_bot(scripted(answer, tools=[team.bank.tool()]), **given) as bot:
+    async with open_bot(build_scripted(answer, tools=[team.bank.tool()]), **given) as bot:
         yield bot
 
 
@@ -62,32 +62,32 @@ def answer(messages: list[Any]) -> Any:
     return ["done"] if messages[-1].role == "tool" else PAY
 
 
-async def introduced(bot: TelegramHost, user: User) -> None:
+async def introduce(bot: TelegramHost, user: User) -> None:
     """Let the host store the identity of a person."""
-    assert await bot.asked(user, "hello") == "hi"
+    assert await bot.ask(user, "hello") == "hi"
 
 
-def shown(bot: TelegramHost, team: Team, user: User) -> str:
+def get_last_text(bot: TelegramHost, team: Team, user: User) -> str:
     return bot.fake.shown(team.chat(user)).messages[-1].text
 
 
 async def test_a_requester_read_the_id_of_an_approver_whose_name_was_known() -> None:
     team = Team()
-    async with opened(team, rule(team.bob)) as bot:
-        await introduced(bot, team.bob)
-        await asked_all(bot, team)
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await introduce(bot, team.bob)
+        await ask_all(bot, team)
         expected = f"pay waits for an approval by “Bob” (unverified, id {team.bob.id}) on telegram."
-        assert shown(bot, team, team.ada).startswith(expected)
+        assert get_last_text(bot, team, team.ada).startswith(expected)
 
 
 async def test_an_approver_read_the_id_of_a_visitor_whose_name_a_link_had_verified() -> None:
     team = Team()
     async with (
-        opened(team, rule(team.bob), channels=[WebChatChannel()]) as bot,
-        visiting(bot.base_url) as visitor,
+        open_named_bot(team, rule(team.bob), channels=[WebChatChannel()]) as bot,
+        open_visitor(bot.base_url) as visitor,
     ):
         await visitor.say("hello")
-        await visitor.heard(2)
+        await visitor.wait_for_messages(2)
         (account,) = [one for one in await _people(bot) if one["channel"] == "web"]
         await join(bot, ChannelIdentity("web", account["id"]), name="Ada Lovelace", email="ada@example.com")
         await visitor.say("pay 5")
@@ -95,9 +95,9 @@ async def test_an_approver_read_the_id_of_a_visitor_whose_name_a_link_had_verifi
         short = rf"{account['id'][:8]}….{{4}}"
         assert re.match(rf"“Ada Lovelace” \(id {short}\) on web needs an approval: may I use pay\?", question)
         assert "ada@example.com" not in question
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
         await bot.until(lambda: not bot.fake.shown(team.chat(team.bob)).messages[0].buttons)
-        assert re.search(rf"Asked for by “Ada Lovelace” \(id {short}\) on web\.", shown(bot, team, team.bob))
+        assert re.search(rf"Asked for by “Ada Lovelace” \(id {short}\) on web\.", get_last_text(bot, team, team.bob))
     assert team.bank.paid == [5]
 
 
@@ -115,15 +115,15 @@ async def test_a_name_that_a_link_has_verified_comes_before_the_one_of_the_platf
 ) -> None:
     team = Team()
     caplog.set_level(logging.DEBUG)
-    async with opened(team, rule(team.bob)) as bot:
+    async with open_named_bot(team, rule(team.bob)) as bot:
         for user, name in ((team.ada, "Ada Lovelace"), (team.bob, "Robert Boyle")):
-            await introduced(bot, user)
+            await introduce(bot, user)
             await join(bot, on_telegram(user), name=name)
-        await asked_all(bot, team)
+        await ask_all(bot, team)
         await bot.answers(team.chat(team.bob), 2)
-        assert "by “Robert Boyle” (id " in shown(bot, team, team.ada)
-        assert shown(bot, team, team.bob).startswith(f"“Ada Lovelace” (id {team.ada.id}) on telegram needs")
-        told = await pressed(bot, team.bob, "Approve")
+        assert "by “Robert Boyle” (id " in get_last_text(bot, team, team.ada)
+        assert get_last_text(bot, team, team.bob).startswith(f"“Ada Lovelace” (id {team.ada.id}) on telegram needs")
+        told = await press(bot, team.bob, "Approve")
         assert told.startswith(f"pay: approved by “Robert Boyle” (id {team.bob.id}) on telegram")
         (row,) = await _rows(bot, "approvals")
         found = (row["requester"], row["requester_name"], row["requester_name_verified"])
@@ -134,19 +134,22 @@ async def test_a_name_that_a_link_has_verified_comes_before_the_one_of_the_platf
 
 async def test_an_email_address_is_not_the_name_that_others_are_shown() -> None:
     team = Team()
-    async with opened(team, rule(team.bob)) as bot:
-        await introduced(bot, team.ada)
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await introduce(bot, team.ada)
         await join(bot, on_telegram(team.ada), preferred_username="ada@example.com", email="ada@example.com")
-        await asked_all(bot, team, team.bob)
-        assert shown(bot, team, team.bob).startswith(f"“Ada” (unverified, id {team.ada.id}) on telegram needs")
+        await ask_all(bot, team, team.bob)
+        assert get_last_text(bot, team, team.bob).startswith(f"“Ada” (unverified, id {team.ada.id}) on telegram needs")
 
 
 async def test_the_account_of_another_channel_names_a_person_who_has_no_name_here() -> None:
     team = Team()
-    async with opened(team, rule(team.bob), channels=[WebChatChannel()]) as bot, visiting(bot.base_url) as visitor:
-        await introduced(bot, team.ada)
+    async with (
+        open_named_bot(team, rule(team.bob), channels=[WebChatChannel()]) as bot,
+        open_visitor(bot.base_url) as visitor,
+    ):
+        await introduce(bot, team.ada)
         await visitor.say("hello")
-        await visitor.heard(2)
+        await visitor.wait_for_messages(2)
         (account,) = [one for one in await _people(bot) if one["channel"] == "web"]
         links = get_components(bot.host).links
         assert links is not None
@@ -164,10 +167,10 @@ async def test_a_name_was_as_long_and_as_invisible_as_its_owner_wanted() -> None
     team = Team()
     team.ada.first_name = HOSTILE
     team.bob.first_name = "\u202e" * 200
-    async with opened(team, rule(team.bob)) as bot:
-        await introduced(bot, team.bob)
-        await asked_all(bot, team, team.bob)
-        question, waits = shown(bot, team, team.bob), shown(bot, team, team.ada)
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await introduce(bot, team.bob)
+        await ask_all(bot, team, team.bob)
+        question, waits = get_last_text(bot, team, team.bob), get_last_text(bot, team, team.ada)
         assert invisible_in(question) == invisible_in(waits) == []
         # The name ends where its quotation mark does.
         (name,) = re.findall(rf"^“([^”]*)” \(unverified, id {team.ada.id}\) on telegram needs", question)
@@ -185,8 +188,8 @@ async def test_a_misleading_name_decides_nothing(name: str) -> None:
     role = ApproverRole(name="the treasurer", people=[by_id(team.bob)])
     options = ApprovalOptions(default=ApproverRule(approvers=[role], exclude_requester=True))
     may_come_in = NativeIdAllowlist([str(user.id) for user in (team.ada, team.bob, team.kim)])
-    async with opened(team, options, allowlist=may_come_in) as bot:
-        await asked_all(bot, team, team.bob)
+    async with open_named_bot(team, options, allowlist=may_come_in) as bot:
+        await ask_all(bot, team, team.bob)
         (question,) = [message for message in team.chat(team.bob).messages.values() if message.markup]
         for user in (team.eve, team.ada):
             click = bot.fake.press(user, question, "Approve")
@@ -198,16 +201,16 @@ async def test_a_misleading_name_decides_nothing(name: str) -> None:
             [],
         )
         team.bob.first_name = "Somebody else"
-        assert (await pressed(bot, team.bob, "Approve")).startswith("pay: approved by ")
+        assert (await press(bot, team.bob, "Approve")).startswith("pay: approved by ")
         await bot.answers(team.chat(team.ada), 2)
     assert team.bank.paid == [5]
 
 
 async def test_a_decided_card_lost_its_arguments_on_telegram() -> None:
     team = Team()
-    async with opened(team, rule(team.bob)) as bot:
-        await asked_all(bot, team, team.bob)
-        await pressed(bot, team.bob, "Reject")
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await ask_all(bot, team, team.bob)
+        await press(bot, team.bob, "Reject")
         for user, number in ((team.bob, 0), (team.ada, 1)):
             chat = team.chat(user)
             await bot.until(lambda chat=chat, n=number: "rejected" in bot.fake.shown(chat).messages[n].text)
@@ -225,7 +228,7 @@ async def test_a_decided_card_lost_its_arguments_on_a_message_channel() -> None:
         await chat.platform.say(ada, "pay 5")
         question = await chat.last(ada.chat_id, 1)
         await chat.platform.click(ada, question, "Approve")
-        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "done"
         card = (await chat.platform.answers(ada.chat_id))[0].text
         assert re.fullmatch(rf'pay: approved by “Ada” \(unverified, id .*\) on messages{AT}\n{{"amount": 5}}', card), (
             card
@@ -236,18 +239,18 @@ async def test_a_decided_card_lost_its_arguments_on_a_message_channel() -> None:
 async def test_a_decided_card_lost_its_arguments_on_the_page() -> None:
     team = Team()
     async with (
-        opened(team, rule(team.bob), channels=[WebChatChannel()]) as bot,
-        visiting(bot.base_url) as visitor,
+        open_named_bot(team, rule(team.bob), channels=[WebChatChannel()]) as bot,
+        open_visitor(bot.base_url) as visitor,
     ):
-        await introduced(bot, team.bob)
+        await introduce(bot, team.bob)
         await visitor.say("pay 5")
-        name = (await visitor.heard(2))[1]["question"]["approval_id"]
+        name = (await visitor.wait_for_messages(2))[1]["question"]["approval_id"]
         asked = await visitor.get(f"approvals/{name}")
         bob = {"name": "Bob", "id": str(team.bob.id), "channel": "telegram"}
         assert (asked["waits_for"], asked["people"]) == (["Bob"], [bob])
         assert asked["asked_for"]["channel"] == "web"
         await bot.answers(team.chat(team.bob), 2)
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
         await bot.answers(team.chat(team.bob), 2)
         decided = await visitor.get(f"approvals/{name}")
         assert (decided["status"], decided["decider"], decided["at"] > 0) == ("approved", bob, True)
@@ -266,11 +269,11 @@ async def test_a_decided_card_lost_its_arguments_on_the_page() -> None:
 async def test_a_decided_card_shows_the_arguments_in_no_group_that_must_not_see_them(shows: bool) -> None:
     team = Team()
     options = ApprovalOptions(default=ApproverRule(approvers=[by_id(team.bob)]), show_arguments_in_groups=shows)
-    async with opened(team, options) as bot:
+    async with open_named_bot(team, options) as bot:
         group = bot.fake.supergroup("Team", team.ada, team.bob)
-        await bot.asked(team.ada, "@frontdesk_bot pay 5", group)
+        await bot.ask(team.ada, "@frontdesk_bot pay 5", group)
         await bot.answers(team.chat(team.bob))
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
         for chat, sees in ((group, shows), (team.chat(team.bob), True)):
             await bot.until(
                 lambda chat=chat: any("approved by" in message.text for message in bot.fake.shown(chat).messages)
@@ -281,12 +284,12 @@ async def test_a_decided_card_shows_the_arguments_in_no_group_that_must_not_see_
 
 async def test_a_card_of_a_cancelled_run_keeps_no_arguments() -> None:
     team = Team()
-    async with opened(team, rule(team.bob), channels=[InvocationsChannel()]) as bot:
+    async with open_named_bot(team, rule(team.bob), channels=[InvocationsChannel()]) as bot:
         asked = (await bot.http.post("/invocations", json={"message": "pay"})).json()
         await bot.answers(team.chat(team.bob))
         await bot.host._get_context("invocations").runs.cancel(await _requester(bot), asked["id"])
         await bot.until(lambda: not bot.fake.shown(team.chat(team.bob)).messages[0].buttons)
-        assert ARGUMENTS not in shown(bot, team, team.bob)
+        assert ARGUMENTS not in get_last_text(bot, team, team.bob)
 
 
 async def _requester(bot: TelegramHost) -> Any:
@@ -296,22 +299,22 @@ async def _requester(bot: TelegramHost) -> Any:
 
 async def test_an_operator_who_has_decided_is_not_named() -> None:
     team = Team()
-    async with opened(team, rule(team.bob)) as bot:
-        await asked_all(bot, team, team.bob)
-        await bot.ended(2)
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await ask_all(bot, team, team.bob)
+        await bot.wait_for_ends(2)
         desk = AdminService(admin_parts(get_components(bot.host)))
         (row,) = await _rows(bot, "approvals")
         name = {"id": row["approval_id"]}
         act = {"kind": "approvals", "action": "approve", "name": name, "seen": row["seen"], "by": "kim"}
         await desk.call("act", act)
         await bot.until(lambda: not bot.fake.shown(team.chat(team.bob)).messages[0].buttons)
-        assert re.match(rf"pay: approved by an operator{AT}", shown(bot, team, team.bob))
+        assert re.match(rf"pay: approved by an operator{AT}", get_last_text(bot, team, team.bob))
 
 
 async def test_callers_over_http_get_the_people_beside_the_names() -> None:
     team = Team()
-    async with opened(team, rule(team.bob), channels=[InvocationsChannel()]) as bot:
-        await introduced(bot, team.bob)
+    async with open_named_bot(team, rule(team.bob), channels=[InvocationsChannel()]) as bot:
+        await introduce(bot, team.bob)
         response = (await bot.http.post("/invocations", json={"message": "pay"})).json()
         (waiting,) = response["approvals"]
         bob = {"name": "Bob", "id": str(team.bob.id), "channel": "telegram", "verified": False}
@@ -320,12 +323,12 @@ async def test_callers_over_http_get_the_people_beside_the_names() -> None:
 
 async def test_an_operator_sees_the_names_of_those_who_asked_and_decided() -> None:
     team = Team()
-    async with opened(team, rule(team.bob)) as bot:
-        await introduced(bot, team.bob)
+    async with open_named_bot(team, rule(team.bob)) as bot:
+        await introduce(bot, team.bob)
         await join(bot, on_telegram(team.bob), name="Robert Boyle")
-        await asked_all(bot, team)
+        await ask_all(bot, team)
         await bot.answers(team.chat(team.bob), 2)
-        await pressed(bot, team.bob, "Approve")
+        await press(bot, team.bob, "Approve")
         await bot.answers(team.chat(team.ada), 2)
         people = {row["id"]: (row["name"], row["shown_name"], row["name_verified"]) for row in await _people(bot)}
         assert people[str(team.bob.id)] == ("Bob", "Robert Boyle", True)

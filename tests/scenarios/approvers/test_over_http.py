@@ -15,7 +15,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.interfaces.auth import Principal
 from frontdesk_testing import FakeClock
 from frontdesk_testing.internals import get_store
-from tests.scenarios.approvers.test_asking import PAY, Team, on_telegram, pressed
+from tests.scenarios.approvers.test_asking import PAY, Team, on_telegram, press
 from tests.scenarios.telegram.bot import TelegramHost, open_bot
 
 
@@ -55,7 +55,7 @@ async def office(team: Team, clock: Any = None, **rule: Any) -> AsyncIterator[Of
         yield Office(**vars(bot))
 
 
-async def asked(desk: Office, team: Team) -> str:
+async def ask(desk: Office, team: Team) -> str:
     """Ada asks in her chat; return the id of her question."""
     team.fake.say(team.ada, "pay 5")
     await desk.answers(team.chat(team.ada))
@@ -71,7 +71,7 @@ def answer(approval_id: str, approve: bool = True) -> Any:
 async def test_an_approver_answers_with_the_openai_client_and_the_requester_hears_the_result(stream: bool) -> None:
     team = Team()
     async with office(team) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         client = desk.client("kim.finance")
         if stream:
             async with client.responses.stream(model="any", input=answer(name)) as events:
@@ -92,7 +92,7 @@ async def test_an_approver_answers_with_the_openai_client_and_the_requester_hear
 async def test_an_approver_answers_over_invocations_and_a_repeated_request_is_told_the_same() -> None:
     team = Team()
     async with office(team) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         for _ in range(2):
             status, said = await desk.invoke("kim.finance", approval={"id": name, "approved": False, "reason": "no"})
             assert (status, said["text"]) == (200, "pay: rejected")
@@ -106,13 +106,13 @@ async def test_an_approver_answers_over_invocations_and_a_repeated_request_is_to
 async def test_a_vote_that_is_not_enough_is_told_so_and_counts_once() -> None:
     team = Team()
     async with office(team, votes=2) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         client = desk.client("kim.finance")
         for _ in range(2):
             said = await client.responses.create(model="any", input=answer(name))
             assert "More approvers are required" in said.output_text
             assert (said.model_extra or {})["decisions"][0]["outcome"] == "needs_more"
-        await pressed(desk, team.bob, "Approve")
+        await press(desk, team.bob, "Approve")
         assert (await desk.answers(team.chat(team.ada), 2))[1] == "done"
     assert team.bank.paid == [5]
 
@@ -120,7 +120,7 @@ async def test_a_vote_that_is_not_enough_is_told_so_and_counts_once() -> None:
 async def test_an_answer_that_comes_too_late_is_refused() -> None:
     team, clock = Team(), FakeClock(1_800_000_000.0)
     async with office(team, clock) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         clock.advance(61)
         with pytest.raises(openai.ConflictError) as refused:
             await desk.client("kim.finance").responses.create(model="any", input=answer(name))
@@ -132,7 +132,7 @@ async def test_an_answer_that_comes_too_late_is_refused() -> None:
 async def test_the_question_of_another_looks_to_a_stranger_like_one_that_is_not_there(badge: str) -> None:
     team = Team()
     async with office(team) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         seen: list[Any] = []
         for approval_id in (name, "apr_0192f0c1a2b3c4d5"):
             with pytest.raises(openai.NotFoundError) as refused:
@@ -148,7 +148,7 @@ async def test_the_question_of_another_looks_to_a_stranger_like_one_that_is_not_
 async def test_an_answer_to_the_question_of_another_comes_with_nothing_else() -> None:
     team = Team()
     async with office(team) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         client = desk.client("kim.finance")
         words: Any = [*answer(name), {"role": "user", "content": "and tell me what she said"}]
         with pytest.raises(openai.BadRequestError):
@@ -163,7 +163,7 @@ async def test_an_answer_to_the_question_of_another_comes_with_nothing_else() ->
 async def test_an_approver_without_a_chat_sees_what_waits_for_them_and_nobody_else_does() -> None:
     team = Team()
     async with office(team) as desk:
-        name = await asked(desk, team)
+        name = await ask(desk, team)
         status, listed = await desk.invoke("kim.finance", "/approvals/pending")
         (waiting,) = listed.pop("data")
         assert (status, listed) == (200, {"object": "list", "after": None})
@@ -192,7 +192,7 @@ async def test_audit_287_requesters_find_their_own_questions_of_another_channel(
     doors = [InvocationsChannel(auth=Badges())]
     async with open_bot(agent, fake=team.fake, channels=doors, identity_resolver=resolve) as bot:
         desk = Office(**vars(bot))
-        approval_id = await asked(desk, team)
+        approval_id = await ask(desk, team)
         _, page = await desk.invoke("ada", "/approvals/pending")
         (waiting,) = page["data"]
         assert (waiting["id"], waiting["own"], waiting["channel"]) == (approval_id, True, "telegram")

@@ -20,7 +20,7 @@ from frontdesk import AgentFrameworkHost, ApprovalOptions, ApproverRule
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk_testing import serving
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 
 PAY = [call("pay", amount=5)]
 MODES = [None, "never_require", "always_require"]
@@ -72,49 +72,49 @@ class Server(MCPStreamableHTTPTool):
         raise AssertionError("nothing is called over a wire")
 
 
-def said(messages: list[Any]) -> Any:
+def call_and_say(messages: list[Any]) -> Any:
     """Call the tool once, and then say what came of it."""
     results = [str(one.result) for message in messages for one in message.contents if one.type == "function_result"]
     return [results[-1]] if results else PAY
 
 
-def loaded_first(messages: list[Any]) -> Any:
+def load_first(messages: list[Any]) -> Any:
     """Call a tool that adds the other one, and then that one."""
     names = {one.name for message in messages for one in message.contents if one.type == "function_call"}
-    return [call("load", "call-0")] if "load" not in names else said_after(messages)
+    return [call("load", "call-0")] if "load" not in names else say_after(messages)
 
 
-def said_after(messages: list[Any]) -> Any:
+def say_after(messages: list[Any]) -> Any:
     results = [one for message in messages for one in message.contents if one.type == "function_result"]
     paid = [str(one.result) for one in results if "load" not in str(one.result)]
     return [paid[-1]] if paid else PAY
 
 
 def _own(till: Till) -> Any:
-    return scripted(said, tools=[till.tool()])
+    return build_scripted(call_and_say, tools=[till.tool()])
 
 
-def _provided_anew(till: Till) -> Any:
-    return scripted(said, context_providers=[Gives(lambda: [till.tool()])])
+def _provide_anew(till: Till) -> Any:
+    return build_scripted(call_and_say, context_providers=[Gives(lambda: [till.tool()])])
 
 
-def _provided(till: Till) -> Any:
+def _provide(till: Till) -> Any:
     own = till.tool()
-    return scripted(said, context_providers=[Gives(lambda: [own])])
+    return build_scripted(call_and_say, context_providers=[Gives(lambda: [own])])
 
 
 def _of_a_server(till: Till) -> Any:
-    return scripted(said, tools=[Server([till.tool()])])
+    return build_scripted(call_and_say, tools=[Server([till.tool()])])
 
 
-def _added(till: Till) -> Any:
+def _add(till: Till) -> Any:
     @tool
     def load(ctx: FunctionInvocationContext) -> str:
         """Load the other tool."""
         ctx.add_tools([till.tool()])
         return "loaded"
 
-    return scripted(loaded_first, tools=[load])
+    return build_scripted(load_first, tools=[load])
 
 
 def _in_workflow(make: Callable[[Till], Any]) -> Callable[[Till], Any]:
@@ -160,13 +160,13 @@ KNOWN: dict[str, Callable[[Till], Any]] = {
     "workflow as agent": _as_agent(_own),
 }
 DYNAMIC: dict[str, Callable[[Till], Any]] = {
-    "context provider": _provided,
-    "context provider that makes it anew": _provided_anew,
+    "context provider": _provide,
+    "context provider that makes it anew": _provide_anew,
     "MCP server": _of_a_server,
-    ADDED: _added,
-    "context provider in a workflow": _in_workflow(_provided_anew),
+    ADDED: _add,
+    "context provider in a workflow": _in_workflow(_provide_anew),
     "MCP server in a workflow": _in_workflow(_of_a_server),
-    "context provider in a workflow as agent": _as_agent(_provided_anew),
+    "context provider in a workflow as agent": _as_agent(_provide_anew),
 }
 WAYS = {**KNOWN, **DYNAMIC}
 
@@ -180,20 +180,24 @@ def host_of(way: str, till: Till, **options: Any) -> AgentFrameworkHost:
 
 def _in_a_tool(till: Till, **inner: Any) -> Any:
     """Return an agent that has another one as a tool, which pays."""
-    helper = scripted(said, **inner or {"tools": [till.tool()]}).as_tool(name="helper", description="Pay.")
+    helper = build_scripted(call_and_say, **inner or {"tools": [till.tool()]}).as_tool(
+        name="helper", description="Pay."
+    )
 
     def repeated(messages: list[Any]) -> Any:
         results = [str(one.result) for message in messages for one in message.contents if one.type == "function_result"]
         return [results[-1]] if results else [call("helper", "call-0", task="pay")]
 
-    return scripted(repeated, tools=[helper])
+    return build_scripted(repeated, tools=[helper])
 
 
 IN_A_TOOL: dict[str, Callable[[Till], Any]] = {
     "agent": _in_a_tool,
     "two deep": lambda till: _in_a_tool(till, tools=_in_a_tool(till).default_options["tools"]),
     "workflow": _in_workflow(_in_a_tool),
-    "workflow as a tool": lambda till: scripted(said, tools=[_as_agent(_own)(till)().as_tool(name="helper")]),
+    "workflow as a tool": lambda till: build_scripted(
+        call_and_say, tools=[_as_agent(_own)(till)().as_tool(name="helper")]
+    ),
 }
 
 

@@ -24,7 +24,7 @@ from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing.messages import MessageChannel
 from frontdesk_testing.server import HostClient, serving_app
 from frontdesk_testing.telegram import fake_telegram
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.scenarios.cast import call
 from tests.scenarios.pausing import Till
 from tests.scenarios.test_approvals import Bank
@@ -43,7 +43,7 @@ class Watch:
         self.shown: list[str] = []
         self.unstored: list[str] = []
 
-    def stored(self) -> set[str]:
+    def list_stored(self) -> set[str]:
         """Return the ids of the questions that are on the disk."""
         with closing(sqlite3.connect(self._place)) as connection:
             return {name for (name,) in connection.execute("SELECT approval_id FROM approvals")}
@@ -52,7 +52,7 @@ class Watch:
         """Look, if a text that is sent shows a question; buttons have no whole id."""
         names = ID.findall(text) or (["a button"] if "'Approve'" in text or '"Approve"' in text else [])
         if names:
-            stored = self.stored()
+            stored = self.list_stored()
             self.shown += names
             self.unstored += [name for name in names if not stored or (name != "a button" and name not in stored)]
 
@@ -180,7 +180,7 @@ class Ask:
     async def web(self) -> str:
         async with (
             self.open(WebChatChannel()) as client,
-            visiting(client.base_url) as visitor,
+            open_visitor(client.base_url) as visitor,
             visitor.feed() as page,
         ):
             await visitor.say("pay")
@@ -197,7 +197,7 @@ class Ask:
             channel = TelegramChannel(bot_token=fake.token, api_url=fake.url, transport="polling")
             async with self.open(InvocationsChannel(), channel, approvals=rule) as client:
                 said = (await client.http.post("/invocations", json={"message": "pay", "session_id": "s"})).text
-                if self.watch.stored():
+                if self.watch.list_stored():
                     await fake.until(lambda: fake.shown(chat).messages)
                 return said + str(fake.shown(chat).messages)
 
@@ -239,5 +239,5 @@ async def test_audit_286_a_question_whose_commit_fails_is_not_shown(way: str, ki
     store = NoQuestions(tmp_path / "frontdesk.db")
     watch = Watch(tmp_path / "frontdesk.db")
     said = await WAYS[way](Ask(watch, store, kind))
-    assert (watch.shown, watch.stored()) == ([], set())
+    assert (watch.shown, watch.list_stored()) == ([], set())
     assert "Something went wrong" in said or "internal_error" in said or "failed" in said

@@ -11,7 +11,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import echo, parrot, spell
 from tests.scenarios.chat_completions.desk import HI, open_client
 from tests.scenarios.pausing import Inn
-from tests.scenarios.responses.cast import Finish, agent, answering, call
+from tests.scenarios.responses.cast import Finish, agent, build_answering, call
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 USAGE = Content.from_usage({"input_token_count": 7, "output_token_count": 3, "total_token_count": 10})
@@ -88,7 +88,7 @@ async def test_an_answer_with_a_structure_is_parsed() -> None:
 
 
 async def test_options_reach_the_model() -> None:
-    target = answering(lambda _: ["ok"])
+    target = build_answering(lambda _: ["ok"])
     async with open_client(target) as desk:
         await desk.create(
             temperature=0.5,
@@ -118,7 +118,7 @@ async def test_options_reach_the_model() -> None:
 
 
 async def test_pictures_sounds_and_files_reach_the_model() -> None:
-    target = answering(lambda _: ["seen"])
+    target = build_answering(lambda _: ["seen"])
     parts = [
         {"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}},
@@ -175,7 +175,7 @@ async def test_a_tool_that_needs_a_persons_word_is_an_error_that_says_so(stream:
         paid.append(amount)
         return "paid"
 
-    async with open_client(answering(lambda _: [call("pay", amount=1)], tools=[pay])) as desk:
+    async with open_client(build_answering(lambda _: [call("pay", amount=1)], tools=[pay])) as desk:
         with pytest.raises(APIError, match="keeps no session") as caught:
             await (desk.chunks() if stream else desk.create())
         if not stream:

@@ -7,7 +7,7 @@ import pytest
 from openai import BadRequestError
 
 from tests.scenarios.chat_completions.desk import HI, open_client
-from tests.scenarios.responses.cast import Till, agent, answering, call, piece
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, piece
 
 PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 LOOK: Any = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": PLACE}}
@@ -21,7 +21,7 @@ PATCH: Any = {
 }
 
 
-def told(message: Any, *outputs: tuple[str, str]) -> list[Any]:
+def build_messages(message: Any, *outputs: tuple[str, str]) -> list[Any]:
     """The conversation with an answer that has calls, and with their outputs."""
     results = [{"role": "tool", "tool_call_id": call_id, "content": output} for call_id, output in outputs]
     return [*HI, message.model_dump(exclude_none=True), *results]
@@ -34,7 +34,7 @@ async def test_calls_go_out_together_and_their_outputs_come_back() -> None:
         assert (asked.finish_reason, asked.message.content) == ("tool_calls", None)
         called = [(one.id, one.function.name, json.loads(one.function.arguments)) for one in asked.message.tool_calls]
         assert called == [("a", "look", {"place": "garden"}), ("b", "look", {"place": "roof"})]
-        answer = await desk.create(told(asked.message, ("a", "A"), ("b", "B")), tools=[LOOK])
+        answer = await desk.create(build_messages(asked.message, ("a", "A"), ("b", "B")), tools=[LOOK])
         assert answer.choices[0].message.content == "two cats"
         given = [one for message in target.client.seen[-1] for one in message.contents if one.type == "function_result"]
         assert {one.call_id: one.result for one in given} == {"a": "A", "b": "B"}
@@ -61,7 +61,7 @@ async def test_a_tool_that_takes_a_text_is_called_with_a_text() -> None:
         asked = (await desk.create(tools=[PATCH])).choices[0].message
         (called,) = asked.tool_calls
         assert (called.type, called.custom.name, called.custom.input) == ("custom", "patch", "x")
-        answer = await desk.create(told(asked, ("p", "patched")), tools=[PATCH])
+        answer = await desk.create(build_messages(asked, ("p", "patched")), tools=[PATCH])
         assert answer.choices[0].message.content == "done"
         sent = [one for message in target.client.seen[-1] for one in message.contents if one.type == "function_call"]
         assert json.loads(sent[0].arguments) == {"input": "x"}
@@ -73,7 +73,7 @@ async def test_a_tool_that_takes_a_text_is_called_with_a_text() -> None:
 
 
 async def test_a_choice_of_tools_reaches_the_model() -> None:
-    target = answering(lambda _: ["ok"])
+    target = build_answering(lambda _: ["ok"])
     async with open_client(target) as desk:
         named: Any = {"type": "function", "function": {"name": "look"}}
         allowed: Any = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [named]}}
@@ -111,5 +111,5 @@ async def test_of_a_host_call_and_a_client_call_only_the_clients_is_handed_out()
     async with open_client(target) as desk:
         asked = (await desk.create(tools=[LOOK])).choices[0].message
         assert [one.id for one in asked.tool_calls] == ["client"]
-        answer = await desk.create(told(asked, ("client", "a cat")), tools=[LOOK])
+        answer = await desk.create(build_messages(asked, ("client", "a cat")), tools=[LOOK])
         assert answer.choices[0].message.content == "3 cats"

@@ -10,7 +10,7 @@ from agent_framework import Message
 
 from frontdesk import Channel, HttpAuth
 from frontdesk.channels.conversations import ConversationsChannel
-from tests.scenarios.responses.cast import answering
+from tests.scenarios.responses.cast import build_answering
 from tests.scenarios.responses.desk import ANYONE, ResponsesHost
 from tests.scenarios.responses.desk import open_client as open_responses
 
@@ -45,7 +45,7 @@ class AsyncGuest:
         """One question in a conversation."""
         return await self.do("responses.create", model=MODEL, input=said, conversation=conversation, **options)
 
-    async def streamed(self, said: Any, conversation: Any, **options: Any) -> Any:
+    async def stream(self, said: Any, conversation: Any, **options: Any) -> Any:
         """The response at the end of a stream."""
         events: Any = await self.ask(said, conversation, stream=True, **options)
         return [event async for event in events][-1].response
@@ -64,7 +64,7 @@ class SyncGuest(AsyncGuest):
         listed = self.api.conversations.items.list
         return await asyncio.to_thread(lambda: list(listed(conversation_id, **options)))
 
-    async def streamed(self, said: Any, conversation: Any, **options: Any) -> Any:
+    async def stream(self, said: Any, conversation: Any, **options: Any) -> Any:
         events: Any = await self.ask(said, conversation, stream=True, **options)
         return (await asyncio.to_thread(list, events))[-1].response
 
@@ -82,12 +82,12 @@ def assistant(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
-def counting() -> Any:
+def build_counting() -> Any:
     """An `Agent` that says how much it was told; its client has seen what."""
-    return answering(lambda messages: [f"{len(messages)} heard"])
+    return build_answering(lambda messages: [f"{len(messages)} heard"])
 
 
-def heard(target: Any) -> list[str]:
+def list_heard(target: Any) -> list[str]:
     """What the agent was told last."""
     return [_text(message) for message in target.client.seen[-1]]
 

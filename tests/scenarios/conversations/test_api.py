@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError
 
-from tests.scenarios.conversations.desk import AsyncGuest, assistant, counting, open_client, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, assistant, build_counting, open_client, texts, user
 from tests.scenarios.responses.cast import Till
 
 PICTURE = "data:image/png;base64,QUJD"
@@ -14,7 +14,7 @@ NOBODYS = "conv_01a1de0ebdda27dff63ab5ee2ae40287"
 
 
 async def test_a_conversation_from_its_beginning_to_its_end(guest_of: Any) -> None:
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", metadata={"topic": "tea"})
         assert made.id.startswith("conv_")
@@ -32,7 +32,7 @@ async def test_a_conversation_from_its_beginning_to_its_end(guest_of: Any) -> No
 
 
 async def test_nothing_need_be_said_of_a_conversation() -> None:
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         for body in (b"", b"{}", b'{"items": null, "metadata": null}'):
             answer = await desk.http.post("/conversations", content=body)
             assert answer.status_code == 200
@@ -49,7 +49,7 @@ async def test_nothing_need_be_said_of_a_conversation() -> None:
 
 
 async def test_items_are_added_read_and_taken_away(guest_of: Any) -> None:
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user("one"), assistant("two")])
         added = await guest.do("conversations.items.create", made.id, items=[user("three"), user("four")])
@@ -90,7 +90,7 @@ async def test_every_kind_of_item_that_a_client_can_have(guest_of: Any) -> None:
         {"type": "image_generation_call", "id": "i", "result": "QUJD", "status": "completed"},
         assistant("done"),
     ]
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=kinds)
         items = await guest.items(made.id, order="asc", limit=3)
@@ -110,7 +110,7 @@ async def test_every_kind_of_item_that_a_client_can_have(guest_of: Any) -> None:
 
 async def test_pages_lead_through_all_items_both_ways(guest_of: Any) -> None:
     words = [f"word {number}" for number in range(45)]
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user(one) for one in words[:20]])
         for start in (20, 40):
@@ -167,7 +167,7 @@ async def test_whatever_is_wrong_is_named() -> None:
 
 
 async def test_what_does_not_exist_is_not_found() -> None:
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         made = (await desk.http.post("/v1/conversations", json={"items": [user("x")]})).json()["id"]
         calls = [
             ("GET", f"/v1/conversations/{NOBODYS}", None),
@@ -191,7 +191,7 @@ async def test_what_does_not_exist_is_not_found() -> None:
 async def test_a_call_and_its_output_may_come_one_after_the_other() -> None:
     call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "call_1", "output": "a cat"}
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("look"), call])
         with pytest.raises(BadRequestError, match="call_1 is already used"):

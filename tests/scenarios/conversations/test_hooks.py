@@ -7,7 +7,7 @@ from openai import UnprocessableEntityError
 
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.models.identity import ANONYMOUS, ChannelIdentity
-from tests.scenarios.conversations.desk import AsyncGuest, assistant, counting, heard, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, assistant, build_counting, list_heard, texts, user
 from tests.scenarios.responses.desk import open_client
 
 
@@ -22,7 +22,7 @@ def _policy(request: Any, *, protocol_request: Any, **_: Any) -> Any:
 
 
 async def test_a_hook_changes_and_drops_items() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target, beside=[ConversationsChannel(run_hook=_policy)]) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("I am 4711"), user("a secret")])
@@ -32,11 +32,11 @@ async def test_a_hook_changes_and_drops_items() -> None:
         kept = await guest.do("conversations.items.create", made.id, items=[assistant("as it is")])
         assert kept.data[0].id.startswith("msg_")
         await guest.ask("well?", made.id)
-        assert heard(target) == ["I am ***", "*** again", "yes", "as it is", "well?"]
+        assert list_heard(target) == ["I am ***", "*** again", "yes", "as it is", "well?"]
 
 
 async def test_a_hook_refuses_items_and_nothing_is_left() -> None:
-    async with open_client(counting(), beside=[ConversationsChannel(run_hook=_policy)]) as desk:
+    async with open_client(build_counting(), beside=[ConversationsChannel(run_hook=_policy)]) as desk:
         guest = AsyncGuest(desk)
         order = {"role": "system", "content": "obey"}
         with pytest.raises(UnprocessableEntityError) as caught:
@@ -51,7 +51,7 @@ async def test_a_hook_refuses_items_and_nothing_is_left() -> None:
 
 async def test_a_refused_conversation_leaves_nothing_behind() -> None:
     lost = {"type": "function_call_output", "call_id": "c", "output": "x"}
-    async with open_client(counting(), beside=[ConversationsChannel()]) as desk:
+    async with open_client(build_counting(), beside=[ConversationsChannel()]) as desk:
         for body in ({"items": [lost]}, {"items": [{"type": "poem"}]}, {"metadata": 5}):
             assert (await desk.http.post("/v1/conversations", json=body)).status_code == 400
         assert desk.untouched()

@@ -9,9 +9,9 @@ from agents import (
     function_tool,
 )
 
-from tests.scenarios.conversations.desk import AsyncGuest, heard, open_client, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, list_heard, open_client, texts, user
 from tests.scenarios.responses.cast import parrot
-from tests.scenarios.responses.guests import QUIET, looking, visiting_agent
+from tests.scenarios.responses.guests import QUIET, build_looking, build_visiting_agent
 
 
 @function_tool
@@ -25,19 +25,19 @@ async def test_a_session_is_a_conversation() -> None:
     async with open_client(target) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for word in ("one", "two"):
-            result = await Runner.run(visiting_agent(desk), word, session=session, run_config=QUIET)
+            result = await Runner.run(build_visiting_agent(desk), word, session=session, run_config=QUIET)
             assert result.final_output == f"you said {word}"
-        assert heard(target) == ["one", "you said one", "two"]
+        assert list_heard(target) == ["one", "you said one", "two"]
         items = await AsyncGuest(desk).items(session.session_id, order="asc")
         assert texts(items) == ["one", "you said one", "two", "you said two"]
 
 
 async def test_a_session_keeps_the_calls_of_the_clients_functions() -> None:
-    async with open_client(looking()) as desk:
+    async with open_client(build_looking()) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for _ in range(2):
             result = await Runner.run(
-                visiting_agent(desk, tools=[look]), "what is there?", session=session, run_config=QUIET
+                build_visiting_agent(desk, tools=[look]), "what is there?", session=session, run_config=QUIET
             )
             assert result.final_output == "there is a cat in the garden"
         kinds = [one.get("type") for one in await session.get_items()]
@@ -62,12 +62,12 @@ async def test_a_session_is_read_popped_and_cleared() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_in_a_conversation_of_the_hosts(stream: bool) -> None:
-    target = looking()
+    target = build_looking()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("be kind")])
         options: Any = {"conversation_id": made.id, "run_config": QUIET}
-        agent = visiting_agent(desk, tools=[look])
+        agent = build_visiting_agent(desk, tools=[look])
         if stream:
             run = Runner.run_streamed(agent, "what is there?", **options)
             assert [event async for event in run.stream_events()]
@@ -77,4 +77,4 @@ async def test_a_run_in_a_conversation_of_the_hosts(stream: bool) -> None:
         assert said == "there is a cat in the garden"
         kinds = [one.type for one in await guest.items(made.id, order="asc")]
         assert kinds == ["message", "message", "function_call", "function_call_output", "message"]
-        assert heard(target)[:2] == ["be kind", "what is there?"]
+        assert list_heard(target)[:2] == ["be kind", "what is there?"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from frontdesk import ApiKeyAuth
-from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_client, user
+from tests.scenarios.conversations.desk import AsyncGuest, build_counting, list_heard, open_client, user
 from tests.scenarios.responses.desk import answers
 
 ALICE, BOB = "the-key-of-alice", "the-key-of-bob-who-is-a-stranger"
@@ -38,7 +38,7 @@ def _calls(conversation_id: str, item_id: str) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_anothers_conversation_looks_like_none_on_every_route(known: bool) -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target, auth=_auth()) as desk:
         alice, bob = AsyncGuest(desk, ALICE), AsyncGuest(desk, BOB)
         if known:
@@ -53,11 +53,11 @@ async def test_anothers_conversation_looks_like_none_on_every_route(known: bool)
         assert len(desk.ledger.writes) == written
         assert await alice.do("conversations.retrieve", made.id) == made
         await alice.ask("mine", made.id)
-        assert heard(target) == ["secret", "mine"]
+        assert list_heard(target) == ["secret", "mine"]
 
 
 async def test_without_a_key_nobody_comes_in() -> None:
-    async with open_client(counting(), auth=_auth()) as desk:
+    async with open_client(build_counting(), auth=_auth()) as desk:
         for method, path, body in [*_calls(NOBODYS, "msg_1")[:8], ("POST", "/v1/conversations", {})]:
             refused = await desk.http.request(method, path, json=body)
             assert refused.status_code == 401, path
@@ -66,7 +66,7 @@ async def test_without_a_key_nobody_comes_in() -> None:
 
 
 async def test_a_page_of_another_origin_changes_nothing() -> None:
-    async with open_client(counting()) as desk:
+    async with open_client(build_counting()) as desk:
         made = (await desk.http.post("/v1/conversations", json={})).json()["id"]
         calls = [*_calls(made, "msg_1")[:8], ("POST", "/v1/conversations", {})]
         for method, path, body in calls:

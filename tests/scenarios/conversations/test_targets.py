@@ -13,7 +13,7 @@ from frontdesk.models.operations import Expiry
 from frontdesk.stores.sql.sqlite.engine import SqliteStateStore
 from frontdesk_testing import FakeClock
 from tests.scenarios.cast import PlainAgent, voices
-from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_client, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, build_counting, list_heard, open_client, texts, user
 from tests.scenarios.pausing import Inn
 
 YES = json.dumps({"accepted": True, "nights": 2})
@@ -67,7 +67,7 @@ async def test_a_workflow_that_asks_is_answered_with_a_response() -> None:
 
 
 async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target, store=InMemoryStateStore(limit=1), tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
@@ -75,14 +75,14 @@ async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> Non
         for _ in range(2):
             await guest.do("responses.create", model="m", input="another session")
         await guest.ask("two", made.id)
-        assert heard(target) == ["one", "1 heard", "two"]
+        assert list_heard(target) == ["one", "1 heard", "two"]
         await guest.ask("three", made.id)
-        assert heard(target) == ["one", "1 heard", "two", "3 heard", "three"]
+        assert list_heard(target) == ["one", "1 heard", "two", "3 heard", "three"]
 
 
 async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editor, "_PAGE", 2)
-    target, store = counting(), SqliteStateStore(tmp_path / "frontdesk.db")
+    monkeypatch.setattr(editor, "_PAGE_ROWS", 2)
+    target, store = build_counting(), SqliteStateStore(tmp_path / "frontdesk.db")
     async with open_client(target, store=store, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user(word) for word in ("one", "two", "three", "four")])
@@ -90,12 +90,12 @@ async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, m
         with sqlite3.connect(tmp_path / "frontdesk.db") as database:
             database.execute("UPDATE items SET data = 'broken' WHERE item_id = ?", (second.id,))
         await guest.ask("five", made.id)
-        assert heard(target) == ["one", "three", "four", "five"]
+        assert list_heard(target) == ["one", "three", "four", "five"]
         assert store.set_aside == 1
 
 
 async def test_a_conversation_outlives_a_session_that_expired(tmp_path: Path) -> None:
-    clock, target = FakeClock(), counting()
+    clock, target = FakeClock(), build_counting()
     store = SqliteStateStore(tmp_path / "frontdesk.db", expiry=Expiry(sessions=60.0), clock=clock)
     async with open_client(target, store=store, host_settings={"clock": clock}, tapped=False) as desk:
         # It sweeps when it opens, and might still be at it.
@@ -106,5 +106,5 @@ async def test_a_conversation_outlives_a_session_that_expired(tmp_path: Path) ->
         clock.advance(3600.0)
         assert await store._sweep.once() == 1
         await guest.ask("two", made.id)
-        assert heard(target) == ["one", "1 heard", "two"]
+        assert list_heard(target) == ["one", "1 heard", "two"]
         assert texts(await guest.items(made.id, order="asc")) == ["one", "1 heard", "two", "3 heard"]

@@ -7,9 +7,18 @@ import pytest
 from openai import BadRequestError, NotFoundError
 
 from frontdesk_testing import GatedAgent
-from tests.scenarios.conversations.desk import MODEL, AsyncGuest, assistant, counting, heard, open_client, texts, user
+from tests.scenarios.conversations.desk import (
+    MODEL,
+    AsyncGuest,
+    assistant,
+    build_counting,
+    list_heard,
+    open_client,
+    texts,
+    user,
+)
 from tests.scenarios.desk import until
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 
 LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 
@@ -21,11 +30,11 @@ async def test_what_was_said_and_answered_is_in_the_conversation(guest_of: Any, 
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user("before")])
         for word, name in (("one", made.id), ("two", {"id": made.id})):
-            answer = await (guest.streamed(word, name) if stream else guest.ask(word, name))
+            answer = await (guest.stream(word, name) if stream else guest.ask(word, name))
             assert answer.conversation.id == made.id
             assert answer.previous_response_id is None
             assert (await guest.do("responses.retrieve", answer.id)).conversation.id == made.id
-        assert heard(target) == ["before", "one", "you said one", "two"]
+        assert list_heard(target) == ["before", "one", "you said one", "two"]
         items = await guest.items(made.id, order="asc", limit=2)
         assert texts(items) == ["before", "one", "you said one", "two", "you said two"]
         assert items[-1].id == answer.output[0].id
@@ -58,24 +67,24 @@ async def test_items_of_every_kind_are_added_in_their_order() -> None:
 
 
 async def test_items_of_the_api_are_what_the_agent_hears() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one"), assistant("two")])
         await guest.ask("three", made.id)
-        assert heard(target) == ["one", "two", "three"]
+        assert list_heard(target) == ["one", "two", "three"]
         await guest.do("conversations.items.create", made.id, items=[user("five"), assistant("six")])
         await guest.ask("seven", made.id)
-        assert heard(target) == ["one", "two", "three", "3 heard", "five", "six", "seven"]
+        assert list_heard(target) == ["one", "two", "three", "3 heard", "five", "six", "seven"]
         items = await guest.items(made.id, order="asc")
         for gone in (items[0], items[3], items[5]):
             await guest.do("conversations.items.delete", gone.id, conversation_id=made.id)
         await guest.ask("eight", made.id)
-        assert heard(target) == ["two", "three", "five", "seven", "7 heard", "eight"]
+        assert list_heard(target) == ["two", "three", "five", "seven", "7 heard", "eight"]
         await guest.do("conversations.items.create", made.id, items=[user("nine")])
         await guest.ask("ten", made.id)
-        assert heard(target)[-4:] == ["eight", "6 heard", "nine", "ten"]
-        assert heard(target) == texts(await guest.items(made.id, order="asc"))[:-1]
+        assert list_heard(target)[-4:] == ["eight", "6 heard", "nine", "ten"]
+        assert list_heard(target) == texts(await guest.items(made.id, order="asc"))[:-1]
 
 
 async def test_what_the_host_did_between_the_items_is_remembered() -> None:
@@ -120,16 +129,16 @@ async def test_an_unknown_or_deleted_conversation_is_not_found(way: dict[str, An
 
 
 async def test_a_response_of_a_conversation_can_be_continued_apart_from_it() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("zero")])
         first = await guest.ask("one", made.id)
         branch = await guest.do("responses.create", model=MODEL, input="apart", previous_response_id=first.id)
-        assert heard(target) == ["zero", "one", "2 heard", "apart"]
+        assert list_heard(target) == ["zero", "one", "2 heard", "apart"]
         assert branch.conversation is None
         await guest.ask("two", made.id)
-        assert heard(target) == ["zero", "one", "2 heard", "two"]
+        assert list_heard(target) == ["zero", "one", "2 heard", "two"]
         items = await guest.items(made.id, order="asc")
         assert texts(items) == ["zero", "one", "2 heard", "two", "4 heard"]
         await guest.do("conversations.items.delete", items[1].id, conversation_id=made.id)
@@ -140,24 +149,24 @@ async def test_a_response_of_a_conversation_can_be_continued_apart_from_it() -> 
             (last.id, ["zero", "2 heard", "two", "4 heard", "three", "5 heard", "on"]),
         ):
             await guest.do("responses.create", model=MODEL, input="on", previous_response_id=before)
-            assert heard(target) == words
+            assert list_heard(target) == words
         assert len(await guest.items(made.id)) == 6
 
 
 async def test_a_turn_that_is_not_stored_hears_the_conversation_and_adds_nothing() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
         await guest.ask("nobody there", made.id, store=False)
-        assert heard(target) == ["nobody there"]
+        assert list_heard(target) == ["nobody there"]
         await guest.do("conversations.items.create", made.id, items=[user("one")])
         for _ in range(2):
             await guest.ask("aside", made.id, store=False)
-            assert heard(target) == ["one", "aside"]
+            assert list_heard(target) == ["one", "aside"]
         await guest.ask("two", made.id)
         await guest.ask("aside", made.id, store=False)
-        assert heard(target) == ["one", "two", "2 heard", "aside"]
+        assert list_heard(target) == ["one", "two", "2 heard", "aside"]
         assert texts(await guest.items(made.id, order="asc")) == ["one", "two", "2 heard"]
 
 
@@ -165,7 +174,7 @@ async def test_a_failed_turn_leaves_its_question_in_both() -> None:
     def answer(messages: Any) -> Any:
         return [RuntimeError("no")] if messages[-1].text == "fail" else ["fine"]
 
-    target = answering(answer)
+    target = build_answering(answer)
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
@@ -173,7 +182,7 @@ async def test_a_failed_turn_leaves_its_question_in_both() -> None:
         assert failed.json()["status"] == "failed"
         assert texts(await guest.items(made.id, order="asc")) == ["one", "fail"]
         await guest.ask("again", made.id)
-        assert heard(target) == ["one", "fail", "again"]
+        assert list_heard(target) == ["one", "fail", "again"]
 
 
 async def test_a_background_response_adds_its_items_when_it_ends(guest_of: Any) -> None:
@@ -194,7 +203,7 @@ async def test_a_background_stream_in_a_conversation(guest_of: Any) -> None:
     async with open_client(parrot()) as desk:
         guest = guest_of(desk)
         made = await guest.do("conversations.create", items=[user("before")])
-        answer = await guest.streamed("hello", made.id, background=True)
+        answer = await guest.stream("hello", made.id, background=True)
         assert (answer.status, answer.conversation.id) == ("completed", made.id)
         assert texts(await guest.items(made.id, order="asc")) == ["before", "hello", "you said hello"]
 
@@ -203,19 +212,19 @@ async def test_a_compaction_is_added_as_what_it_stands_for() -> None:
     async def summarise(messages: Any, **_: Any) -> str:
         return "they spoke of tea"
 
-    target = counting()
+    target = build_counting()
     async with open_client(target, compactor=summarise) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         compacted = await guest.do("responses.compact", model=MODEL, input=[user("tea?"), assistant("yes")])
         (stands,) = [one.model_dump(exclude_none=True) for one in compacted.output if one.type == "compaction"]
         await guest.ask([stands, user("go on")], made.id)
-        before = heard(target)
+        before = list_heard(target)
         assert "they spoke of tea" in before[1]
         items = await guest.items(made.id, order="asc")
         await guest.do("conversations.items.delete", items[0].id, conversation_id=made.id)
         await guest.ask("and now?", made.id)
-        assert heard(target) == [*before[1:], "3 heard", "and now?"]
+        assert list_heard(target) == [*before[1:], "3 heard", "and now?"]
 
 
 async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
@@ -225,7 +234,7 @@ async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
         told.extend(message.text for message in messages)
         return "they spoke of tea"
 
-    async with open_client(counting(), compactor=summarise) as desk:
+    async with open_client(build_counting(), compactor=summarise) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("a secret"), user("tea?")])
         await guest.ask("one", made.id)
@@ -239,7 +248,7 @@ async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
 
 
 async def test_a_conversation_over_a_websocket() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
@@ -254,26 +263,26 @@ async def test_a_conversation_over_a_websocket() -> None:
                     if event.type in ("response.completed", "error"):
                         break
                 assert event.type == last
-        assert heard(target) == ["one", "go on", "2 heard", "go on"]
+        assert list_heard(target) == ["one", "go on", "2 heard", "go on"]
         said = ["one", "go on", "2 heard", "go on", "4 heard"]
         assert texts(await guest.items(made.id, order="asc")) == said
 
 
 async def test_an_item_of_the_conversation_can_be_referred_to() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("one")])
         (item,) = await guest.items(made.id)
         await guest.ask([{"type": "item_reference", "id": item.id}], made.id)
-        assert heard(target) == ["one", "one"]
+        assert list_heard(target) == ["one", "one"]
         other = await guest.do("conversations.create")
         with pytest.raises(NotFoundError):
             await guest.ask([{"type": "item_reference", "id": item.id}], other.id)
 
 
 async def test_turns_of_one_conversation_run_one_after_another_and_whole() -> None:
-    target = counting()
+    target = build_counting()
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
@@ -292,7 +301,7 @@ async def test_turns_of_one_conversation_run_one_after_another_and_whole() -> No
             if words.startswith("added"):
                 assert said[place + 1] == words.replace("added", "too")
         await guest.ask("last", made.id)
-        assert heard(target) == [*said, "last"]
+        assert list_heard(target) == [*said, "last"]
 
 
 async def test_a_conversation_that_is_busy_too_long_is_a_conflict() -> None:

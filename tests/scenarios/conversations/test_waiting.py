@@ -6,7 +6,7 @@ import pytest
 from openai import BadRequestError, ConflictError
 
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_client, texts, user
+from tests.scenarios.conversations.desk import AsyncGuest, build_counting, list_heard, open_client, texts, user
 from tests.scenarios.responses.cast import Till, agent, call
 from tests.scenarios.responses.desk import open_client as open_responses
 
@@ -14,7 +14,7 @@ LOOK = {"type": "function", "name": "look", "parameters": {"type": "object", "pr
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "a cat"}
 
 
-def _told(target: Any) -> list[str]:
+def _list_types(target: Any) -> list[str]:
     return [one.type for message in target.client.seen[-1] for one in message.contents]
 
 
@@ -32,13 +32,13 @@ async def test_a_function_of_the_clients_is_answered(by_item: bool) -> None:
             await guest.ask("well?", made.id)
         else:
             await guest.ask([OUTPUT, user("well?")], made.id)
-        assert _told(target) == ["text", "function_call", "function_result", "text"]
+        assert _list_types(target) == ["text", "function_call", "function_result", "text"]
         kinds = [one.type for one in await guest.items(made.id, order="asc")]
         assert kinds == ["message", "function_call", "function_call_output", "message", "message"]
 
 
 async def test_a_call_that_was_added_waits_like_any_other() -> None:
-    target = counting()
+    target = build_counting()
     added = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
     async with open_client(target) as desk:
         guest = AsyncGuest(desk)
@@ -48,7 +48,7 @@ async def test_a_call_that_was_added_waits_like_any_other() -> None:
         with pytest.raises(BadRequestError, match="No tool output found"):
             await guest.ask("three", made.id)
         await guest.ask([OUTPUT], made.id)
-        assert _told(target) == ["text", "text", "text", "function_call", "function_result"]
+        assert _list_types(target) == ["text", "text", "text", "function_call", "function_result"]
 
 
 async def test_a_call_that_was_deleted_waits_no_more() -> None:
@@ -60,7 +60,7 @@ async def test_a_call_that_was_deleted_waits_no_more() -> None:
         (asked,) = [one for one in await guest.items(made.id) if one.type == "function_call"]
         await guest.do("conversations.items.delete", asked.id, conversation_id=made.id)
         await guest.ask("well?", made.id)
-        assert heard(target) == ["what is there?", "well?"]
+        assert list_heard(target) == ["what is there?", "well?"]
 
 
 async def test_half_of_a_pair_is_not_heard() -> None:
@@ -73,11 +73,11 @@ async def test_half_of_a_pair_is_not_heard() -> None:
         items = await guest.items(made.id, order="asc")
         await guest.do("conversations.items.delete", items[2].id, conversation_id=made.id)
         await guest.ask("really?", made.id)
-        assert _told(target) == ["text", "text", "text"]
+        assert _list_types(target) == ["text", "text", "text"]
         assert len(target.client.seen[-1]) == 3
         await guest.do("conversations.items.delete", items[1].id, conversation_id=made.id)
         await guest.ask("really?", made.id)
-        assert _told(target) == ["text"] * 5
+        assert _list_types(target) == ["text"] * 5
 
 
 async def test_nobody_answers_for_the_host() -> None:
@@ -120,7 +120,7 @@ async def test_an_approval_goes_on_in_its_conversation(named: bool) -> None:
         assert [one.type for one in await guest.items(made.id, order="asc")] == kinds
         await guest.do("conversations.items.delete", items[0].id, conversation_id=made.id)
         await guest.ask("well?", made.id)
-        assert heard(target) == ["pay five", "paid, thank you", "well?"]
+        assert list_heard(target) == ["pay five", "paid, thank you", "well?"]
 
 
 async def test_an_approval_of_another_conversation_is_not_taken() -> None:
@@ -180,7 +180,7 @@ async def test_what_a_hook_took_away_was_told_again_after_a_deletion() -> None:
         kept = [one for one in request.input if "secret" not in one.text]
         return request.replace(input=kept)
 
-    target = counting()
+    target = build_counting()
     async with open_client(target, run_hook=redact) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("zero")])
@@ -191,7 +191,7 @@ async def test_what_a_hook_took_away_was_told_again_after_a_deletion() -> None:
         assert texts(items) == said
         await guest.do("conversations.items.delete", items[0].id, conversation_id=made.id)
         await guest.ask("well?", made.id)
-        assert heard(target) == [*said[1:], "well?"]
+        assert list_heard(target) == [*said[1:], "well?"]
 
 
 async def test_items_that_a_hook_rewrote_keep_their_kinds() -> None:
@@ -205,7 +205,7 @@ async def test_items_that_a_hook_rewrote_keep_their_kinds() -> None:
                 content.text = content.text and content.text.upper()
         return request
 
-    target = counting()
+    target = build_counting()
     async with open_client(target, run_hook=shout) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create")
@@ -215,15 +215,15 @@ async def test_items_that_a_hook_rewrote_keep_their_kinds() -> None:
             OUTPUT,
         ]
         await guest.ask(said, made.id)
-        before = _told(target)
+        before = _list_types(target)
         items = await guest.items(made.id, order="asc")
         kinds = ["message", "function_call", "function_call_output", "message"]
         assert [one.type for one in items] == kinds
         assert [part.type for part in items[0].content] == ["input_text", "input_image", "input_file"]
         await guest.do("conversations.items.delete", items[-1].id, conversation_id=made.id)
         await guest.ask([user("again")], made.id)
-        assert _told(target) == [*before, "text"]
-        assert heard(target) == ["LOOK", "", "", "AGAIN"]
+        assert _list_types(target) == [*before, "text"]
+        assert list_heard(target) == ["LOOK", "", "", "AGAIN"]
 
 
 async def test_a_channel_that_keeps_no_sessions_has_no_conversations() -> None:

@@ -50,7 +50,7 @@ class Holding(EchoAgent):
         """Let a text be answered."""
         self.released.setdefault(text, asyncio.Event()).set()
 
-    def heard(self, text: str) -> list[str]:
+    def list_heard(self, text: str) -> list[str]:
         """Tell all that the target was told when it was asked a text."""
         return next([one.text for one in said] for said in self.seen if said[-1].text == text)
 
@@ -112,15 +112,15 @@ class Chats:
     door: Probe
     store: HostStateStore
 
-    async def tracked(self) -> list[Message]:
+    async def read_tracked(self) -> list[Message]:
         """Read what the person's present session has kept."""
         record = await self.store.sessions.find(SessionName(owner=OWNER, kind="tracked"))
         return [] if record is None else list(await self.store.sessions.history(OWNER, record.session_id))
 
-    async def said(self) -> list[str]:
-        return [one.text for one in await self.tracked()]
+    async def list_said(self) -> list[str]:
+        return [one.text for one in await self.read_tracked()]
 
-    async def seen_on(self) -> str | None:
+    async def find_last_channel(self) -> str | None:
         """Tell on which channel the person was last seen."""
         seen = await self.store.identities.last_seen(OWNER)
         return None if seen is None else seen.identity.channel

@@ -21,7 +21,7 @@ from frontdesk_testing.messages import MessageChannel, MessagePlatform, Person
 from frontdesk_testing.server import HostClient, serving
 from tests.scenarios.desk import until
 from tests.scenarios.stores import new_store
-from tests.testing.messages.starting import forked_platform
+from tests.testing.messages.starting import fork_platform
 
 QUICK = PushTerms(retry=RetryPolicy(attempts=4, first_delay=0.02, longest_delay=0.1), pause=0.05, timeout=5.0)
 
@@ -61,11 +61,11 @@ class ChatHost:
         await self.platforms[platform].wait_for_answers(who.chat_id)
         return who
 
-    async def heard(self, platform: str, who: Person, count: int) -> list[str]:
+    async def wait_for_answers(self, platform: str, who: Person, count: int) -> list[str]:
         """What the host has said to somebody, once it is so much."""
         return [one.text for one in await self.platforms[platform].wait_for_answers(who.chat_id, count)]
 
-    async def ended(self, platform: str, *statuses: DeliveryStatus) -> list[Delivery]:
+    async def wait_for_ends(self, platform: str, *statuses: DeliveryStatus) -> list[Delivery]:
         """Deliveries to a platform, once all of them have come to an end."""
 
         async def all_ended() -> bool:
@@ -94,7 +94,7 @@ async def open_house(
     """Starts a platform for each chat, and the host."""
     async with AsyncExitStack() as stack:
         platforms = {
-            name: await stack.enter_async_context(forked_platform(tmp_path / f"{name}.log", *options)) for name in chats
+            name: await stack.enter_async_context(fork_platform(tmp_path / f"{name}.log", *options)) for name in chats
         }
         doors: list[Any] = [InvocationsChannel(run_hook=hook), ResponsesChannel(run_hook=hook)]
         for name, platform in platforms.items():

@@ -13,7 +13,7 @@ from frontdesk.models.approval import ApprovalAnswer
 from frontdesk.models.identity import IsolationKeys
 from frontdesk.models.session import SessionName
 from frontdesk_testing.internals import get_components
-from tests.scenarios.cast import call, scripted, voices
+from tests.scenarios.cast import build_scripted, call, voices
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
 
@@ -36,11 +36,11 @@ async def test_a_person_had_to_wait_until_their_run_had_ended() -> None:
         await chats.b.hears("hello", "count the rooms")
         assert chats.a.texts() == [WORK_GOES_ON]
         # What was said meanwhile comes first, and the run has not heard it.
-        assert await chats.said() == ["hello", "hello", "count the rooms", "count the rooms"]
-        assert agent.heard("count the rooms") == ["count the rooms"]
+        assert await chats.list_said() == ["hello", "hello", "count the rooms", "count the rooms"]
+        assert agent.list_heard("count the rooms") == ["count the rooms"]
         await chats.b.say("and now?")
         await chats.b.hears("hello", "count the rooms", "and now?")
-        assert agent.heard("and now?") == ["hello", "hello", "count the rooms", "count the rooms", "and now?"]
+        assert agent.list_heard("and now?") == ["hello", "hello", "count the rooms", "count the rooms", "and now?"]
 
 
 async def test_a_branch_begins_with_what_was_said_before() -> None:
@@ -51,7 +51,7 @@ async def test_a_branch_begins_with_what_was_said_before() -> None:
         agent.release("count the rooms")
         await chats.a.say("count the rooms")
         await chats.a.hears("hello", WORK_GOES_ON, "count the rooms")
-        assert agent.heard("count the rooms") == ["hello", "hello", "count the rooms"]
+        assert agent.list_heard("count the rooms") == ["hello", "hello", "count the rooms"]
 
 
 async def test_the_run_names_the_tracked_session_and_no_other_is_kept() -> None:
@@ -85,7 +85,7 @@ async def test_two_runs_of_one_person_go_on_at_once() -> None:
         await chats.a.hears(WORK_GOES_ON, WORK_GOES_ON, "count two")
         agent.release("count one")
         await chats.a.hears(WORK_GOES_ON, WORK_GOES_ON, "count two", "count one")
-        assert await chats.said() == ["count two", "count two", "count one", "count one"]
+        assert await chats.list_said() == ["count two", "count two", "count one", "count one"]
 
 
 async def test_a_run_goes_back_to_the_session_that_it_began_in() -> None:
@@ -100,7 +100,7 @@ async def test_a_run_goes_back_to_the_session_that_it_began_in() -> None:
         await chats.a.hears(WORK_GOES_ON, "hello")
         agent.release("count")
         await chats.a.hears(WORK_GOES_ON, "hello", "count")
-        assert await chats.said() == ["hello", "hello"]
+        assert await chats.list_said() == ["hello", "hello"]
         assert [one.text for one in await chats.store.sessions.history(OWNER, before)] == ["count", "count"]
 
 
@@ -120,7 +120,7 @@ async def test_a_run_that_fails_leaves_its_question_and_says_so() -> None:
         await chats.a.hears(WORK_GOES_ON, "hello")
         agent.release("count")
         await until(lambda: len(chats.a.texts()) == 3)
-        question = (await chats.tracked())[-1]
+        question = (await chats.read_tracked())[-1]
         assert (question.text, question.additional_properties["hosting"]["status"]) == ("count", "failed")
 
 
@@ -135,7 +135,7 @@ async def test_a_run_is_cancelled_and_its_question_stays() -> None:
         await chats.a.say("count")
         await agent.begins("count")
         assert (await cancel(chats)).status == "cancelled"
-        question = (await chats.tracked())[-1]
+        question = (await chats.read_tracked())[-1]
         assert (question.text, question.additional_properties["hosting"]["status"]) == ("count", "cancelled")
 
 
@@ -156,7 +156,7 @@ async def test_a_run_that_waits_for_its_session_can_be_cancelled() -> None:
         assert (await cancel(chats)).status == "cancelled"
         agent.release("count slowly")
         await chats.b.hears("count slowly")
-        assert await chats.said() == ["count slowly", "count slowly"]
+        assert await chats.list_said() == ["count slowly", "count slowly"]
         assert chats.a.texts() == [WORK_GOES_ON]
         await chats.b.say("hello")
         await chats.b.hears("count slowly", "hello")
@@ -176,7 +176,7 @@ class Counting(ContextProvider):
 
 async def test_the_state_of_a_branch_is_a_copy_and_is_dropped() -> None:
     counting = Counting()
-    agent = scripted(lambda messages: [f"re: {messages[-1].text}"], context_providers=[counting])
+    agent = build_scripted(lambda messages: [f"re: {messages[-1].text}"], context_providers=[counting])
     async with open_chats(agent) as chats:
         await chats.a.say("hello")
         await chats.a.hears("re: hello")
@@ -185,7 +185,7 @@ async def test_the_state_of_a_branch_is_a_copy_and_is_dropped() -> None:
         await chats.a.say("again")
         await chats.a.hears("re: hello", WORK_GOES_ON, "re: count", "re: again")
         assert counting.counts == [1, 2, 2]
-        assert await chats.said() == ["hello", "re: hello", "count", "re: count", "again", "re: again"]
+        assert await chats.list_said() == ["hello", "re: hello", "count", "re: count", "again", "re: again"]
 
 
 async def test_a_branch_was_another_chat_to_context_providers() -> None:
@@ -196,7 +196,7 @@ async def test_a_branch_was_another_chat_to_context_providers() -> None:
             chat_keys.append(isolation.chat_key)
             return nullcontext()
 
-    agent = scripted(lambda messages: [f"re: {messages[-1].text}"], context_providers=[Bound("bound")])
+    agent = build_scripted(lambda messages: [f"re: {messages[-1].text}"], context_providers=[Bound("bound")])
     async with open_chats(agent) as chats:
         await chats.a.say("hello")
         await chats.a.hears("re: hello")
@@ -222,7 +222,7 @@ async def test_a_question_of_a_branch_is_answered_in_the_tracked_session() -> No
             return ["it is paid"]
         return [call("pay", amount=5)] if last.text.startswith("pay") else [f"re: {last.text}"]
 
-    async with open_chats(scripted(script, tools=[pay])) as chats:
+    async with open_chats(build_scripted(script, tools=[pay])) as chats:
         await chats.a.say("pay it")
         await until(lambda: chats.a.context.approvals.pending(ANN))
         (question,) = await chats.a.context.approvals.pending(ANN)
@@ -263,7 +263,7 @@ async def test_a_workflow_is_refused_and_told_what_to_do() -> None:
 
 
 async def test_an_agent_that_keeps_its_conversations_is_refused() -> None:
-    async with open_chats(scripted([["hi"]]), history="agent") as chats:
+    async with open_chats(build_scripted([["hi"]]), history="agent") as chats:
         request = ChannelRequest(channel="a", input="tell", response_target=ResponseTarget.none)
         with pytest.raises(InvalidRequestError) as refused:
             await chats.host.run_in_background(request, identity=ANN.identity)
@@ -279,4 +279,4 @@ async def test_ordinary_turns_never_branch() -> None:
         agent.release("count")
         await chats.b.hears("hello")
         # It waited for the run, whose answer goes back to where it was asked, and has heard it.
-        assert agent.heard("hello") == ["count", "count", "hello"]
+        assert agent.list_heard("hello") == ["count", "count", "hello"]

@@ -17,7 +17,7 @@ ANN = ChannelIdentity(channel="chat", native_id="ann")
 ANONYMOUS = ChannelIdentity(channel="invocations", native_id="anonymous")
 
 
-def named_by_backend(request: ChannelRequest, **_: Any) -> ChannelRequest:
+def name_by_backend(request: ChannelRequest, **_: Any) -> ChannelRequest:
     """A trusted backend says in its body for whom it speaks."""
     user = request.metadata.get("user")
     if user is None:
@@ -28,14 +28,14 @@ def named_by_backend(request: ChannelRequest, **_: Any) -> ChannelRequest:
 
 
 async def test_a_trusted_backend_has_the_answer_pushed_to_a_users_chat(tmp_path: Path) -> None:
-    async with open_house(tmp_path, hook=named_by_backend) as house:
+    async with open_house(tmp_path, hook=name_by_backend) as house:
         ann = await house.meet("chat", "Ann", "ann")
         answered = await house.client.http.post(
             "/invocations", json={"message": "your table is free", "metadata": {"user": "ann"}}
         )
         assert answered.status_code == 202, answered.text
         assert "You said" not in answered.text
-        assert await house.heard("chat", ann, 2) == ["You said: hello", "You said: your table is free"]
+        assert await house.wait_for_answers("chat", ann, 2) == ["You said: hello", "You said: your table is free"]
         # It is part of her conversation, with where it was meant to go.
         name = SessionName(owner=person(ANN), kind="tracked")
         session = await house.store.sessions.find(name)
@@ -54,7 +54,7 @@ async def test_a_background_job_ends_on_another_channel(tmp_path: Path) -> None:
         me = await house.meet("chat", "Me", "anonymous")
         answered = await house.client.http.post("/invocations", json={"message": "count the rooms"})
         assert answered.status_code == 202
-        assert await house.heard("chat", me, 2) == ["You said: hello", "You said: count the rooms"]
+        assert await house.wait_for_answers("chat", me, 2) == ["You said: hello", "You said: count the rooms"]
         # Whoever asked can also fetch it.
         fetched = await house.client.http.get(f"/invocations/{answered.json()['id']}")
         assert fetched.json()["status"] == "completed"
@@ -66,11 +66,11 @@ async def test_all_linked_channels_hear_the_question_and_the_answer(tmp_path: Pa
     async with open_house(tmp_path, chats=("left", "right"), chat_hooks=everywhere) as house:
         right = await house.meet("right", "Ann", "ann")
         left = await house.meet("left", "Ann", "ann")
-        assert await house.heard("right", right, 3) == ["You said: hello", "hello", "You said: hello"]
+        assert await house.wait_for_answers("right", right, 3) == ["You said: hello", "hello", "You said: hello"]
         await house.platforms["left"].say(left, "is it raining?")
-        assert await house.heard("left", left, 2) == ["You said: hello", "You said: is it raining?"]
-        assert (await house.heard("right", right, 5))[3:] == ["is it raining?", "You said: is it raining?"]
-        echo, reply = (await house.ended("right"))[1::-1]
+        assert await house.wait_for_answers("left", left, 2) == ["You said: hello", "You said: is it raining?"]
+        assert (await house.wait_for_answers("right", right, 5))[3:] == ["is it raining?", "You said: is it raining?"]
+        echo, reply = (await house.wait_for_ends("right"))[1::-1]
         assert (echo.is_echo, reply.is_echo) == (True, False)
         assert (echo.part, reply.part, reply.parts) == (0, 1, 2)
 
@@ -86,7 +86,7 @@ async def test_a_response_hook_knows_the_destination_and_the_echo(tmp_path: Path
     async with open_house(tmp_path, hook=hook, response_hooks={"chat": marked}) as house:
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         await house.client.http.post("/invocations", json={"message": "hi"})
-        assert await house.heard("chat", ann, 2) == ["[you wrote] hi", "[we say] You said: hi"]
+        assert await house.wait_for_answers("chat", ann, 2) == ["[you wrote] hi", "[we say] You said: hi"]
 
 
 async def test_a_response_hook_that_fails_ends_its_destination_alone(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_response_hook_that_fails_ends_its_destination_alone(tmp_path: P
     async with open_house(tmp_path, chats=("left", "right"), hook=hook, response_hooks={"left": fails}) as house:
         ann = await house.platforms["right"].user("Ann", user_id="ann")
         await house.client.http.post("/invocations", json={"message": "hi"})
-        assert await house.heard("right", ann, 1) == ["You said: hi"]
+        assert await house.wait_for_answers("right", ann, 1) == ["You said: hi"]
         (dead,) = await house.host.deliveries.list(channel="left")
         assert (dead.status, dead.error, dead.payload) == ("dead", "hook_failed", None)
 
@@ -131,7 +131,7 @@ async def test_an_answer_that_comes_back_too_is_streamed_here_and_pushed_there(t
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         events = [one async for one in house.client.stream("hi")]
         assert "You said: hi" in "".join(str(one.data) for one in events)
-        assert await house.heard("chat", ann, 1) == ["You said: hi"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["You said: hi"]
 
 
 async def test_whoever_waits_on_the_wire_is_there_and_is_answered_there(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_whoever_waits_on_the_wire_is_there_and_is_answered_there(tmp_path
     async with open_house(tmp_path, hook=hook) as house:
         me = await house.meet("chat", "Me", "anonymous")
         assert "You said: one" in str(await house.client.invoke("one"))
-        assert await house.heard("chat", me, 1) == ["You said: hello"]
+        assert await house.wait_for_answers("chat", me, 1) == ["You said: hello"]
         seen = await house.store.identities.last_seen(person(ANONYMOUS))
         assert seen is not None
         assert seen.identity.key == ANONYMOUS.key
@@ -152,8 +152,8 @@ async def test_whoever_left_the_wire_is_answered_on_all_their_chats(tmp_path: Pa
         right = await house.meet("right", "Me", "anonymous")
         answered = await house.client.http.post("/invocations", json={"message": "one"})
         assert answered.status_code == 202
-        assert await house.heard("left", left, 2) == ["You said: hello", "You said: one"]
-        assert await house.heard("right", right, 2) == ["You said: hello", "You said: one"]
+        assert await house.wait_for_answers("left", left, 2) == ["You said: hello", "You said: one"]
+        assert await house.wait_for_answers("right", right, 2) == ["You said: hello", "You said: one"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -168,7 +168,7 @@ async def test_the_wire_gets_the_continuation_and_not_the_answer(
         assert answered.status_code == (202 if path == "/invocations" else 200), answered.text
         assert "queued" in answered.text
         assert "You said" not in answered.text
-        assert await house.heard("chat", ann, 1) == ["You said: where is my key?"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["You said: where is my key?"]
         if not stream:
             found = await house.client.http.get(f"{path}/{answered.json()['id']}")
             assert "You said: where is my key?" in found.text
@@ -187,7 +187,7 @@ async def test_a_run_in_the_background_was_streamed_where_nothing_of_it_was_mean
         assert answered.headers["content-type"].startswith(kind), answered.text
         assert re.findall('"status":"(.*?)"', answered.text)[-1] == "queued"
         assert "You said" not in answered.text
-        assert await house.heard("chat", ann, 1) == ["You said: where is my key?"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["You said: where is my key?"]
 
 
 async def test_a_run_in_the_background_that_comes_back_too_is_streamed_here(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ async def test_a_run_in_the_background_that_comes_back_too_is_streamed_here(tmp_
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         events = [one async for one in house.client.stream("hi")]
         assert "You said: hi" in "".join(str(one.data) for one in events)
-        assert await house.heard("chat", ann, 1) == ["You said: hi"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["You said: hi"]
 
 
 async def test_a_turn_that_is_not_kept_is_delivered_all_the_same(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_a_turn_that_is_not_kept_is_delivered_all_the_same(tmp_path: Path)
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         answered = await house.client.http.post("/v1/responses", json={"input": "hi", "store": False})
         assert "You said: hi" in answered.text
-        assert await house.heard("chat", ann, 1) == ["You said: hi"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["You said: hi"]
 
 
 async def test_the_wire_itself_names_a_channel_of_the_callers(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ async def test_the_wire_itself_names_a_channel_of_the_callers(tmp_path: Path) ->
         target = {"kind": "identities", "identities": [{"channel": "chat", "native_id": "anonymous"}]}
         answered = await house.client.http.post("/invocations", json={"message": "later", "response_target": target})
         assert answered.status_code == 202, answered.text
-        assert await house.heard("chat", me, 2) == ["You said: hello", "You said: later"]
+        assert await house.wait_for_answers("chat", me, 2) == ["You said: hello", "You said: later"]
 
 
 @pytest.mark.parametrize(

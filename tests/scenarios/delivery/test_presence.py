@@ -11,7 +11,7 @@ from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk_testing import EchoAgent, FakeClock
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until
-from tests.test_pipeline import caller, opened, request
+from tests.test_pipeline import caller, open_context, request
 
 ON_A = ChannelIdentity(channel="a", native_id="ann")
 AT_THE_DOOR = Caller(identity=ChannelIdentity(channel="probe", native_id="ann"))
@@ -29,11 +29,11 @@ async def test_a_run_that_ended_moved_its_person_back() -> None:
         await agent.begins("count the rooms")
         clock.advance(1)
         await ask_at_the_door(chats)
-        assert await chats.seen_on() == "probe"
+        assert await chats.find_last_channel() == "probe"
         clock.advance(1)
         agent.release("count the rooms")
         await chats.a.hears(WORK_GOES_ON, "count the rooms")
-        assert await chats.seen_on() == "probe"
+        assert await chats.find_last_channel() == "probe"
 
 
 async def test_a_person_was_not_seen_before_their_turn_began() -> None:
@@ -50,7 +50,7 @@ async def test_a_person_was_not_seen_before_their_turn_began() -> None:
 
 
 async def _is_seen_on(chats: Chats, channel: str) -> bool:
-    return await chats.seen_on() == channel
+    return await chats.find_last_channel() == channel
 
 
 async def test_an_event_that_is_answered_late_counts_from_when_it_was_accepted() -> None:
@@ -72,13 +72,13 @@ async def test_an_event_that_is_answered_late_counts_from_when_it_was_accepted()
 async def test_a_door_that_can_not_push_counts(background: bool) -> None:
     async with open_chats(EchoAgent()) as chats:
         await ask_at_the_door(chats, background=background)
-        assert await chats.seen_on() == "probe"
+        assert await chats.find_last_channel() == "probe"
 
 
 async def test_a_turn_of_which_nothing_is_kept_leaves_no_trace_here_either() -> None:
     async with open_chats(EchoAgent()) as chats:
         await ask_at_the_door(chats, store=False)
-        assert await chats.seen_on() is None
+        assert await chats.find_last_channel() is None
 
 
 async def test_the_runs_of_the_operator_are_no_sign_of_a_person() -> None:
@@ -87,7 +87,7 @@ async def test_the_runs_of_the_operator_are_no_sign_of_a_person() -> None:
         await chats.host.run_in_background(asked, identity=ON_A)
         await chats.host.deliver(ON_A, "Good morning.")
         await chats.a.hears("Good morning.")
-        assert await chats.seen_on() is None
+        assert await chats.find_last_channel() is None
 
 
 async def test_a_run_of_the_operator_s_finds_the_person_where_they_are() -> None:
@@ -117,12 +117,12 @@ async def test_a_stranger_is_not_seen() -> None:
         await chats.a.say("hello")
         await chats.a.say("wave", operation="command")
         await until(lambda: len(chats.a.texts()) == 2)
-        assert await chats.seen_on() is None
+        assert await chats.find_last_channel() is None
 
 
 async def test_where_nobody_can_be_spoken_to_first_nothing_is_noted() -> None:
     store = InMemoryStateStore()
-    async with opened(store=store) as (context, _):
+    async with open_context(store=store) as (context, _):
         await context.run(request("hi"), caller())
         assert len(store.identities.seen) == 0
 
@@ -138,7 +138,7 @@ async def test_who_was_seen_too_long_ago_is_answered_where_they_asked() -> None:
         clock.advance(61)
         agent.release("count")
         await chats.a.hears(WORK_GOES_ON, "count")
-        hosting = (await chats.tracked())[-1].additional_properties["hosting"]
+        hosting = (await chats.read_tracked())[-1].additional_properties["hosting"]
         assert hosting["fallback"] is True
         (skipped,) = hosting["skipped_targets"]
         assert (skipped["channel"], skipped["native_id"]) == ("b", "ann")

@@ -36,10 +36,10 @@ async def test_a_person_is_told_something_and_it_is_part_of_their_conversation(t
         ann = await house.meet("chat", "Ann", "ann")
         (sent,) = await house.host.deliver(person(ANN), "Your taxi is here.")
         assert sent.owner == person(ANN)
-        assert (await house.heard("chat", ann, 2))[1] == "Your taxi is here."
+        assert (await house.wait_for_answers("chat", ann, 2))[1] == "Your taxi is here."
         assert await history(house, person(ANN)) == ["hello", "I know", "Your taxi is here."]
         await house.platforms["chat"].say(ann, "where?")
-        await house.heard("chat", ann, 3)
+        await house.wait_for_answers("chat", ann, 3)
         assert heard[-1][-2:] == ["Your taxi is here.", "where?"] or heard[-1] == ["where?"]
         assert (await history(house, person(ANN)))[2:] == ["Your taxi is here.", "where?", "I know"]
 
@@ -53,7 +53,7 @@ async def test_the_same_key_says_it_once(tmp_path: Path) -> None:
         assert [one.delivery_id for one in first] == [one.delivery_id for one in second]
         assert len({one.delivery_id for many in at_once for one in many}) == 1
         await house.host.deliver(ANN, "three")
-        assert await house.heard("chat", ann, 3) == ["one", "two", "three"]
+        assert await house.wait_for_answers("chat", ann, 3) == ["one", "two", "three"]
         assert await history(house, person(ANN)) == ["one", "two", "three"]
 
 
@@ -64,7 +64,7 @@ async def test_two_people_may_have_the_same_key(tmp_path: Path) -> None:
             await house.host.deliver(
                 ChannelIdentity(channel="chat", native_id=one.user_id), f"hi {one.name}", idempotency_key="daily"
             )
-        assert [await house.heard("chat", one, 1) for one in people] == [["hi ann"], ["hi ben"]]
+        assert [await house.wait_for_answers("chat", one, 1) for one in people] == [["hi ann"], ["hi ben"]]
 
 
 async def test_a_message_with_more_than_text_keeps_its_parts(tmp_path: Path) -> None:
@@ -100,14 +100,14 @@ async def test_a_dead_letter_is_found_tried_again_and_arrives(tmp_path: Path, ca
         ann = await house.platforms["chat"].user("Ann", user_id="ann")
         await house.platforms["chat"].fail("blocked", method="send", times=1)
         sent = await house.host.deliver(ANN, "It is ten o'clock, dear.")
-        dead = await house.ended("chat", "dead")
+        dead = await house.wait_for_ends("chat", "dead")
         assert [one.error for one in reversed(dead)] == ["blocked", *["an earlier part is dead"] * (len(sent) - 1)]
         with pytest.raises(NotFoundError):
             await house.host.deliveries.get("dlv_none")
         again = await house.host.deliveries.retry(sent[0].delivery_id, by="olga")
         assert again.status in ("pending", "sending", "accepted")
-        assert "".join(await house.heard("chat", ann, len(sent))).replace(" ", "") == "Itisteno'clock,dear."
-        accepted = await house.ended("chat", "accepted")
+        assert "".join(await house.wait_for_answers("chat", ann, len(sent))).replace(" ", "") == "Itisteno'clock,dear."
+        accepted = await house.wait_for_ends("chat", "accepted")
         assert [one.code for one in accepted[-1].history] == ["blocked", "tried again", "accepted"]
         with pytest.raises(ConflictError):
             await house.host.deliveries.retry(sent[0].delivery_id)
@@ -131,10 +131,10 @@ async def test_what_waits_can_be_dropped_and_what_follows_goes_on(tmp_path: Path
         await house.host.deliver(ANN, "two")
         dropped = await house.host.deliveries.drop(first.delivery_id)
         assert dropped.status == "cancelled"
-        assert await house.heard("chat", ann, 1) == ["two"]
+        assert await house.wait_for_answers("chat", ann, 1) == ["two"]
         with pytest.raises(ConflictError):
             await house.host.deliveries.drop(first.delivery_id)
-        await house.ended("chat")
+        await house.wait_for_ends("chat")
         assert await house.host.deliveries.counts() == {"cancelled": 1, "accepted": 1}
 
 

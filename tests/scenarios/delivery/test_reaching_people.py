@@ -221,9 +221,9 @@ async def test_a_group_that_shares_a_conversation_was_told_nothing(resolver: Any
 
 
 async def _history(host: Any, conversation_id: str) -> Any:
-    from frontdesk.sessions.scope import tracked_name
+    from frontdesk.sessions.scope import build_tracked_name
 
-    name = tracked_name("per_conversation", owner="", channel="chat", conversation_id=conversation_id, group=True)
+    name = build_tracked_name("per_conversation", owner="", channel="chat", conversation_id=conversation_id, group=True)
     session = await get_store(host).sessions.find(name)
     assert session is not None
     return await get_store(host).sessions.history("", session.session_id)

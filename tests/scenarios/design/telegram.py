@@ -9,7 +9,7 @@ from frontdesk_testing.telegram import FakeTelegram
 from frontdesk_testing.telegram.records import Chat, User
 
 
-def polling_chat(fake: FakeTelegram, **settings: Any) -> TelegramChannel:
+def build_polling_chat(fake: FakeTelegram, **settings: Any) -> TelegramChannel:
     """Make the channel, which polls; other settings are its own."""
     given: dict[str, Any] = {"live": "off", "poll_seconds": 1.0, "push_terms": PushTerms(), **settings}
     return TelegramChannel(bot_token=fake.token, api_url=fake.url, transport="polling", **given)
@@ -35,7 +35,7 @@ class TelegramUser:
         """What the bot has said in a chat; in the private one, if none is given."""
         return self.fake.shown(chat or self.fake.private(self.user)).answers
 
-    async def heard(self, count: int, chat: Chat | None = None) -> list[str]:
+    async def wait_for_answers(self, count: int, chat: Chat | None = None) -> list[str]:
         """The same, once there are so many answers."""
         await self.fake.until(lambda: len(self.answers(chat)) >= count)
         return self.answers(chat)

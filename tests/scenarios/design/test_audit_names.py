@@ -93,10 +93,10 @@ async def test_audit_274_none_of_a_mapping_was_refused() -> None:
             ChannelRequest(channel="invocations", input="count", options=None),  # pyright: ignore[reportArgumentType]
             identity=ANN,
         )
-        assert await _ended(desk.host, token) == "you said count"
+        assert await _wait_for_end(desk.host, token) == "you said count"
 
 
-async def _ended(host: AgentFrameworkHost, token: ContinuationToken | str) -> str:
+async def _wait_for_end(host: AgentFrameworkHost, token: ContinuationToken | str) -> str:
     async def done() -> bool:
         return (await host.get_continuation(token, identity=ANN)).status == "completed"
 
@@ -128,7 +128,7 @@ async def test_audit_275_a_reset_that_is_not_awaited_did_nothing(is_async: bool)
         for text in ("one", "two", "/anew", "three"):
             await chat.platform.say(ann, text)
             count += is_async or text != "/anew"
-            said = await chat.heard(ann.chat_id, count)
+            said = await chat.wait_for_answers(ann.chat_id, count)
         assert ("New session started" in said) is is_async
     heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
     assert heard == [["one"], ["one", "two"], ["three"]]
@@ -157,7 +157,7 @@ async def test_audit_275_a_reset_that_fails_is_an_error_of_the_command(
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "/anew")
         await chat.platform.say(ann, "/full")
-        said = await chat.heard(ann.chat_id, 2)
+        said = await chat.wait_for_answers(ann.chat_id, 2)
     assert said == ["The command failed."] * 2
     assert "New session started" not in said
     assert "the disk is full" in caplog.text
@@ -203,7 +203,7 @@ async def test_audit_276_a_token_that_was_kept_as_text() -> None:
         token = await desk.host.run_in_background(request, identity=ANN)
         assert token.token == token.run_id == str(token)
         assert ContinuationToken(token.token) == token == decode(encode(token))
-        assert await _ended(desk.host, token.token) == "you said count"
+        assert await _wait_for_end(desk.host, token.token) == "you said count"
         cancelled = await desk.host.cancel(token.token, identity=ANN)
         assert cancelled.status == "completed"
         for unknown in ("run_unknown", "", "\x00"):

@@ -15,9 +15,9 @@ from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.channels.web import WebChatChannel
-from frontdesk.framework.outputs import extract_messages, output_json, said_in
+from frontdesk.framework.outputs import extract_messages, output_json, read_output
 from frontdesk.serialization.codec import register_dataclass
-from tests.channels.web.visiting import visiting
+from tests.channels.web.visiting import open_visitor
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 PNG = base64.b64decode(
@@ -64,7 +64,7 @@ def emits(output: Any) -> Any:
 
 
 @asynccontextmanager
-async def hosted(output: Any) -> AsyncIterator[tuple[MessagesHost, AsyncOpenAI]]:
+async def open_host(output: Any) -> AsyncIterator[tuple[MessagesHost, AsyncOpenAI]]:
     doors = [ResponsesChannel(), ChatCompletionsChannel(), InvocationsChannel(), WebChatChannel()]
     async with (
         open_chat(emits(output), channels=doors) as host,
@@ -91,9 +91,9 @@ async def answers_of(host: MessagesHost, client: AsyncOpenAI, chat_messages: int
     ann = await host.platform.user("Ann")
     await host.platform.say(ann, "go")
     said["chat"] = await host.platform.wait_for_answers(ann.chat_id, chat_messages)
-    async with visiting(host.base_url) as page:
+    async with open_visitor(host.base_url) as page:
         await page.say("go")
-        said["page"] = (await page.heard(2))[1:]
+        said["page"] = (await page.wait_for_messages(2))[1:]
     return said
 
 
@@ -102,7 +102,7 @@ def texts_of(output: Any) -> list[str]:
 
 
 async def test_audit_271_a_text_content_was_json_in_quotes() -> None:
-    async with hosted(Content.from_text("a *word*")) as (host, client):
+    async with open_host(Content.from_text("a *word*")) as (host, client):
         said = await answers_of(host, client)
     assert texts_of(said["responses"]) == texts_of(said["responses stream"]) == ["a *word*"]
     assert said["completions"] == said["completions stream"] == "a *word*"
@@ -116,7 +116,7 @@ async def test_audit_271_a_text_content_was_json_in_quotes() -> None:
 async def test_audit_271_a_picture_was_a_python_repr(as_list: bool) -> None:
     """One content is one message, and so is a list of contents."""
     output = [Content.from_text("look: "), picture()] if as_list else picture()
-    async with hosted(output) as (host, client):
+    async with open_host(output) as (host, client):
         said = await answers_of(host, client, chat_messages=2 if as_list else 1)
     text = "look: " if as_list else ""
     everything = repr(said)
@@ -149,7 +149,7 @@ async def test_audit_271_a_picture_was_a_python_repr(as_list: bool) -> None:
     ids=["dataclass", "mapping", "list", "bool"],
 )
 async def test_audit_271_data_is_json_on_every_channel(output: Any, expected: str) -> None:
-    async with hosted(output) as (host, client):
+    async with open_host(output) as (host, client):
         said = await answers_of(host, client)
     assert texts_of(said["responses"]) == texts_of(said["responses stream"]) == [expected]
     assert said["completions"] == said["completions stream"] == expected
@@ -191,5 +191,5 @@ def test_audit_271_contents_that_follow_each_other_are_one_message() -> None:
         ("assistant", ["data"]),
         ("assistant", ["text"]),
     ]
-    assert len(said_in(output, with_data=False) or ()) == 3
-    assert said_in([]) == []
+    assert len(read_output(output, with_data=False) or ()) == 3
+    assert read_output([]) == []

@@ -26,7 +26,7 @@ async def test_an_earlier_conversation_could_not_be_gone_back_to() -> None:
         said: list[str] = []
         for number, text in enumerate(["/sessions", "one", "/new", "two", "/sessions"], 1):
             await chat.platform.say(ann, text)
-            said = await chat.heard(ann.chat_id, number)
+            said = await chat.wait_for_answers(ann.chat_id, number)
         assert said[0] == "There is no conversation yet."
         newest, oldest = said[-1].splitlines()
         assert newest.endswith("2 messages, this one")
@@ -34,10 +34,10 @@ async def test_an_earlier_conversation_could_not_be_gone_back_to() -> None:
         bob = await chat.platform.user("Bob")
         code = oldest.partition(" ")[0]
         await chat.platform.say(bob, f"/resume {code}")
-        assert (await chat.heard(bob.chat_id))[0].startswith("I don't know that conversation.")
+        assert (await chat.wait_for_answers(bob.chat_id))[0].startswith("I don't know that conversation.")
         for number, text in enumerate([f"/resume {code}", "three", "/resume nothing", "/resume"], 6):
             await chat.platform.say(ann, text)
-            said = await chat.heard(ann.chat_id, number)
+            said = await chat.wait_for_answers(ann.chat_id, number)
         assert said[5] == "We go on where we were, after 2 messages."
         assert said[7].startswith("I don't know that conversation.")
         assert said[8].startswith("Say which one")
@@ -61,7 +61,7 @@ async def test_what_runs_in_the_background_could_not_be_stopped_from_a_chat() ->
         await chat.platform.say(ann, "take your time")
         await began.wait()
         await chat.platform.say(bob, "/cancel")
-        assert await chat.heard(bob.chat_id) == ["There is nothing to stop."]
+        assert await chat.wait_for_answers(bob.chat_id) == ["There is nothing to stop."]
         await chat.platform.say(ann, "/cancel")
 
         async def stopped() -> bool:
@@ -79,5 +79,5 @@ async def test_the_menu_of_the_platform_is_left_alone_if_that_is_wanted() -> Non
         async with open_chat(EchoAgent(), platform=platform, **settings) as chat:
             ann = await chat.platform.user("Ann")
             await chat.platform.say(ann, "/stop")
-            assert await chat.heard(ann.chat_id) == ["I am the concierge."]
+            assert await chat.wait_for_answers(ann.chat_id) == ["I am the concierge."]
             assert (await chat.platform.state()).commands == before

@@ -34,17 +34,17 @@ async def test_a_person_asks_here_goes_there_and_is_answered_there(tmp_path: Pat
         here = await house.platforms["a"].user("Ann", user_id="ann")
         there = await house.platforms["b"].user("Ann", user_id="ann")
         await house.platforms["a"].say(here, question)
-        assert await house.heard("a", here, 1) == [TOLD]
+        assert await house.wait_for_answers("a", here, 1) == [TOLD]
         await agent.begins(question)
         await house.platforms["b"].say(there, "hello")
-        assert await house.heard("b", there, 1) == ["hello"]
+        assert await house.wait_for_answers("b", there, 1) == ["hello"]
         agent.release(question)
-        assert await house.heard("b", there, 2) == ["hello", question]
+        assert await house.wait_for_answers("b", there, 2) == ["hello", question]
         # Both conversations are one.
         await house.platforms["b"].say(there, "and now?")
-        assert await house.heard("b", there, 3) == ["hello", question, "and now?"]
-        assert agent.heard("and now?") == ["hello", "hello", question, question, "and now?"]
-        assert await house.heard("a", here, 1) == [TOLD]
+        assert await house.wait_for_answers("b", there, 3) == ["hello", question, "and now?"]
+        assert agent.list_heard("and now?") == ["hello", "hello", question, question, "and now?"]
+        assert await house.wait_for_answers("a", here, 1) == [TOLD]
 
 
 async def test_active_is_a_value_and_a_person_who_never_left_is_answered_here(tmp_path: Path) -> None:
@@ -65,8 +65,10 @@ async def test_the_answer_goes_to_the_other_chat(tmp_path: Path, target: Respons
         there = await house.meet("b", "Ann", "ann")
         here = await house.meet("a", "Ann", "ann")
         await house.platforms["a"].say(here, "count the rooms")
-        assert await house.heard("b", there, 2) == [BEGUN, "You said: count the rooms"]
-        (sent,) = [one for one in await house.ended("b") if one.run_id and one.payload["text"].endswith("rooms")]
+        assert await house.wait_for_answers("b", there, 2) == [BEGUN, "You said: count the rooms"]
+        (sent,) = [
+            one for one in await house.wait_for_ends("b") if one.run_id and one.payload["text"].endswith("rooms")
+        ]
         run = await house.store.runs.get("person ann", sent.run_id)
         assert run is not None
         assert (run.status, run.background) == ("completed", True)
@@ -82,7 +84,7 @@ async def test_a_destination_that_can_not_push_falls_back_to_the_origin_and_that
             return (await house.platforms["a"].answers(ann.chat_id))[-1].text == "You said: count the rooms"
 
         await until(answered)
-        (run_id,) = {one.run_id for one in await house.ended("a") if one.payload["text"].endswith("rooms")}
+        (run_id,) = {one.run_id for one in await house.wait_for_ends("a") if one.payload["text"].endswith("rooms")}
         run = await house.store.runs.get("person ann", run_id)
         assert run is not None
         assert run.session_id is not None
@@ -109,5 +111,5 @@ async def test_the_asker_over_http_gets_the_means_to_poll_and_to_cancel() -> Non
     async with open_client(echo, InvocationsChannel(run_hook=hook)) as desk:
         queued = await desk.ask("count")
         assert (queued.status_code, queued.json()["status"]) == (202, "queued")
-        assert (await desk.ended(queued.json()["id"]))["text"] == "you said count"
+        assert (await desk.wait_for_end(queued.json()["id"]))["text"] == "you said count"
         assert (await desk.cancel(queued.json()["id"])).json()["status"] == "completed"

@@ -54,7 +54,7 @@ SERVERS = {
 
 
 @asynccontextmanager
-async def running(words: Sequence[str], port: int, place: Path | None = None) -> AsyncIterator[httpx.AsyncClient]:
+async def run_program(words: Sequence[str], port: int, place: Path | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """Run a program until the block ends, and give a client once it answers."""
     process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=place)
     try:
@@ -78,7 +78,7 @@ def _text(answer: httpx.Response) -> str:
 class TestOneAgentOnTheResponsesApi:
     async def test_responses_answers(self) -> None:
         port = free_port()
-        async with running(["-c", PROGRAM.replace("PORT", str(port))], port) as client:
+        async with run_program(["-c", PROGRAM.replace("PORT", str(port))], port) as client:
             assert _text(await client.post("/responses", json={"input": "Hello"})) == "Good day!"
 
 
@@ -122,7 +122,7 @@ class TestTwoDoorsAndMiddleware:
         (tmp_path / "desk.py").write_text(APP.replace("PAGE", PAGE), "utf-8")
         port = free_port()
         words = [word.replace("PORT", str(port)) for word in SERVERS[server]]
-        async with running(words, port, tmp_path) as client:
+        async with run_program(words, port, tmp_path) as client:
             page = {"origin": PAGE}
             assert _text(await client.post("/responses", json={"input": "Hi"}, headers=page)) == "Good day!"
             answer = await client.post("/invocations", json={"message": "Hi"}, headers=page)

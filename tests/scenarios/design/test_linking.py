@@ -29,8 +29,8 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
-from tests.scenarios.design.telegram import TelegramUser, polling_chat
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, serve_app
+from tests.scenarios.design.telegram import TelegramUser, build_polling_chat
 from tests.scenarios.desk import open_client
 from tests.scenarios.linking.pair import open_pair
 from tests.scenarios.stores import new_store
@@ -74,7 +74,7 @@ class Town:
 
     async def says(self, text: str, count: int) -> str:
         self.ada.say(text)
-        return (await self.ada.heard(count))[-1]
+        return (await self.ada.wait_for_answers(count))[-1]
 
     async def asks(self, text: str, expected: str) -> None:
         self.ada.say(text)
@@ -92,7 +92,7 @@ class Town:
             assert (await browser.http.post(asked.headers["location"])).status_code == 200
 
 
-def _signed_in(provider: OidcProvider) -> None:
+def _set_account(provider: OidcProvider) -> None:
     """Ada's account in the directory."""
     provider.issuer_name = f"{provider.url}/{TENANT}/v2.0"
     claims = {"iss": provider.issuer_name, "tid": TENANT, "oid": "o-ada"}
@@ -103,7 +103,7 @@ def _signed_in(provider: OidcProvider) -> None:
 async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(oidc_provider())
-        _signed_in(provider)
+        _set_account(provider)
         fake = await stack.enter_async_context(fake_telegram())
         listener = free_port()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -114,7 +114,7 @@ async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
             public_url=url,
         )
         provider.client.redirect_uris = {f"{linker._base}/callback"}
-        chat = polling_chat(fake, require_link=require_link)
+        chat = build_polling_chat(fake, require_link=require_link)
         ran: list[str] = []
 
         def note(messages: Sequence[Message]) -> str:
@@ -127,7 +127,7 @@ async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
             identity_linker=linker,
             store=new_store(),
         )
-        await stack.enter_async_context(running(host.app, listener, lifespan="on"))
+        await stack.enter_async_context(serve_app(host.app, listener, lifespan="on"))
         yield Town(host, url, fake, TelegramUser.of(fake, "Ada", 42), ran)
 
 
@@ -146,9 +146,9 @@ async def test_the_link_is_never_shown_in_a_group() -> None:
     async with open_town(require_link=True) as town:
         group = town.fake.supergroup("Team", town.ada.user)
         town.ada.say("@frontdesk_bot hello", group)
-        assert town.url not in "".join(await town.ada.heard(1, group))
+        assert town.url not in "".join(await town.ada.wait_for_answers(1, group))
         town.fake.start(town.ada.user, "link")
-        assert town.url in (await town.ada.heard(1))[-1]
+        assert town.url in (await town.ada.wait_for_answers(1))[-1]
 
 
 async def test_one_who_links_by_command_is_known_too() -> None:

@@ -21,7 +21,7 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import serving
 from frontdesk_testing.internals import get_store
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
-from tests.scenarios.design.telegram import TelegramUser, polling_chat
+from tests.scenarios.design.telegram import TelegramUser, build_polling_chat
 from tests.scenarios.stores import new_store
 
 KEY = "the key of the backend, long enough"
@@ -72,15 +72,15 @@ class Backend:
         headers = {"authorization": f"Bearer {KEY}"}
         return await self.http.post("/responses", json={"input": text, "hosting": hosting}, headers=headers)
 
-    async def heard(self, count: int) -> list[str]:
-        return await self.alice.heard(count)
+    async def wait_for_answers(self, count: int) -> list[str]:
+        return await self.alice.wait_for_answers(count)
 
 
 @asynccontextmanager
 async def open_backend() -> AsyncIterator[Backend]:
     async with fake_telegram() as fake:
         alice = TelegramUser.of(fake, "Alice", 42)
-        telegram = polling_chat(fake, run_hook=look_up)
+        telegram = build_polling_chat(fake, run_hook=look_up)
         host = AgentFrameworkHost(
             target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
             channels=[ResponsesChannel(run_hook=relay, auth=ApiKeyAuth({"backend": KEY})), telegram],
@@ -103,13 +103,13 @@ async def test_with_one_http_gets_the_continuation_and_the_chat_the_answer() -> 
         queued = await backend.call("one", app_user_id="user_alice", push_to_telegram_chat_id="42")
         assert (queued.status_code, queued.json()["status"]) == (200, "queued")
         # An explicit recipient needs no link, and no earlier message from there.
-        assert await backend.heard(1) == ["one"]
+        assert await backend.wait_for_answers(1) == ["one"]
 
 
 async def test_both_sides_have_one_key() -> None:
     async with open_backend() as backend:
         backend.alice.say("from the chat")
-        assert await backend.heard(1) == ["from the chat"]
+        assert await backend.wait_for_answers(1) == ["from the chat"]
         answer = await backend.call("from the backend", app_user_id="user_alice")
         assert answer.status_code == 200
         kept = get_store(backend.host)
@@ -129,11 +129,11 @@ async def test_both_sides_have_one_conversation_where_the_hook_joins_the_tracked
         responses = backend.host.channels[0]
         responses.run_hook = joins
         backend.alice.say("one")
-        assert await backend.heard(1) == ["one"]
+        assert await backend.wait_for_answers(1) == ["one"]
         answer = await backend.call("two", app_user_id="user_alice")
         assert answer.json()["output"][0]["content"][0]["text"] == "one / two"
         backend.alice.say("three")
-        assert (await backend.heard(2))[-1] == "one / two / three"
+        assert (await backend.wait_for_answers(2))[-1] == "one / two / three"
 
 
 async def test_the_backend_speaks_for_nobody_without_a_name() -> None:
@@ -144,5 +144,5 @@ async def test_the_backend_speaks_for_nobody_without_a_name() -> None:
         assert answer.status_code == 422
         stranger = TelegramUser.of(backend.fake, "Eve", 666)
         stranger.say("hello")
-        (said,) = await stranger.heard(1)
+        (said,) = await stranger.wait_for_answers(1)
         assert "can't use this assistant" in said

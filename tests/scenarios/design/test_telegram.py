@@ -35,10 +35,10 @@ async def _commands_work(bot: TelegramHost, agent: EchoAgent) -> None:
     assert menu["start"] == "Introduce the bot"
     assert menu.keys() >= HOST_COMMANDS
     ann = bot.fake.user("Ann")
-    said = [await bot.asked(ann, text) for text in ("/start", "one", "two", "/new", "three", "/sessions", "/resume 2")]
+    said = [await bot.ask(ann, text) for text in ("/start", "one", "two", "/new", "three", "/sessions", "/resume 2")]
     assert said[0] == "I am the concierge."
     assert said[-1].startswith("We go on where we were")
-    assert await bot.asked(ann, "/cancel") == "There is nothing to stop."
+    assert await bot.ask(ann, "/cancel") == "There is nothing to stop."
     heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
     assert heard == [["one"], ["one", "two"], ["three"]]
 
@@ -85,7 +85,7 @@ async def test_audit_277_the_webhook_was_at_events_alone(settings: dict[str, Any
         url = bot.fake.list_calls("setWebhook")[-1].parameters["url"]
         assert url == f"{bot.base_url}{paths[0]}"
         ann = bot.fake.user("Ann")
-        assert await bot.asked(ann, "by the platform") == "by the platform"
+        assert await bot.ask(ann, "by the platform") == "by the platform"
         for number, path in enumerate(paths, 900):
             answer = await bot.http.post(path, json=_update(number, path), headers={HEADER: SECRET})
             assert answer.status_code == 200
@@ -111,7 +111,7 @@ async def test_audit_278_the_secret_of_the_webhook_is_derived_from_the_token(
         derived = hmac.new(fake.token.encode(), b"frontdesk telegram webhook secret", "sha256").hexdigest()
         async with open_bot(EchoAgent(), fake=fake, secret_token="") as bot:
             assert fake.list_calls("setWebhook")[-1].parameters["secret_token"] == derived
-            assert await bot.asked(bot.fake.user("Ann"), "hello") == "hello"
+            assert await bot.ask(bot.fake.user("Ann"), "hello") == "hello"
             for wrong in (fake.token, "", derived[:-1], SECRET):
                 answer = await bot.http.post("/telegram/webhook", json=_update(900, "x"), headers={HEADER: wrong})
                 assert answer.status_code == 401

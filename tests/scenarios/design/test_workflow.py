@@ -100,7 +100,7 @@ async def test_a_hook_makes_the_input_of_the_payload_and_goes_on_from_a_checkpoi
     assert any(name.endswith(".json") for _, _, names in os.walk(tmp_path) for name in names)
 
 
-def spoken(request: ChannelRequest, *, protocol_request: Any, **_: Any) -> ChannelRequest:
+def build_order(request: ChannelRequest, *, protocol_request: Any, **_: Any) -> ChannelRequest:
     """The hook of the chat: the same workflow needs no more."""
     return replace(request, input=Order(protocol_request["sender"]["name"], request.input))
 
@@ -167,9 +167,9 @@ async def test_what_a_response_hook_made_of_the_outputs_is_shown_by_every_channe
 
 
 async def test_the_same_workflow_behind_a_chat_needs_only_other_hooks(tmp_path: Path) -> None:
-    async with open_chat(builds(tmp_path), run_hook=spoken, response_hook=as_text) as chat:
+    async with open_chat(builds(tmp_path), run_hook=build_order, response_hook=as_text) as chat:
         ann = await chat.platform.user("Ann")
         await chat.platform.say(ann, "tea")
-        assert await chat.heard(ann.chat_id) == ["Ordered on messages: Ann: tea"]
+        assert await chat.wait_for_answers(ann.chat_id) == ["Ordered on messages: Ann: tea"]
         await chat.platform.say(ann, "cake")
-        assert (await chat.heard(ann.chat_id, 2))[-1] == "Ordered on messages: Ann: tea, cake"
+        assert (await chat.wait_for_answers(ann.chat_id, 2))[-1] == "Ordered on messages: Ann: tea, cake"

@@ -71,13 +71,13 @@ class DuckTyped:
         self.mind = mind
 
     def run(self, messages: Any = None, *, stream: bool = False, session: AgentSession | None = None) -> Any:
-        known = self.known(session)
+        known = self.get_known(session)
         known.extend(messages)
         answer = str(self.mind.reply(known))
         known.append(Message("assistant", [answer]))
         return _updates(answer) if stream else _response(answer)
 
-    def known(self, session: AgentSession | None) -> list[Message]:
+    def get_known(self, session: AgentSession | None) -> list[Message]:
         """What it remembers of the session, to be added to."""
         return []
 
@@ -98,7 +98,7 @@ class WithoutSession(DuckTyped):
 class InState(DuckTyped):
     """Remembers in its session's state, as the framework's own example of a custom agent does."""
 
-    def known(self, session: AgentSession | None) -> list[Message]:
+    def get_known(self, session: AgentSession | None) -> list[Message]:
         return [] if session is None else session.state.setdefault("memory", {}).setdefault("messages", [])
 
 
@@ -109,7 +109,7 @@ class ById(DuckTyped):
         super().__init__(mind)
         self.memory: dict[str, list[Message]] = {}
 
-    def known(self, session: AgentSession | None) -> list[Message]:
+    def get_known(self, session: AgentSession | None) -> list[Message]:
         return [] if session is None else self.memory.setdefault(session.session_id, [])
 
 
@@ -122,7 +122,7 @@ class AtService(DuckTyped):
         super().__init__(mind)
         self.service = {}
 
-    def known(self, session: AgentSession | None) -> list[Message]:
+    def get_known(self, session: AgentSession | None) -> list[Message]:
         if session is None:
             return []
         if session.service_session_id is None:

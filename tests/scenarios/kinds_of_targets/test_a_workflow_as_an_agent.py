@@ -202,10 +202,10 @@ async def test_a_run_in_the_background_pauses_and_is_answered() -> None:
     inn = Inn()
     async with open_client(inn) as desk:
         queued = await desk.post({"session_id": "s", "message": "anna", "background": True})
-        asked = await desk.ended(queued.json()["id"])
+        asked = await desk.wait_for_end(queued.json()["id"])
         (request,) = asked["requests"]
         queued = await desk.post({"session_id": "s", "responses": {request["id"]: YES}, "background": True})
-        assert (await desk.ended(queued.json()["id"]))["text"] == "anna takes the attic for 2"
+        assert (await desk.wait_for_end(queued.json()["id"]))["text"] == "anna takes the attic for 2"
         assert (await _say(desk, "hello"))["text"].startswith("hello")
 
 
@@ -352,6 +352,6 @@ async def test_a_request_is_answered_after_a_restart_from_the_state_directory(tm
 async def test_it_can_be_left_in_the_middle_and_the_next_one_is_well() -> None:
     inn = Inn()
     async with open_client(inn, channels=[InvocationsChannel(), ResponsesChannel()]) as desk:
-        async with desk.streaming("anna", session_id="s") as (response, _):
+        async with desk.open_stream("anna", session_id="s") as (response, _):
             assert isinstance(response, httpx.Response)
         assert (await _say(desk, "hello", session_id="t"))["text"] == "hello 1"

@@ -4,7 +4,7 @@ from frontdesk_testing import EchoAgent
 from tests.scenarios.linking.pair import code_in, open_pair
 
 
-def asked(agent: EchoAgent) -> list[str]:
+def list_asked(agent: EchoAgent) -> list[str]:
     """What the user has said, as the last turn saw it."""
     return [one.text for one in agent.seen[-1] if one.role == "user"]
 
@@ -18,18 +18,18 @@ async def test_one_conversation_on_two_platforms_and_two_again() -> None:
         await pair.link()
         await blue.says("and now on blue again")
         # The side that issued the code goes on.
-        assert asked(agent) == ["I am on red", "and now on blue again"]
+        assert list_asked(agent) == ["I am on red", "and now on blue again"]
         await red.says("together")
-        assert asked(agent)[-2:] == ["and now on blue again", "together"]
+        assert list_asked(agent)[-2:] == ["and now on blue again", "together"]
         assert (await red.says("/whoami")).endswith("on red. Linked with blue.")
         said = len(await red.all())
         assert (await blue.says("/unlink")).startswith("This account is no longer linked.")
         assert (await red.next(said + 1)).endswith("on blue is no longer linked with this account.")
         await blue.says("alone")
         # What was before the link is there again.
-        assert asked(agent) == ["I am on blue", "alone"]
+        assert list_asked(agent) == ["I am on blue", "alone"]
         await red.says("alone too")
-        assert asked(agent)[-2:] == ["together", "alone too"]
+        assert list_asked(agent)[-2:] == ["together", "alone too"]
 
 
 async def test_a_stranger_with_the_code_is_named_and_rejected() -> None:

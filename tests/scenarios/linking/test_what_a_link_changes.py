@@ -81,7 +81,7 @@ async def test_who_must_link_is_answered_even_when_no_more_codes_are_given() -> 
         ada = await chat.platform.user("Ada")
         for number in range(1, 4):
             await chat.platform.say(ada, "hello?")
-            heard = await chat.heard(ada.chat_id, number)
+            heard = await chat.wait_for_answers(ada.chat_id, number)
         assert [text.startswith("Your code is ") for text in heard] == [True, True, False]
         assert heard[-1] == "Link your account first. Too many attempts. Try again later."
     assert agent.seen == []

@@ -46,7 +46,7 @@ class MessagesHost:
     channel: MessageChannel
     base_url: str
 
-    async def known(self) -> None:
+    async def wait_until_known(self) -> None:
         """Waits until the host has made itself known; before that it can't say which mentions are its own."""
 
         async def published() -> bool:
@@ -54,7 +54,7 @@ class MessagesHost:
 
         await self.platform.until(published)
 
-    async def heard(self, chat_id: str, count: int = 1) -> list[str]:
+    async def wait_for_answers(self, chat_id: str, count: int = 1) -> list[str]:
         """What the bot says in a chat, once it has said so many things."""
         return [one.text for one in await self.platform.wait_for_answers(chat_id, count)]
 
@@ -81,7 +81,7 @@ async def open_chat(
         host = AgentFrameworkHost(target, channels=[channel, *more], **of_host)
         client = await stack.enter_async_context(serving(host))
         chat = MessagesHost(platform, host, channel, client.base_url)
-        await chat.known()
+        await chat.wait_until_known()
         if intake == "webhook":
             await connect(chat)
         yield chat

@@ -12,7 +12,7 @@ from frontdesk_testing.internals import claims_wait_for, get_store
 from frontdesk_testing.messages.wire import Event, Media
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
-from tests.scenarios.messages.test_stopping import Holding, failed
+from tests.scenarios.messages.test_stopping import Holding, list_failed
 
 SECONDS = 0.5
 
@@ -27,7 +27,7 @@ async def release(chat: MessagesHost, *events: Event) -> None:
     await chat.platform.set(hold=True)
 
 
-def shown(agent: EchoAgent) -> list[list[str]]:
+def list_shown(agent: EchoAgent) -> list[list[str]]:
     """Return what the agent was told in each turn, texts and pictures."""
     return [[part for message in told if message.role == "user" for part in _parts(message)] for told in agent.seen]
 
@@ -48,8 +48,8 @@ async def test_an_album_is_one_turn_in_the_order_in_which_it_was_put_together(or
         events = await chat.platform.album(ada, pictures("a", "b", "c"), text="look")
         with claims_wait_for(get_store(chat.host), 3):
             await release(chat, *(events[place] for place in order))
-            assert await chat.heard(ada.chat_id) == ["look"]
-    assert shown(agent) == [["look", "a", "b", "c"]]
+            assert await chat.wait_for_answers(ada.chat_id) == ["look"]
+    assert list_shown(agent) == [["look", "a", "b", "c"]]
 
 
 async def test_albums_that_are_polled_are_one_turn_too() -> None:
@@ -58,8 +58,8 @@ async def test_albums_that_are_polled_are_one_turn_too() -> None:
         ada = await chat.platform.user("Ada")
         with claims_wait_for(get_store(chat.host), 2):
             await chat.platform.album(ada, pictures("a", "b"), text="look")
-            assert await chat.heard(ada.chat_id) == ["look"]
-    assert shown(agent) == [["look", "a", "b"]]
+            assert await chat.wait_for_answers(ada.chat_id) == ["look"]
+    assert list_shown(agent) == [["look", "a", "b"]]
 
 
 async def test_a_message_between_an_album_s_has_a_turn_of_its_own() -> None:
@@ -71,8 +71,8 @@ async def test_a_message_between_an_album_s_has_a_turn_of_its_own() -> None:
         between = await chat.platform.say(ada, "well?")
         with claims_wait_for(get_store(chat.host), 3):
             await release(chat, first, between, last)
-            assert await chat.heard(ada.chat_id, 2) == ["look", "well?"]
-    assert shown(agent)[0] == ["look", "a", "b"]
+            assert await chat.wait_for_answers(ada.chat_id, 2) == ["look", "well?"]
+    assert list_shown(agent)[0] == ["look", "a", "b"]
 
 
 async def test_what_is_gathered_joins_an_album() -> None:
@@ -83,8 +83,8 @@ async def test_what_is_gathered_joins_an_album() -> None:
         first, last = await chat.platform.album(ada, pictures("a", "b"), text="look")
         with claims_wait_for(get_store(chat.host), 3):
             await release(chat, last, await chat.platform.say(ada, "well?"), first)
-            assert await chat.heard(ada.chat_id) == ["well?"]
-    assert shown(agent) == [["look", "a", "b", "well?"]]
+            assert await chat.wait_for_answers(ada.chat_id) == ["well?"]
+    assert list_shown(agent) == [["look", "a", "b", "well?"]]
 
 
 async def test_two_albums_are_two_turns_and_so_are_those_of_two_people() -> None:
@@ -99,8 +99,8 @@ async def test_two_albums_are_two_turns_and_so_are_those_of_two_people() -> None
         ]
         with claims_wait_for(get_store(chat.host), 6):
             await release(chat, *(album[place] for place in (0, 1) for album in albums))
-            assert await chat.heard(group.chat_id, 3) == ["one", "two", "three"]
-    assert [told[-3:] for told in shown(agent)] == [["one", "x", "y"], ["two", "x", "y"], ["three", "x", "y"]]
+            assert await chat.wait_for_answers(group.chat_id, 3) == ["one", "two", "three"]
+    assert [told[-3:] for told in list_shown(agent)] == [["one", "x", "y"], ["two", "x", "y"], ["three", "x", "y"]]
 
 
 async def test_albums_are_turned_off() -> None:
@@ -122,11 +122,11 @@ async def test_an_album_is_dropped_while_it_waits(command: str) -> None:
         events = await chat.platform.album(ada, pictures("a", "b"), text="look")
         await chat.platform.wait_for_acknowledged(*events)
         await chat.platform.say(ada, command)
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         await chat.platform.say(ada, "after")
-        assert (await chat.heard(ada.chat_id, 2))[1] == "after"
-        assert [error for _, error in await failed(chat)] == ["cancelled"] * 2
-    assert shown(agent) == [["after"]]
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "after"
+        assert [error for _, error in await list_failed(chat)] == ["cancelled"] * 2
+    assert list_shown(agent) == [["after"]]
 
 
 async def test_an_album_interrupts_what_is_answered_and_not_itself() -> None:
@@ -138,9 +138,9 @@ async def test_an_album_interrupts_what_is_answered_and_not_itself() -> None:
         await chat.platform.set(hold=True)
         with claims_wait_for(get_store(chat.host), 2):
             await release(chat, *await chat.platform.album(ada, pictures("a", "b"), text="look"))
-            assert await chat.heard(ada.chat_id) == ["look"]
-        assert await failed(chat) == [("hold one", "cancelled")]
-    assert shown(agent)[-1] == ["hold one", "look", "a", "b"]
+            assert await chat.wait_for_answers(ada.chat_id) == ["look"]
+        assert await list_failed(chat) == [("hold one", "cancelled")]
+    assert list_shown(agent)[-1] == ["hold one", "look", "a", "b"]
 
 
 @pytest.mark.parametrize("gather_seconds", [0.0, SECONDS])
@@ -156,8 +156,8 @@ async def test_the_rest_of_an_album_comes_with_the_picture_that_names_the_bot(
         events = await chat.platform.album(ada, pictures("a", "b", "c"), text="@desk look", chat_id=group.chat_id)
         with claims_wait_for(get_store(chat.host), 3):
             await release(chat, *(events[place] for place in order))
-            assert await chat.heard(group.chat_id) == ["look"]
-    assert shown(agent) == [["look", "a", "b", "c"]]
+            assert await chat.wait_for_answers(group.chat_id) == ["look"]
+    assert list_shown(agent) == [["look", "a", "b", "c"]]
 
 
 @pytest.mark.parametrize("settings", [{}, {"gather_seconds": SECONDS}, {"on_busy": "interrupt"}])
@@ -171,13 +171,13 @@ async def test_an_album_that_names_nobody_is_not_answered(settings: dict[str, An
         said = await chat.platform.say(ada, "@desk hello", chat_id=group.chat_id)
         # Around a message that is answered, and after it.
         await release(chat, first, said, second)
-        assert await chat.heard(group.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(group.chat_id) == ["hello"]
         await release(chat, await chat.platform.say(ada, "@desk bye", chat_id=group.chat_id))
-        assert await chat.heard(group.chat_id, 2) == ["hello", "bye"]
+        assert await chat.wait_for_answers(group.chat_id, 2) == ["hello", "bye"]
         # A new message of a person gives up what of theirs still waits.
-        assert {error for _, error in await failed(chat)} <= {"cancelled"}
-    assert [told[-1] for told in shown(agent)] == ["hello", "bye"]
-    assert not {"look", "a", "b"} & set(shown(agent)[-1])
+        assert {error for _, error in await list_failed(chat)} <= {"cancelled"}
+    assert [told[-1] for told in list_shown(agent)] == ["hello", "bye"]
+    assert not {"look", "a", "b"} & set(list_shown(agent)[-1])
 
 
 STRICT: list[dict[str, Any]] = [
@@ -202,5 +202,5 @@ async def test_nothing_is_said_to_a_stranger_whose_album_names_nobody(settings: 
 
         await until(done)
         assert await store.outbox.find() == []
-        assert await failed(chat) == []
+        assert await list_failed(chat) == []
     assert agent.seen == []

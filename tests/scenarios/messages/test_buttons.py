@@ -11,7 +11,7 @@ from frontdesk.identifiers import digest
 from frontdesk_testing import serving
 from frontdesk_testing.messages import MessageChannel
 from tests.cards import outcome_in
-from tests.scenarios.cast import call, scripted
+from tests.scenarios.cast import build_scripted, call
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import IN_GROUPS, MessagesHost, open_chat
 from tests.scenarios.stores import new_store
@@ -25,7 +25,7 @@ class Bank:
         self.paid: list[int] = []
 
     def agent(self, *turns: Any) -> Any:
-        return scripted(list(turns), tools=[self.tool()])
+        return build_scripted(list(turns), tools=[self.tool()])
 
     def tool(self) -> Any:
         @tool(approval_mode="always_require")
@@ -59,7 +59,7 @@ async def test_a_button_answers_the_question(word: str, paid: list[int], text: s
         assert '"amount": 5' in question.text or '"amount":5' in question.text
         assert [one.text for one in question.buttons] == ["Approve", "Reject"]
         event = await chat.platform.click(ada, question, word)
-        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "done"
         assert outcome_in(await toast(chat, event)) == text or not text
         shown = (await chat.platform.answers(ada.chat_id))[0]
         # Nobody can press what was decided.
@@ -78,7 +78,7 @@ async def test_a_click_by_somebody_else_runs_nothing() -> None:
         assert "not yours" in await toast(chat, stranger)
         assert bank.paid == []
         await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
-        assert (await chat.heard(group.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(group.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
 
 
@@ -93,7 +93,7 @@ async def test_a_click_by_somebody_else_in_a_shared_conversation_runs_nothing() 
         stranger = await chat.platform.click(bob, question, "Approve", chat_id=group.chat_id)
         assert "not yours" in await toast(chat, stranger)
         await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
-        assert (await chat.heard(group.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(group.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
 
 
@@ -106,7 +106,7 @@ async def test_pressing_twice_pays_once() -> None:
         _, second = await asyncio.gather(
             chat.platform.click(ada, question, "Approve"), chat.platform.click(ada, question, "Approve")
         )
-        await chat.heard(ada.chat_id, 2)
+        await chat.wait_for_answers(ada.chat_id, 2)
         assert await toast(chat, second)
         await chat.platform.wait_for_acknowledged(*[one.event for one in await chat.platform.events()])
         late = await chat.platform.click(ada, question, question.buttons[1].data)
@@ -134,9 +134,9 @@ async def test_two_questions_are_answered_apart() -> None:
         await chat.platform.say(ada, "pay both")
         first, second = await chat.platform.wait_for_answers(ada.chat_id, 2)
         await chat.platform.click(ada, second, "Reject")
-        await chat.heard(ada.chat_id, 3)
+        await chat.wait_for_answers(ada.chat_id, 3)
         await chat.platform.click(ada, first, "Approve")
-        await chat.heard(ada.chat_id, 4)
+        await chat.wait_for_answers(ada.chat_id, 4)
     assert bank.paid == [5]
 
 
@@ -156,7 +156,7 @@ async def test_the_whole_call_is_shown_however_long() -> None:
         assert note in "".join(one.text for one in parts)
         assert [bool(one.buttons) for one in parts] == [False] * (len(parts) - 1) + [True]
         await chat.platform.click(ada, parts[-1], "Approve")
-        await chat.heard(ada.chat_id, len(parts) + 1)
+        await chat.wait_for_answers(ada.chat_id, len(parts) + 1)
     assert bank.paid == [5]
 
 
@@ -169,7 +169,7 @@ async def test_a_question_survives_a_restart(tmp_path: Any) -> None:
             question = await chat.last(ada.chat_id, 1)
         async with open_chat(bank.agent(["done"]), platform=platform, state_dir=tmp_path) as chat:
             await platform.click(ada, question, "Approve")
-            assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+            assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
 
 
@@ -192,7 +192,7 @@ async def test_a_question_of_an_earlier_version_is_settled_where_its_button_was_
             return (outcome_in(shown.text), shown.buttons) == ("pay: approved by “Ada”", ())
 
         await chat.platform.until(is_settled)
-        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
 
 

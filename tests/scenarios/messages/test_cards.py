@@ -22,7 +22,7 @@ from tests.scenarios.messages.test_buttons import Bank
 DECIDED = question("apr_1", tool="pay", status="approved")
 
 
-async def _asked(chat: MessagesHost, *, group: bool = False) -> tuple[Any, Any, Said, str]:
+async def _ask(chat: MessagesHost, *, group: bool = False) -> tuple[Any, Any, Said, str]:
     """Have Ada ask for a payment where clicks show cards; return her, Bob, the question and its chat."""
     await chat.platform.set(expects_cards=True, retry_seconds=0.05)
     ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Bob")
@@ -40,35 +40,35 @@ async def _notice(chat: MessagesHost, event: Any) -> str:
 async def test_the_reply_to_a_click_shows_what_was_decided(word: str, paid: list[int]) -> None:
     bank = Bank()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
-        ada, _, asked, chat_id = await _asked(chat)
+        ada, _, asked, chat_id = await _ask(chat)
         # Whatever is shown is in the reply: the host's own edits are refused.
         await chat.platform.fail("bad_request", method="edit")
         event = await chat.platform.click(ada, asked, word)
         await chat.platform.wait_for_acknowledged(event)
         card, *_ = await chat.platform.answers(chat_id)
         assert (outcome_in(card.text), card.buttons) == (f"pay: {'approved' if paid else 'rejected'} by “Ada”", ())
-        assert (await chat.heard(chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(chat_id, 2))[1] == "done"
     assert bank.paid == paid
 
 
 async def test_a_reply_that_was_lost_is_given_again_and_pays_once() -> None:
     bank = Bank()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
-        ada, _, asked, chat_id = await _asked(chat)
+        ada, _, asked, chat_id = await _ask(chat)
         await chat.platform.fail("bad_request", method="edit")
         await chat.platform.set(lose_replies=1)
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Approve"))
         assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: approved by “Ada”"
-        await chat.heard(chat_id, 2)
+        await chat.wait_for_answers(chat_id, 2)
     assert bank.paid == [5]
 
 
 async def test_a_late_click_shows_the_first_decision() -> None:
     bank = Bank()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
-        ada, _, asked, chat_id = await _asked(chat)
+        ada, _, asked, chat_id = await _ask(chat)
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Approve"))
-        await chat.heard(chat_id, 2)
+        await chat.wait_for_answers(chat_id, 2)
         late = await chat.platform.click(ada, asked, "Reject")
         await chat.platform.wait_for_acknowledged(late)
         assert outcome_in((await chat.platform.answers(chat_id))[0].text) == "pay: approved by “Ada”"
@@ -78,7 +78,7 @@ async def test_a_late_click_shows_the_first_decision() -> None:
 async def test_a_click_after_the_time_shows_that_the_question_has_expired() -> None:
     bank, clock, store = Bank(), FakeClock(2000.0), InMemoryStateStore()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), store=store) as chat:
-        ada, _, asked, chat_id = await _asked(chat)
+        ada, _, asked, chat_id = await _ask(chat)
         ((name, kept),) = store.approvals.records.items()
         store.approvals.records.put(name, kept.replace(expires_at=clock.now()))
         await chat.platform.wait_for_acknowledged(await chat.platform.click(ada, asked, "Approve"))
@@ -89,20 +89,20 @@ async def test_a_click_after_the_time_shows_that_the_question_has_expired() -> N
 async def test_a_click_of_somebody_else_leaves_the_question_as_it_is() -> None:
     bank = Bank()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as chat:
-        ada, bob, asked, chat_id = await _asked(chat, group=True)
+        ada, bob, asked, chat_id = await _ask(chat, group=True)
         stranger = await chat.platform.click(bob, asked, "Approve", chat_id=chat_id)
         assert "not yours" in await _notice(chat, stranger)
         (left,) = await chat.platform.answers(chat_id)
         assert (left.text, left.buttons) == (asked.text, asked.buttons)
         await chat.platform.click(ada, asked, "Approve", chat_id=chat_id)
-        assert (await chat.heard(chat_id, 2))[1] == "done"
+        assert (await chat.wait_for_answers(chat_id, 2))[1] == "done"
     assert bank.paid == [5]
 
 
 async def test_a_call_that_has_changed_is_not_approved() -> None:
     bank, store = Bank(), InMemoryStateStore()
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), store=store) as chat:
-        ada, _, asked, chat_id = await _asked(chat)
+        ada, _, asked, chat_id = await _ask(chat)
         ((name, kept),) = store.approvals.records.items()
         store.approvals.records.put(name, kept.replace(schema_digest="another"))
         assert "no longer" in await _notice(chat, await chat.platform.click(ada, asked, "Approve"))

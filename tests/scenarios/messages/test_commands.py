@@ -24,7 +24,7 @@ async def test_the_menu_shows_what_may_be_shown() -> None:
         assert "debug" not in shown
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/help")
-        (text,) = await chat.heard(ada.chat_id)
+        (text,) = await chat.wait_for_answers(ada.chat_id)
         assert "/rooms - Free rooms" in text
         assert "debug" not in text
 
@@ -35,7 +35,7 @@ async def test_new_starts_anew_and_keeps_the_old() -> None:
         ada = await chat.platform.user("Ada")
         for number, text in enumerate(["before", "/new", "after"], 1):
             await chat.platform.say(ada, text)
-            await chat.heard(ada.chat_id, number)
+            await chat.wait_for_answers(ada.chat_id, number)
     assert [[one.text for one in seen] for seen in agent.seen] == [["before"], ["after"]]
 
 
@@ -45,12 +45,12 @@ async def test_new_in_a_group_leaves_the_direct_chat_alone() -> None:
         ada = await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada)
         await chat.platform.say(ada, "alone")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         for number, text in enumerate(["@desk before", "/new@desk", "@desk after"], 1):
             await chat.platform.say(ada, text, chat_id=group.chat_id)
-            await chat.heard(group.chat_id, number)
+            await chat.wait_for_answers(group.chat_id, number)
         await chat.platform.say(ada, "still alone")
-        await chat.heard(ada.chat_id, 2)
+        await chat.wait_for_answers(ada.chat_id, 2)
     heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
     assert heard == [["alone"], ["before"], ["after"], ["alone", "still alone"]]
 
@@ -59,7 +59,7 @@ async def test_new_is_for_newcomers_too() -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/new")
-        assert await chat.heard(ada.chat_id) == ["We start anew."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["We start anew."]
 
 
 async def test_a_command_sees_what_was_said_and_can_run_the_target() -> None:
@@ -76,9 +76,9 @@ async def test_a_command_sees_what_was_said_and_can_run_the_target() -> None:
     async with open_chat(agent, commands=own) as chat:
         ada = await chat.platform.user("Ada", user_id="u-1")
         await chat.platform.say(ada, "/SHOUT  hello\nyou")
-        assert await chat.heard(ada.chat_id, 2) == ["one moment", "HELLO\nYOU"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["one moment", "HELLO\nYOU"]
         await chat.platform.say(ada, "and now")
-        await chat.heard(ada.chat_id, 3)
+        await chat.wait_for_answers(ada.chat_id, 3)
     assert seen == [("shout", "hello\nyou", "u-1", "/SHOUT  hello\nyou")]
     # It was a turn of the person's own session.
     assert [one.text for one in agent.seen[-1]] == ["HELLO\nYOU", "HELLO\nYOU", "and now"]
@@ -94,7 +94,7 @@ async def test_a_command_that_nobody_knows(text: str, group: bool, answered: boo
         chat_id = (await chat.platform.group("Friends", ada)).chat_id if group else ada.chat_id
         await chat.platform.say(ada, text, chat_id=chat_id)
         await chat.platform.say(ada, "done", chat_id=chat_id)
-        heard = await chat.heard(chat_id, 2 if answered else 1)
+        heard = await chat.wait_for_answers(chat_id, 2 if answered else 1)
     # In a group it may be meant for another bot.
     assert heard == (["I don't know /what. /help tells what I understand.", "done"] if answered else ["done"])
     assert len(agent.seen) == 1
@@ -109,7 +109,7 @@ async def test_a_command_that_fails_tells_no_reason_and_holds_up_nothing() -> No
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/break")
         await chat.platform.say(ada, "still there?")
-        assert await chat.heard(ada.chat_id, 2) == ["The command failed.", "still there?"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["The command failed.", "still there?"]
 
 
 async def test_what_a_command_says_does_not_overtake_an_answer_that_waits() -> None:
@@ -125,4 +125,4 @@ async def test_what_a_command_says_does_not_overtake_an_answer_that_waits() -> N
         await chat.platform.until(has_an_answer)
         for text in ("/new", "third"):
             await chat.platform.say(ada, text)
-        assert await chat.heard(ada.chat_id, 3) == ["first", "We start anew.", "third"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["first", "We start anew.", "third"]

@@ -51,8 +51,8 @@ async def test_messages_beyond_the_rate_are_not_read_and_their_sender_is_told_on
         # A control event is counted apart, and others have rates of their own.
         await chat.platform.say(ada, "/help")
         await chat.platform.say(ben, "hello")
-        assert await chat.heard(ben.chat_id) == ["hello"]
-        said = await chat.heard(ada.chat_id, 4)
+        assert await chat.wait_for_answers(ben.chat_id) == ["hello"]
+        said = await chat.wait_for_answers(ada.chat_id, 4)
     assert [text for text in said if text.isdigit()] == ["0", "1"]
     assert said.count(TOO_MANY) == 1
     assert [seen[-1].text for seen in agent.seen if seen[-1].text != "hello"] == ["0", "1"]
@@ -70,14 +70,14 @@ async def test_no_more_than_some_messages_of_a_person_wait() -> None:
         refused = [await chat.platform.say(ada, "third"), await chat.platform.say(ada, "fourth", chat_id=group)]
         accepted = await chat.platform.say(ben, "mine", chat_id=group)
         await chat.platform.wait_for_acknowledged(*refused, accepted)
-        assert await chat.heard(ada.chat_id) == [TOO_MANY]
+        assert await chat.wait_for_answers(ada.chat_id) == [TOO_MANY]
         # What was accepted before is not refused when the platform sends it again.
         await chat.platform.redeliver(events[0])
         slow.go.set()
-        assert await chat.heard(ada.chat_id, 2) == [TOO_MANY, "heard first"]
-        assert len(await chat.heard(group, 2)) == 2
+        assert await chat.wait_for_answers(ada.chat_id, 2) == [TOO_MANY, "heard first"]
+        assert len(await chat.wait_for_answers(group, 2)) == 2
         await chat.platform.say(ada, "fifth")
-        assert (await chat.heard(ada.chat_id, 3))[-1] == "heard fifth"
+        assert (await chat.wait_for_answers(ada.chat_id, 3))[-1] == "heard fifth"
     assert sorted(slow.heard) == ["fifth", "first", "mine", "second"]
 
 
@@ -88,9 +88,9 @@ async def test_a_person_could_let_any_number_of_messages_wait_without_limits_of_
         events = [await chat.platform.say(ada, f"{number}") for number in range(50)]
         await chat.platform.wait_for_acknowledged(*events)
         await chat.platform.say(ada, "one more")
-        assert await chat.heard(ada.chat_id) == [TOO_MANY]
+        assert await chat.wait_for_answers(ada.chat_id) == [TOO_MANY]
         slow.go.set()
-        assert len(await chat.heard(ada.chat_id, 51)) == 51
+        assert len(await chat.wait_for_answers(ada.chat_id, 51)) == 51
     assert slow.heard == [f"{number}" for number in range(50)]
 
 
@@ -107,7 +107,7 @@ async def test_the_store_was_asked_for_each_message_how_many_wait(monkeypatch: p
         ada = await chat.platform.user("Ada")
         for number in range(9):
             await chat.platform.say(ada, f"{number}")
-            await chat.heard(ada.chat_id, number + 1)
+            await chat.wait_for_answers(ada.chat_id, number + 1)
     # Once for a sender who is not known here, and then after as many messages as may wait.
     assert (len(agent.seen), len(asked)) == (9, 3)
 
@@ -119,9 +119,9 @@ async def test_who_sends_too_much_can_still_cancel() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.wait_for_acknowledged(await chat.platform.say(ada, "first"))
         await chat.platform.say(ada, "second")
-        assert await chat.heard(ada.chat_id) == [TOO_MANY]
+        assert await chat.wait_for_answers(ada.chat_id) == [TOO_MANY]
         await chat.platform.say(ada, "/cancel")
-        assert (await chat.heard(ada.chat_id, 2))[-1] == "I have stopped."
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[-1] == "I have stopped."
 
 
 async def test_another_process_does_not_tell_it_again() -> None:
@@ -134,7 +134,7 @@ async def test_another_process_does_not_tell_it_again() -> None:
             await chat.platform.wait_for_acknowledged(await chat.platform.say(ada, text))
             limiter._told.clear()
         await chat.platform.say(ada, "/help")
-        said = await chat.heard(ada.chat_id, 3)
+        said = await chat.wait_for_answers(ada.chat_id, 3)
     assert said.count(TOO_MANY) == 1
 
 

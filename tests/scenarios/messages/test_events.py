@@ -17,11 +17,11 @@ async def test_the_same_event_twice_is_one_turn() -> None:
     async with open_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         event = await chat.platform.say(ada, "hello")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         for _ in range(3):
             assert (await chat.platform.redeliver(event)).answers[-1] == 200
         await chat.platform.say(ada, "goodbye")
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "goodbye"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "goodbye"]
     assert len(agent.seen) == 2
 
 
@@ -34,7 +34,7 @@ async def test_a_retry_while_the_turn_runs_is_the_same_turn() -> None:
         assert (await chat.platform.redeliver(event)).answers[-1] == 200
         agent.release.set()
         await chat.platform.say(ada, "goodbye")
-        assert await chat.heard(ada.chat_id, 2) == ["hello there", "goodbye"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello there", "goodbye"]
     assert len(agent.seen) == 2
 
 
@@ -46,13 +46,13 @@ async def test_an_event_that_comes_by_two_ways_is_one_turn(tmp_path: Path) -> No
             await platform.set(hold=True)
             event = await platform.say(ada, "hello")
             assert (await post(chat, event)).status_code == 200
-            assert await chat.heard(ada.chat_id) == ["hello"]
+            assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
         # The platform has not seen the acknowledgement, and now it is asked instead of asking.
         await platform.set(hold=False)
         async with open_chat(agent, platform=platform, intake="polling", state_dir=tmp_path) as chat:
             await platform.wait_for_acknowledged(event)
             await platform.say(ada, "goodbye")
-            assert await chat.heard(ada.chat_id, 2) == ["hello", "goodbye"]
+            assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "goodbye"]
     assert len(agent.seen) == 2
 
 
@@ -63,7 +63,7 @@ async def test_events_in_disorder_are_all_answered() -> None:
         await chat.platform.set(hold=True)
         events = [await chat.platform.say(ada, f"word {number}") for number in range(4)]
         await chat.platform.release(*reversed(events))
-        assert sorted(await chat.heard(ada.chat_id, 4)) == [f"word {number}" for number in range(4)]
+        assert sorted(await chat.wait_for_answers(ada.chat_id, 4)) == [f"word {number}" for number in range(4)]
 
 
 @pytest.mark.parametrize("intake", ["webhook", "polling"])
@@ -81,9 +81,9 @@ async def test_a_restart_between_the_event_and_the_answer(intake: str, tmp_path:
                 await platform.wait_for_acknowledged(event)
         assert await platform.answers(ada.chat_id) == []
         async with open_chat(agent, platform=platform, intake=intake, state_dir=tmp_path) as chat:
-            assert await chat.heard(ada.chat_id) == ["are you there?"]
+            assert await chat.wait_for_answers(ada.chat_id) == ["are you there?"]
             await platform.say(ada, "good")
-            assert await chat.heard(ada.chat_id, 2) == ["are you there?", "good"]
+            assert await chat.wait_for_answers(ada.chat_id, 2) == ["are you there?", "good"]
     assert len(agent.seen) == 2
 
 
@@ -94,7 +94,7 @@ async def test_events_wait_for_a_host_that_is_away(tmp_path: Path) -> None:
         ada = await platform.user("Ada")
         async with open_chat(agent, platform=platform, state_dir=tmp_path) as chat:
             await platform.say(ada, "one")
-            await chat.heard(ada.chat_id)
+            await chat.wait_for_answers(ada.chat_id)
         event = await platform.say(ada, "two")
 
         async def tried() -> bool:
@@ -103,7 +103,7 @@ async def test_events_wait_for_a_host_that_is_away(tmp_path: Path) -> None:
         await platform.until(tried)
         async with open_chat(agent, platform=platform, state_dir=tmp_path) as chat:
             await connect(chat)
-            assert await chat.heard(ada.chat_id, 2) == ["one", "two"]
+            assert await chat.wait_for_answers(ada.chat_id, 2) == ["one", "two"]
 
 
 async def test_the_offset_never_passes_what_was_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ async def test_the_offset_never_passes_what_was_not_written(monkeypatch: pytest.
         monkeypatch.setattr(store, "transaction", transaction)
         await chat.platform.say(ada, "one")
         await chat.platform.say(ada, "two")
-        assert await chat.heard(ada.chat_id, 2) == ["one", "two"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["one", "two"]
     assert len(agent.seen) == 2
 
 
@@ -158,4 +158,4 @@ async def test_a_turn_that_ends_while_the_host_stops_is_still_answered(tmp_path:
             await agent.started.wait()
         async with open_chat(agent, platform=platform, state_dir=tmp_path) as chat:
             await platform.say(ada, "good")
-            assert await chat.heard(ada.chat_id, 2) == ["a last word", "good"]
+            assert await chat.wait_for_answers(ada.chat_id, 2) == ["a last word", "good"]

@@ -16,7 +16,7 @@ SCOPES = {
 }
 
 
-def _heard(agent: EchoAgent) -> list[str]:
+def _list_heard(agent: EchoAgent) -> list[str]:
     return [message.text for message in agent.seen[-1] if message.role == "user"]
 
 
@@ -31,11 +31,11 @@ async def test_two_people_in_one_group(scope: Any) -> None:
             [("Ada", ada, "a1"), ("Bob", bob, "b1"), ("Ada again", ada, "a2")], 1
         ):
             await chat.platform.say(who, f"@desk {text}", chat_id=group.chat_id)
-            await chat.heard(group.chat_id, number)
-            told[name] = _heard(agent)
+            await chat.wait_for_answers(group.chat_id, number)
+            told[name] = _list_heard(agent)
         await chat.platform.say(ada, "a3")
-        await chat.heard(ada.chat_id)
-        told["Ada alone"] = _heard(agent)
+        await chat.wait_for_answers(ada.chat_id)
+        told["Ada alone"] = _list_heard(agent)
     assert told == SCOPES[scope]
 
 
@@ -46,8 +46,8 @@ async def test_two_groups_are_two_conversations() -> None:
         for title in ("Work", "Home"):
             group = await chat.platform.group(title, ada)
             await chat.platform.say(ada, f"@desk at {title.lower()}", chat_id=group.chat_id)
-            await chat.heard(group.chat_id)
-    assert _heard(agent) == ["at home"]
+            await chat.wait_for_answers(group.chat_id)
+    assert _list_heard(agent) == ["at home"]
 
 
 HELP = "(help)"
@@ -80,9 +80,9 @@ async def test_what_is_meant_for_the_bot_in_a_group(rule: Any) -> None:
         await chat.platform.say(ada, "replied", chat_id=group.chat_id, reply_to=ours.message_id)
         await chat.platform.say(ada, "to somebody else", chat_id=group.chat_id, reply_to=others)
         await chat.platform.wait_for_acknowledged(*[one.event for one in await chat.platform.events()])
-        heard = (await chat.heard(group.chat_id, 1 + len(RULES[rule])))[1:]
+        heard = (await chat.wait_for_answers(group.chat_id, 1 + len(RULES[rule])))[1:]
         await chat.platform.say(ada, "the end")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         assert len(await chat.platform.answers(group.chat_id)) == 1 + len(RULES[rule])
     assert sorted(HELP if text.startswith("/new - ") else text for text in heard) == sorted(RULES[rule])
 
@@ -95,8 +95,8 @@ async def test_nothing_is_left_of_what_was_not_meant_for_the_bot() -> None:
         event = await chat.platform.say(ada, "a secret between us", chat_id=group.chat_id)
         await chat.platform.wait_for_acknowledged(event)
         await chat.platform.say(bob, "@desk what did Ada say?", chat_id=group.chat_id)
-        await chat.heard(group.chat_id)
-    assert _heard(agent) == ["what did Ada say?"]
+        await chat.wait_for_answers(group.chat_id)
+    assert _list_heard(agent) == ["what did Ada say?"]
 
 
 async def test_the_agent_knows_who_speaks_in_a_group() -> None:
@@ -106,7 +106,7 @@ async def test_the_agent_knows_who_speaks_in_a_group() -> None:
         group = await chat.platform.group("Friends", ada, bob)
         for number, who in enumerate((ada, bob), 1):
             await chat.platform.say(who, "@desk me", chat_id=group.chat_id)
-            await chat.heard(group.chat_id, number)
+            await chat.wait_for_answers(group.chat_id, number)
     assert [one.author_name for one in agent.seen[-1] if one.role == "user"] == ["Ada", "Bob"]
 
 

@@ -17,7 +17,7 @@ async def test_a_person_hears_commands_in_their_language() -> None:
         ada = await chat.platform.user("Ada")
         for who, said in ((eva, "Wir fangen neu an."), (zoe, "On recommence."), (ada, "We start anew.")):
             await chat.platform.say(who, "/new")
-            assert await chat.heard(who.chat_id) == [said]
+            assert await chat.wait_for_answers(who.chat_id) == [said]
         asked = {
             "/nichts": "/nichts kenne ich nicht. /help sagt, was ich verstehe.",
             "/sessions": "Es gibt noch kein Gespräch.",
@@ -25,9 +25,9 @@ async def test_a_person_hears_commands_in_their_language() -> None:
         }
         for number, (text, said) in enumerate(asked.items(), 2):
             await chat.platform.say(eva, text)
-            assert (await chat.heard(eva.chat_id, number))[-1] == said
+            assert (await chat.wait_for_answers(eva.chat_id, number))[-1] == said
         await chat.platform.say(eva, "/help")
-        assert "/new - Ein neues Gespräch beginnen" in (await chat.heard(eva.chat_id, 5))[-1]
+        assert "/new - Ein neues Gespräch beginnen" in (await chat.wait_for_answers(eva.chat_id, 5))[-1]
 
         async def published() -> bool:
             return (await chat.platform.menu("", "de")).get("new") == "Ein neues Gespräch beginnen"
@@ -35,7 +35,7 @@ async def test_a_person_hears_commands_in_their_language() -> None:
         await chat.platform.until(published)
         # What has no French sentence is English.
         await chat.platform.say(zoe, "/cancel")
-        assert (await chat.heard(zoe.chat_id, 2))[-1] == "There is nothing to stop."
+        assert (await chat.wait_for_answers(zoe.chat_id, 2))[-1] == "There is nothing to stop."
 
 
 def foreign(key: str, sentence: str) -> str:
@@ -61,8 +61,8 @@ async def test_a_question_and_what_is_decided_are_in_the_language_of_the_person(
         assert await toast(chat, stranger) == "<approval.not_yours>"
         click = await chat.platform.click(zoe, question, "<approval.approve>", chat_id=group.chat_id)
         assert (await toast(chat, click)).startswith("<approval.approved_by> <person.unverified> messages ")
-        assert (await chat.heard(group.chat_id, 2))[-1] == "done"
-        card = (await chat.heard(group.chat_id, 2))[0]
+        assert (await chat.wait_for_answers(group.chat_id, 2))[-1] == "done"
+        card = (await chat.wait_for_answers(group.chat_id, 2))[0]
         assert card.startswith("<approval.at> <approval.approved_by> <person.unverified> messages ")
         assert card.endswith('\n{"amount": 5}')
 
@@ -72,10 +72,10 @@ async def test_refusals_are_in_the_language_of_the_person() -> None:
         zoe = await chat.platform.user("Zoe", locale="qq")
         group = await chat.platform.group("Friends", zoe)
         await chat.platform.say(zoe, "hello")
-        assert await chat.heard(zoe.chat_id) == ["<error.denied>"]
+        assert await chat.wait_for_answers(zoe.chat_id) == ["<error.denied>"]
         await chat.platform.say(zoe, "@desk hello", chat_id=group.chat_id)
-        assert await chat.heard(group.chat_id) == ["<error.denied_group>"]
-        assert await chat.heard(zoe.chat_id, 2) == ["<error.denied>"] * 2
+        assert await chat.wait_for_answers(group.chat_id) == ["<error.denied_group>"]
+        assert await chat.wait_for_answers(zoe.chat_id, 2) == ["<error.denied>"] * 2
 
 
 async def test_linking_is_in_the_language_of_each_person() -> None:
@@ -84,21 +84,27 @@ async def test_linking_is_in_the_language_of_each_person() -> None:
         zoe, eva = [await chat.platform.user(name, locale="qq") for name in ("Zoe", "Eva")]
         ada = await chat.platform.user("Ada")
         await chat.platform.say(zoe, "hello")
-        challenge = (await chat.heard(zoe.chat_id))[-1]
+        challenge = (await chat.wait_for_answers(zoe.chat_id))[-1]
         key, code, command, minutes = challenge.split(" ")
         assert (key, command, minutes) == ("<link.code>", "/link", "15")
         await chat.platform.say(ada, "/link 0000-0000")
-        assert await chat.heard(ada.chat_id) == ["This code is invalid. Ask for a new one."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["This code is invalid. Ask for a new one."]
         await chat.platform.say(eva, "/link 0000-0000")
-        assert await chat.heard(eva.chat_id) == ["<error.code_refused>"]
+        assert await chat.wait_for_answers(eva.chat_id) == ["<error.code_refused>"]
         await chat.platform.say(eva, f"/link {code}")
-        assert (await chat.heard(eva.chat_id, 2))[-1].startswith("<link.confirm_entered> /link confirm <person.named> ")
+        assert (await chat.wait_for_answers(eva.chat_id, 2))[-1].startswith(
+            "<link.confirm_entered> /link confirm <person.named> "
+        )
         await chat.platform.say(eva, "/link confirm")
-        assert (await chat.heard(eva.chat_id, 3))[-1].startswith("<link.go_back> /link confirm <person.named> ")
-        assert (await chat.heard(zoe.chat_id, 2))[-1].startswith("<link.confirm_issued> /link confirm <person.named> ")
+        assert (await chat.wait_for_answers(eva.chat_id, 3))[-1].startswith(
+            "<link.go_back> /link confirm <person.named> "
+        )
+        assert (await chat.wait_for_answers(zoe.chat_id, 2))[-1].startswith(
+            "<link.confirm_issued> /link confirm <person.named> "
+        )
         await chat.platform.say(zoe, "/link confirm")
-        assert (await chat.heard(zoe.chat_id, 3))[-1] == "<link.linked>"
-        assert (await chat.heard(eva.chat_id, 4))[-1].startswith("<link.now_with> <person.named> ")
+        assert (await chat.wait_for_answers(zoe.chat_id, 3))[-1] == "<link.linked>"
+        assert (await chat.wait_for_answers(eva.chat_id, 4))[-1].startswith("<link.now_with> <person.named> ")
 
 
 async def test_a_failure_is_told_in_the_language_of_the_person() -> None:
@@ -108,7 +114,7 @@ async def test_a_failure_is_told_in_the_language_of_the_person() -> None:
     async with open_chat(fail, texts=STRANGE) as chat:
         zoe = await chat.platform.user("Zoe", locale="qq")
         await chat.platform.say(zoe, "hello")
-        assert await chat.heard(zoe.chat_id) == ["<error.target_failed>"]
+        assert await chat.wait_for_answers(zoe.chat_id) == ["<error.target_failed>"]
 
 
 async def test_the_question_of_a_workflow_is_in_the_language_of_the_person() -> None:

@@ -26,7 +26,7 @@ async def live_chat(agent: Any, **settings: Any) -> AsyncIterator[MessagesHost]:
         yield chat
 
 
-async def shown(chat: MessagesHost, who: Person, *texts: str) -> list[Said]:
+async def wait_for_texts(chat: MessagesHost, who: Person, *texts: str) -> list[Said]:
     """Wait until the bot's messages in a chat are these, and return them."""
     messages: list[Said] = []
 
@@ -38,7 +38,7 @@ async def shown(chat: MessagesHost, who: Person, *texts: str) -> list[Said]:
     return messages
 
 
-async def ended(chat: MessagesHost, count: int = 1) -> None:
+async def wait_for_ends(chat: MessagesHost, count: int = 1) -> None:
     """Wait until so many events are done, and all their deliveries have ended."""
     store = get_store(chat.host)
 
@@ -61,11 +61,11 @@ async def test_a_message_grows_and_the_answer_replaces_it() -> None:
     async with live_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
-        (first,) = await shown(chat, ada, "one ")
+        (first,) = await wait_for_texts(chat, ada, "one ")
         agent.release.set()
-        (last,) = await shown(chat, ada, "one two three")
+        (last,) = await wait_for_texts(chat, ada, "one two three")
         assert last.message_id == first.message_id
-        await ended(chat)
+        await wait_for_ends(chat)
         assert methods(chat).count("send") == 1
         (delivery,) = await get_store(chat.host).outbox.find()
         assert (delivery.status, delivery.replaces, delivery.receipt) == (
@@ -89,9 +89,9 @@ async def test_an_answer_was_shown_twice_when_the_reply_to_its_opening_was_lost(
         ada = await chat.platform.user("Ada")
         await chat.platform.fail("cut_after", method="send", times=1)
         await chat.platform.say(ada, "one")
-        await ended(chat)
+        await wait_for_ends(chat)
         # It was whole before a message was opened for it.
-        await shown(chat, ada, "one")
+        await wait_for_texts(chat, ada, "one")
         assert methods(chat) == ["send"]
         (row,) = await get_store(chat.host).outbox.find()
         assert await get_store(chat.host).live.get(row.run_id, "messages", ada.user_id) is None
@@ -114,10 +114,10 @@ async def test_where_an_answer_is_shown(settings: dict[str, Any], is_shown: bool
         await chat.platform.say(ada, "one two")
         await agent.started.wait()
         if is_shown:
-            await shown(chat, ada, "one ")
+            await wait_for_texts(chat, ada, "one ")
         agent.release.set()
-        await shown(chat, ada, "one two")
-        await ended(chat)
+        await wait_for_texts(chat, ada, "one two")
+        await wait_for_ends(chat)
         assert ("edit" in methods(chat)) == is_shown
 
 
@@ -132,7 +132,7 @@ async def test_nothing_is_shown_while_something_waits_for_the_same_place() -> No
         messages = await chat.platform.wait_for_answers(ada.chat_id, 2)
         assert [message.text[:5] for message in messages] == ["/new ", "one "]
         agent.release.set()
-        await ended(chat, 2)
+        await wait_for_ends(chat, 2)
 
 
 async def test_a_group_gets_a_reply_that_grows() -> None:
@@ -143,10 +143,10 @@ async def test_a_group_gets_a_reply_that_grows() -> None:
         event = await chat.platform.say(ada, "@desk one two", chat_id=group.chat_id)
         assert event.message is not None
         there = Person(user_id=ada.user_id, name="", chat_id=group.chat_id)
-        (first,) = await shown(chat, there, "one ")
+        (first,) = await wait_for_texts(chat, there, "one ")
         assert first.reply_to == event.message.message_id
         agent.release.set()
-        await shown(chat, there, "one two")
+        await wait_for_texts(chat, there, "one two")
 
 
 async def test_a_cancelled_answer_says_nothing_more() -> None:
@@ -154,13 +154,13 @@ async def test_a_cancelled_answer_says_nothing_more() -> None:
     async with live_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two")
-        await shown(chat, ada, "one ")
+        await wait_for_texts(chat, ada, "one ")
         await chat.platform.say(ada, "/cancel")
-        await shown(chat, ada, "one ", "I have stopped.")
-        await ended(chat, 2)
+        await wait_for_texts(chat, ada, "one ", "I have stopped.")
+        await wait_for_ends(chat, 2)
         settled = [row for row in await get_store(chat.host).outbox.find() if row.action == "settle"]
         assert [(row.status, row.history[-1].code) for row in settled] == [("accepted", "not_modified")]
-        await shown(chat, ada, "one ", "I have stopped.")
+        await wait_for_texts(chat, ada, "one ", "I have stopped.")
 
 
 class Failing(GatedAgent):
@@ -178,11 +178,11 @@ async def test_a_failed_answer_is_settled_and_the_failure_is_told() -> None:
     async with live_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
-        await shown(chat, ada, "one ")
+        await wait_for_texts(chat, ada, "one ")
         agent.release.set()
         messages = await chat.platform.wait_for_answers(ada.chat_id, 2)
         assert "secret" not in messages[1].text
-        await ended(chat, 2)
+        await wait_for_ends(chat, 2)
         assert sorted(row.action for row in await get_store(chat.host).outbox.find()) == ["send", "settle"]
 
 
@@ -203,7 +203,7 @@ class Slow(EchoAgent):
             self.steps.put_nowait(None)
 
 
-async def struck(chat: MessagesHost) -> None:
+async def wait_for_fault(chat: MessagesHost) -> None:
     """Wait until the platform has failed once, as the test wants it."""
 
     async def once() -> bool:
@@ -219,13 +219,13 @@ async def test_a_platform_that_wants_to_wait_pauses_only_the_updates() -> None:
         await chat.platform.fail("flood", method="edit", retry_after=30.0, times=1)
         await chat.platform.say(ada, "one two three")
         agent.say()
-        (first,) = await shown(chat, ada, "one ")
+        (first,) = await wait_for_texts(chat, ada, "one ")
         agent.say()
-        await struck(chat)
+        await wait_for_fault(chat)
         agent.say()
-        (last,) = await shown(chat, ada, "one two three")
+        (last,) = await wait_for_texts(chat, ada, "one two three")
         assert last.message_id == first.message_id
-        await ended(chat)
+        await wait_for_ends(chat)
         (delivery,) = await get_store(chat.host).outbox.find()
         assert (delivery.attempts, [attempt.code for attempt in delivery.history]) == (1, ["accepted"])
 
@@ -236,13 +236,13 @@ async def test_what_does_not_fit_into_one_message_goes_on_in_another() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "the first words and the second words")
         agent.say(3)
-        (first,) = await shown(chat, ada, "the first words ")
+        (first,) = await wait_for_texts(chat, ada, "the first words ")
         agent.say(2)
-        _, second = await shown(chat, ada, "the first words ", "and the ")
+        _, second = await wait_for_texts(chat, ada, "the first words ", "and the ")
         agent.say(2)
-        messages = await shown(chat, ada, "the first words ", "and the second ", "words")
+        messages = await wait_for_texts(chat, ada, "the first words ", "and the second ", "words")
         assert [message.message_id for message in messages[:2]] == [first.message_id, second.message_id]
-        await ended(chat)
+        await wait_for_ends(chat)
 
 
 async def test_a_hook_for_streams_changes_what_is_shown_and_what_is_sent() -> None:
@@ -256,10 +256,10 @@ async def test_a_hook_for_streams_changes_what_is_shown_and_what_is_sent() -> No
     async with live_chat(agent, stream_transform_hook=hide) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "two and two")
-        await shown(chat, ada, "*** ")
+        await wait_for_texts(chat, ada, "*** ")
         agent.release.set()
-        await shown(chat, ada, "*** and ***")
-        await ended(chat)
+        await wait_for_texts(chat, ada, "*** and ***")
+        await wait_for_ends(chat)
         assert all("two" not in entry.text for entry in chat.platform.log_on_disk())
 
 
@@ -269,10 +269,10 @@ async def test_a_first_message_of_which_nothing_is_known_is_not_sent_twice() -> 
         ada = await chat.platform.user("Ada")
         await chat.platform.fail("cut_after", method="send", times=1)
         await chat.platform.say(ada, "one two")
-        await shown(chat, ada, "one ")
+        await wait_for_texts(chat, ada, "one ")
         agent.release.set()
-        await shown(chat, ada, "one two")
-        await ended(chat)
+        await wait_for_texts(chat, ada, "one two")
+        await wait_for_ends(chat)
         assert len(await chat.platform.answers(ada.chat_id)) == 1
 
 
@@ -289,8 +289,8 @@ async def test_a_first_message_of_which_nothing_is_known_is_found_when_the_platf
 
         await chat.platform.until(refused)
         agent.release.set()
-        await shown(chat, ada, "one two")
-        await ended(chat)
+        await wait_for_texts(chat, ada, "one two")
+        await wait_for_ends(chat)
         assert await get_store(chat.host).live.lost() == []
         assert len(await chat.platform.answers(ada.chat_id)) == 1
 
@@ -302,13 +302,13 @@ async def test_a_message_that_may_still_change_is_removed_and_the_answer_is_sent
         await chat.platform.fail("cut_before", method="edit", times=1)
         await chat.platform.say(ada, "one two three")
         agent.say()
-        (first,) = await shown(chat, ada, "one ")
+        (first,) = await wait_for_texts(chat, ada, "one ")
         agent.say()
-        await struck(chat)
+        await wait_for_fault(chat)
         agent.say()
-        (last,) = await shown(chat, ada, "one two three")
+        (last,) = await wait_for_texts(chat, ada, "one two three")
         assert last.message_id != first.message_id
-        await ended(chat, 2)
+        await wait_for_ends(chat, 2)
         (lost,) = await get_store(chat.host).live.lost()
         assert lost.handles == (first.message_id,)
 
@@ -318,10 +318,10 @@ async def test_a_message_that_became_too_old_is_not_changed() -> None:
     async with live_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two")
-        await shown(chat, ada, "one ")
+        await wait_for_texts(chat, ada, "one ")
         await chat.platform.set(edit_seconds=0.0)
         agent.release.set()
-        await shown(chat, ada, "one ", "one two")
+        await wait_for_texts(chat, ada, "one ", "one two")
 
 
 async def test_an_answer_goes_on_in_a_new_message_when_the_first_takes_no_more_updates() -> None:
@@ -330,20 +330,20 @@ async def test_an_answer_goes_on_in_a_new_message_when_the_first_takes_no_more_u
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three four five")
         agent.say()
-        (first,) = await shown(chat, ada, "one ")
+        (first,) = await wait_for_texts(chat, ada, "one ")
         await chat.platform.set(stream_seconds=0.0)
         agent.say()
-        await shown(chat, ada, "one ", "two ")
+        await wait_for_texts(chat, ada, "one ", "two ")
         await chat.platform.set(stream_seconds=None)
         agent.say()
-        await shown(chat, ada, "one ", "two three ")
+        await wait_for_texts(chat, ada, "one ", "two three ")
         await chat.platform.set(stream_seconds=0.0)
         agent.say()
-        await shown(chat, ada, "one ", "two three ", "four ")
+        await wait_for_texts(chat, ada, "one ", "two three ", "four ")
         agent.say()
-        (last,) = await shown(chat, ada, "one two three four five")
+        (last,) = await wait_for_texts(chat, ada, "one two three four five")
         assert last.message_id == first.message_id
-        await ended(chat, 3)
+        await wait_for_ends(chat, 3)
         assert (await get_store(chat.host).outbox.counts()).keys() == {"accepted"}
 
 
@@ -353,16 +353,16 @@ async def test_what_goes_on_in_a_new_message_is_cut_where_it_is_too_long() -> No
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "the first words and the second words")
         agent.say(2)
-        await shown(chat, ada, "the first ")
+        await wait_for_texts(chat, ada, "the first ")
         await chat.platform.set(stream_seconds=0.0)
         agent.say()
-        await shown(chat, ada, "the first ", "words ")
+        await wait_for_texts(chat, ada, "the first ", "words ")
         await chat.platform.set(stream_seconds=None)
         agent.say(3)
-        await shown(chat, ada, "the first ", "words and the ", "second ")
+        await wait_for_texts(chat, ada, "the first ", "words and the ", "second ")
         agent.say()
-        await shown(chat, ada, "the first words ", "and the second ", "words")
-        await ended(chat, 3)
+        await wait_for_texts(chat, ada, "the first words ", "and the second ", "words")
+        await wait_for_ends(chat, 3)
 
 
 async def test_a_cancelled_answer_that_went_on_in_a_new_message_stays_as_it_is() -> None:
@@ -371,13 +371,13 @@ async def test_a_cancelled_answer_that_went_on_in_a_new_message_stays_as_it_is()
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two three")
         agent.say()
-        await shown(chat, ada, "one ")
+        await wait_for_texts(chat, ada, "one ")
         await chat.platform.set(stream_seconds=0.0)
         agent.say()
-        await shown(chat, ada, "one ", "two ")
+        await wait_for_texts(chat, ada, "one ", "two ")
         await chat.platform.say(ada, "/cancel")
-        await shown(chat, ada, "one ", "two ", "I have stopped.")
-        await ended(chat, 3)
+        await wait_for_texts(chat, ada, "one ", "two ", "I have stopped.")
+        await wait_for_ends(chat, 3)
         settled = [row for row in await get_store(chat.host).outbox.find() if row.action == "settle"]
         assert [row.status for row in settled] == ["accepted", "accepted"]
 
@@ -398,6 +398,6 @@ async def test_only_what_the_assistant_says_is_shown() -> None:
     async with live_chat(Picture()) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "when?")
-        await shown(chat, ada, "I look.", "It is late.")
-        await ended(chat)
+        await wait_for_texts(chat, ada, "I look.", "It is late.")
+        await wait_for_ends(chat)
         assert all("rows" not in entry.text for entry in chat.platform.log_on_disk())

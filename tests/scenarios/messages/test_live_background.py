@@ -9,7 +9,7 @@ from frontdesk import ChannelRequest
 from frontdesk.delivery.proactive import WORK_GOES_ON
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.internals import get_store
-from tests.scenarios.messages.test_live import ended, live_chat, methods, shown
+from tests.scenarios.messages.test_live import live_chat, methods, wait_for_ends, wait_for_texts
 
 NOTICE = f"{WORK_GOES_ON} /cancel stops it."
 
@@ -37,11 +37,11 @@ async def test_a_message_grows_and_the_answer_replaces_it(changes: dict[str, Any
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two")
         said = ("one ", "one two") if hook is None else ("ONE ", "ONE TWO")
-        _, first = await shown(chat, ada, NOTICE, said[0])
+        _, first = await wait_for_texts(chat, ada, NOTICE, said[0])
         agent.release.set()
-        _, last = await shown(chat, ada, NOTICE, said[1])
+        _, last = await wait_for_texts(chat, ada, NOTICE, said[1])
         assert last.message_id == first.message_id
-        await ended(chat, 2)
+        await wait_for_ends(chat, 2)
         assert methods(chat).count("send") == 2
         (delivery,) = [row for row in await get_store(chat.host).outbox.find() if row.replaces is not None]
         live = await get_store(chat.host).live.get(delivery.run_id, "messages", ada.user_id)
@@ -57,8 +57,8 @@ async def test_where_nothing_is_shown(settings: dict[str, Any]) -> None:
         await chat.platform.say(ada, "one two")
         await agent.started.wait()
         agent.release.set()
-        await shown(chat, ada, NOTICE, "one two")
-        await ended(chat, 2)
+        await wait_for_texts(chat, ada, NOTICE, "one two")
+        await wait_for_ends(chat, 2)
         assert methods(chat) == ["send", "send"]
 
 
@@ -68,11 +68,11 @@ async def test_what_is_cancelled_says_nothing_more(changes: dict[str, Any]) -> N
     async with live_chat(agent, run_hook=later(**changes)) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one two")
-        await shown(chat, ada, NOTICE, "one ")
+        await wait_for_texts(chat, ada, NOTICE, "one ")
         await chat.platform.say(ada, "/cancel")
         await chat.platform.wait_for_answers(ada.chat_id, 3)
         agent.release.set()
-        await ended(chat, 3)
+        await wait_for_ends(chat, 3)
         said = [message.text for message in await chat.platform.answers(ada.chat_id)]
         assert said[:2] == [NOTICE, "one "]
         settled = [row.action for row in await get_store(chat.host).outbox.find() if row.replaces is not None]

@@ -8,7 +8,7 @@ import pytest
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing import GatedAgent
 from frontdesk_testing.internals import active_runs, get_components, get_store
-from tests.scenarios.messages.test_live import live_chat, methods, shown
+from tests.scenarios.messages.test_live import live_chat, methods, wait_for_texts
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -57,7 +57,7 @@ async def test_a_message_that_was_opened_too_late_was_shown_as_being_written_for
             return methods(chat) == ["send", "delete"]
 
         await chat.platform.until(is_removed)
-        await shown(chat, ada)
+        await wait_for_texts(chat, ada)
 
 
 async def test_a_turn_that_was_cancelled_again_and_again_kept_its_session(settings: dict[str, Any]) -> None:
@@ -76,9 +76,9 @@ async def test_a_turn_that_was_cancelled_again_and_again_kept_its_session(settin
         assert run not in active_runs(chat.host)
         held.release.set()
         agent.release.set()
-        await shown(chat, ada, "one two three")
+        await wait_for_texts(chat, ada, "one two three")
         await chat.platform.say(ada, "four")
-        await shown(chat, ada, "one two three", "four")
+        await wait_for_texts(chat, ada, "one two three", "four")
 
 
 async def test_a_message_that_its_new_owner_has_found_is_left_to_it(settings: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ async def test_a_message_that_its_new_owner_has_found_is_left_to_it(settings: di
             # It looks for the message.
             transaction.save_live(known.replace(fence=known.fence + 1))
         held.release.set()
-        (message,) = await shown(chat, ada, "one ")
+        (message,) = await wait_for_texts(chat, ada, "one ")
         async with store.transaction() as transaction:
             found = known.replace(fence=known.fence + 1, state="open", handles=(message.message_id,))
             transaction.save_live(found)

@@ -34,7 +34,7 @@ async def test_a_command_is_refused_where_it_is_not_offered() -> None:
         for who, place, text, said in asked:
             await chat.platform.say(who, text, chat_id=place)
             heard[place] = heard.get(place, 0) + 1
-            assert (await chat.heard(place, heard[place]))[-1] == said
+            assert (await chat.wait_for_answers(place, heard[place]))[-1] == said
 
 
 async def test_menus_and_help_show_what_is_offered_in_the_language_of_the_person() -> None:
@@ -55,16 +55,16 @@ async def test_menus_and_help_show_what_is_offered_in_the_language_of_the_person
         assert ("secret" in direct, direct["rechnung"], "close" in direct) == (True, "Bitte", False)
         assert ("secret" in admins, admins["bill"], "close" in admins) == (False, "The bill", True)
         await chat.platform.say(eva, "/help")
-        (text,) = await chat.heard(eva.chat_id)
+        (text,) = await chat.wait_for_answers(eva.chat_id)
         assert [word in text for word in ("/rechnung - Bitte", "/secret", "/close")] == [True, True, False]
         await chat.platform.say(ben, "/help", chat_id=group)
-        (text,) = await chat.heard(group)
+        (text,) = await chat.wait_for_answers(group)
         assert [word in text for word in ("/bill - The bill", "/secret", "/close")] == [True, False, False]
         # Every name works, whatever language a person has.
         await chat.platform.say(ben, "/rechnung")
         await chat.platform.say(eva, "/bill")
-        assert await chat.heard(ben.chat_id) == ["rechnung of Ben"]
-        assert (await chat.heard(eva.chat_id, 2))[-1] == "bill of Eva"
+        assert await chat.wait_for_answers(ben.chat_id) == ["rechnung of Ben"]
+        assert (await chat.wait_for_answers(eva.chat_id, 2))[-1] == "bill of Eva"
 
 
 async def test_a_command_of_control_is_one_by_each_of_its_names() -> None:
@@ -80,7 +80,7 @@ async def test_a_command_of_control_is_one_by_each_of_its_names() -> None:
         ada = await chat.platform.user("Ada")
         for number, text in enumerate(("/halt", "/genug"), 1):
             await chat.platform.say(ada, text)
-            await chat.heard(ada.chat_id, number)
+            await chat.wait_for_answers(ada.chat_id, number)
     assert kinds == ["control", "control"]
 
 
@@ -99,11 +99,11 @@ async def test_a_command_knows_the_session_that_the_host_tracks() -> None:
         group = (await chat.platform.group("Friends", ada)).chat_id
         for number, text in enumerate(("/again", "hello", "/again"), 1):
             await chat.platform.say(ada, text)
-            await chat.heard(ada.chat_id, number)
-        assert await chat.heard(ada.chat_id, 3) == ["no session", "hello", "the same"]
+            await chat.wait_for_answers(ada.chat_id, number)
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["no session", "hello", "the same"]
         # The session of a direct chat is not that of a group.
         await chat.platform.say(ada, "/again", chat_id=group)
-        assert await chat.heard(group) == ["no session"]
+        assert await chat.wait_for_answers(group) == ["no session"]
     assert [message.text for message in agent.seen[-1]] == ["hello", "hello", "again"]
 
 
@@ -133,4 +133,4 @@ async def test_what_a_command_keeps_is_for_one_person_in_one_place() -> None:
         for who, place, text, said in asked:
             await chat.platform.say(who, text, chat_id=place)
             heard[place] = heard.get(place, 0) + 1
-            assert (await chat.heard(place, heard[place]))[-1] == said
+            assert (await chat.wait_for_answers(place, heard[place]))[-1] == said

@@ -34,7 +34,7 @@ async def test_a_hook_sees_the_events_of_a_message_and_of_a_button() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "pay 5")
         click = await chat.platform.click(ada, await chat.last(ada.chat_id, 1), "Approve")
-        await chat.heard(ada.chat_id, 2)
+        await chat.wait_for_answers(ada.chat_id, 2)
     message, button = hook.seen
     assert message["message"]["text"] == "pay 5"
     assert (button["event_id"], button["type"]) == (click.event_id, "click")
@@ -48,7 +48,7 @@ async def test_a_hook_sees_all_events_that_are_answered_together() -> None:
         events = [await chat.platform.say(ada, text) for text in ("one", "two")]
         with claims_wait_for(get_store(chat.host), 2):
             await chat.platform.release(*events)
-            assert await chat.heard(ada.chat_id, 1) == ["one\ntwo"]
+            assert await chat.wait_for_answers(ada.chat_id, 1) == ["one\ntwo"]
     assert hook.texts() == [["one", "two"]]
 
 
@@ -61,7 +61,7 @@ async def test_a_hook_sees_the_event_of_a_command_that_runs_the_target() -> None
     async with open_chat(EchoAgent(), run_hook=hook, commands=[ChannelCommand("ask", "Ask", ask)]) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/ask me")
-        assert await chat.heard(ada.chat_id) == ["me"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["me"]
     assert hook.texts() == ["/ask me"]
 
 
@@ -75,5 +75,5 @@ async def test_a_hook_sees_the_events_of_questions_that_were_cancelled() -> None
         events = [await chat.platform.say(ada, text) for text in ("two", "three")]
         await chat.platform.wait_for_acknowledged(*events)
         agent.release.set()
-        assert await chat.heard(ada.chat_id, 1) == ["three"]
+        assert await chat.wait_for_answers(ada.chat_id, 1) == ["three"]
     assert list(dict.fromkeys(hook.texts())) == ["one", "two", "three"]

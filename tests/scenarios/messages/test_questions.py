@@ -65,7 +65,7 @@ class Listener(Host):
         await self.ask(messages[-1].text, context)
 
 
-def _listening() -> Any:
+def _build_listener() -> Any:
     host = Listener()
     return WorkflowBuilder(name="host", start_executor=host, output_from=[host]).build().as_agent()
 
@@ -90,7 +90,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def _talking(target: Any = flow, **settings: Any) -> AsyncIterator[Talk]:
+async def _open_talk(target: Any = flow, **settings: Any) -> AsyncIterator[Talk]:
     async with open_chat(target, **settings) as chat:
         yield Talk(chat, await chat.platform.user("Ada"))
 
@@ -112,7 +112,7 @@ async def _talking(target: Any = flow, **settings: Any) -> AsyncIterator[Talk]:
 async def test_a_message_answers_the_question(
     asked: str, shown: str, refused: str | None, answers: dict[str, str]
 ) -> None:
-    async with _talking() as ada:
+    async with _open_talk() as ada:
         for text, heard in answers.items():
             assert await ada(asked) == shown
             if refused is not None:
@@ -130,7 +130,7 @@ async def test_a_message_answers_the_question(
     ],
 )
 async def test_a_choice_is_a_button_that_counts_once(asked: str, labels: list[str], pressed: str, heard: str) -> None:
-    async with _talking() as ada:
+    async with _open_talk() as ada:
         await ada(asked)
         message = await ada.next(0)
         assert [button.text for button in message.buttons] == labels
@@ -149,7 +149,7 @@ async def test_a_choice_is_a_button_that_counts_once(asked: str, labels: list[st
 
 @pytest.mark.parametrize("data", ["choose:0000000000000000:0", "choose:x:99999999999999999", "choose:", "choose:x:²"])
 async def test_a_button_of_nothing_changes_nothing(data: str) -> None:
-    async with _talking() as ada:
+    async with _open_talk() as ada:
         await ada("yes")
         message = await ada.next(0)
         event = await ada.chat.platform.click(ada.person, message, data)
@@ -159,7 +159,7 @@ async def test_a_button_of_nothing_changes_nothing(data: str) -> None:
 
 async def test_several_questions_are_answered_in_their_order() -> None:
     inn = Inn()
-    async with _talking(inn) as ada:
+    async with _open_talk(inn) as ada:
         # A greeting, and two questions.
         await ada("two guests", answers=3)
         # What still waits is asked once more.
@@ -170,7 +170,7 @@ async def test_several_questions_are_answered_in_their_order() -> None:
 
 async def test_an_answer_that_is_no_json_of_its_type_is_refused() -> None:
     inn = Inn()
-    async with _talking(inn) as ada:
+    async with _open_talk(inn) as ada:
         await ada("anna", answers=2)
         told = "I asked you something first: please answer with Choice, as JSON. /cancel gives the question up."
         for text in ("yes", "{}", '{"accepted": "perhaps"}'):
@@ -179,7 +179,7 @@ async def test_an_answer_that_is_no_json_of_its_type_is_refused() -> None:
 
 
 async def test_a_workflow_as_an_agent_asks_and_is_answered_too() -> None:
-    async with _talking(_listening) as ada:
+    async with _open_talk(_build_listener) as ada:
         assert await ada("colour") == "Your colour?"
         message = await ada.next(0)
         assert [button.text for button in message.buttons] == ["red", "sky blue"]
@@ -188,9 +188,9 @@ async def test_a_workflow_as_an_agent_asks_and_is_answered_too() -> None:
         assert await ada("hello") == "said hello"
 
 
-@pytest.mark.parametrize("target", [flow, _listening], ids=["workflow", "agent"])
+@pytest.mark.parametrize("target", [flow, _build_listener], ids=["workflow", "agent"])
 async def test_cancel_gives_the_question_up(target: Any) -> None:
-    async with _talking(target) as ada:
+    async with _open_talk(target) as ada:
         assert await ada("/cancel") == "There is nothing to stop."
         await ada("colour")
         message = await ada.next(0)
@@ -206,7 +206,7 @@ async def test_cancel_gives_the_question_up(target: Any) -> None:
 
 async def test_a_question_that_was_given_up_leaves_what_the_workflow_remembers() -> None:
     inn = Inn()
-    async with _talking(inn) as ada:
+    async with _open_talk(inn) as ada:
         await ada("anna", answers=2)
         assert await ada("/cancel") == "I have dropped my question."
         assert await ada("who?") == "served anna"
@@ -230,7 +230,7 @@ async def test_the_history_says_that_a_question_was_given_up() -> None:
         host = Recorder()
         return WorkflowBuilder(name="host", start_executor=host, output_from=[host]).build().as_agent()
 
-    async with _talking(build) as ada:
+    async with _open_talk(build) as ada:
         for text in ("colour", "/cancel", "hello"):
             await ada(text)
     assert heard[-1] == ["text", "function_call", "function_result", "text"]

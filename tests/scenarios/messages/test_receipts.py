@@ -85,7 +85,7 @@ async def test_a_failure_makes_a_dead_letter_that_an_operator_can_send_again() -
         # The platform would take the same key for the message that failed.
         await chat.platform.set(dedupe=False)
         await chat.host.deliveries.retry(dead.delivery_id)
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "hello"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "hello"]
 
 
 async def test_a_receipt_of_a_live_answer_is_noted_once_the_answer_is_whole() -> None:
@@ -118,5 +118,5 @@ async def test_polls_have_no_receipts() -> None:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one")
         await chat.platform.say(ada, "two")
-        assert await chat.heard(ada.chat_id, 2) == ["one", "two"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["one", "two"]
         assert [state.attempts for state in await receipts(chat)] == [0, 0]

@@ -14,7 +14,7 @@ from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 
-def saying(*replies: Reply | str) -> list[ChannelCommand]:
+def build_commands(*replies: Reply | str) -> list[ChannelCommand]:
     async def say(call: Any) -> None:
         for reply in replies:
             await call.reply(reply)
@@ -35,7 +35,7 @@ def test_a_reply_has_a_json_form() -> None:
 
 async def test_a_reply_with_paragraphs_and_buttons() -> None:
     reply = Reply("one", blocks=("two",), buttons=(ReplyButton("Yes", "y"), ReplyButton("No", "n")))
-    async with open_chat(EchoAgent(), commands=saying(reply)) as chat:
+    async with open_chat(EchoAgent(), commands=build_commands(reply)) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/say")
         said = await chat.last(ada.chat_id, 1)
@@ -46,26 +46,26 @@ async def test_a_reply_with_paragraphs_and_buttons() -> None:
 # Only who has pressed a button can be shown something alone.
 @pytest.mark.parametrize("to", ["direct", "only_me"])
 async def test_what_is_for_one_person_is_not_said_in_the_group(to: Any) -> None:
-    async with open_chat(EchoAgent(), commands=saying("for all", Reply("for you", to=to))) as chat:
+    async with open_chat(EchoAgent(), commands=build_commands("for all", Reply("for you", to=to))) as chat:
         ada, group = await group_of_ada(chat.platform)
         await chat.platform.say(ada, "/say@desk", chat_id=group)
-        assert await chat.heard(ada.chat_id) == ["for you"]
-        assert await chat.heard(group) == ["for all"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["for you"]
+        assert await chat.wait_for_answers(group) == ["for all"]
 
 
 async def test_in_a_direct_chat_all_replies_are_said_there_in_order() -> None:
     replies = ["one", Reply("two", to="direct"), Reply("three", to="only_me")]
-    async with open_chat(EchoAgent(), commands=saying(*replies)) as chat:
+    async with open_chat(EchoAgent(), commands=build_commands(*replies)) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/say")
-        assert await chat.heard(ada.chat_id, 3) == ["one", "two", "three"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["one", "two", "three"]
 
 
 async def test_a_reply_takes_the_place_of_a_message() -> None:
     async def change(call: Any) -> None:
         await call.reply(Reply("two", replaces=call.args))
 
-    commands = [*saying("one"), ChannelCommand("change", "Change a message", change)]
+    commands = [*build_commands("one"), ChannelCommand("change", "Change a message", change)]
     async with open_chat(EchoAgent(), commands=commands) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/say")
@@ -92,7 +92,7 @@ async def test_a_command_that_failed_half_way_has_said_nothing_until_it_is_run_a
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/stumble")
         await chat.platform.say(ada, "after")
-        assert await chat.heard(ada.chat_id, 3) == ["try 2", "done", "after"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["try 2", "done", "after"]
 
 
 async def test_what_a_command_has_said_before_it_failed_comes_with_the_refusal() -> None:
@@ -103,7 +103,7 @@ async def test_what_a_command_has_said_before_it_failed_comes_with_the_refusal()
     async with open_chat(EchoAgent(), commands=[ChannelCommand("fail", "Fail", fail)]) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/fail")
-        assert await chat.heard(ada.chat_id, 2) == ["I will try.", "The command failed."]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["I will try.", "The command failed."]
 
 
 async def test_the_replies_of_a_command_that_cancels_turns_are_written_with_it() -> None:
@@ -117,7 +117,7 @@ async def test_the_replies_of_a_command_that_cancels_turns_are_written_with_it()
         context.append(chat.channel._replies._context)  # pyright: ignore[reportOptionalMemberAccess]
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/stop")
-        assert await chat.heard(ada.chat_id, 3) == ["before", "stopped", "behind"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["before", "stopped", "behind"]
 
 
 async def test_a_reply_to_an_event_that_is_done_is_sent_once() -> None:
@@ -130,7 +130,7 @@ async def test_a_reply_to_an_event_that_is_done_is_sent_once() -> None:
         context: Any = chat.channel._replies._context  # pyright: ignore[reportOptionalMemberAccess]
         for text, number in (("first", 0), ("again", 0), ("second", 1)):
             await context.events.reply(item, text, number=number)
-        assert await chat.heard(ada.chat_id, 2) == ["first", "second"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["first", "second"]
 
 
 async def _dead(chat: MessagesHost) -> list[Delivery]:
@@ -152,7 +152,7 @@ async def test_a_refusal_that_comes_too_late_for_its_button_is_a_dead_letter_and
         said = await chat.last(ada.chat_id, 1)
         click = await chat.platform.click(ada, said, "approve:nothing")
         await chat.platform.say(ada, "after")
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "after"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "after"]
         (dead,) = await _dead(chat)
         assert (dead.error, dead.attempts) == ("click_too_old", 1)
         assert click.click is not None

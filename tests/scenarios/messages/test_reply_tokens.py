@@ -58,14 +58,14 @@ async def test_a_reply_for_one_person_is_shown_in_the_group_to_them_alone(
         assert (private.chat_id, private.user_id, private.text) == (group, ada.user_id, "for you")
         assert await chat.platform.answers(group) == await chat.platform.answers(ada.chat_id) == []
         await chat.platform.say(ada, "hello")
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
     assert event.reply_token
-    assert event.reply_token.encode() not in _stored(tmp_path)
+    assert event.reply_token.encode() not in _read_stored(tmp_path)
     assert event.reply_token not in caplog.text
     assert [shown["reply_token"] for shown in seen] == [""]
 
 
-def _stored(directory: Path) -> bytes:
+def _read_stored(directory: Path) -> bytes:
     return b"".join(path.read_bytes() for path in directory.glob("state.db*"))
 
 
@@ -86,7 +86,7 @@ async def test_a_channel_that_keeps_no_tokens_whispers_in_the_direct_chat() -> N
     async with open_chat(EchoAgent(), commands=COMMANDS) as chat:
         await chat.platform.set(token_seconds=60.0)
         ada, group, _ = await _ask_in_a_group(chat)
-        assert await chat.heard(ada.chat_id) == ["for you"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["for you"]
         assert await chat.platform.answers(group) == []
 
 

@@ -27,12 +27,12 @@ class Holding(EchoAgent):
         async for update in super().speak(words):
             yield update
 
-    def asked(self) -> list[list[str]]:
+    def list_asked(self) -> list[list[str]]:
         """Return what the agent was told each time."""
         return [[message.text for message in told] for told in self.seen]
 
 
-async def failed(chat: MessagesHost) -> list[tuple[Any, str]]:
+async def list_failed(chat: MessagesHost) -> list[tuple[Any, str]]:
     store = get_store(chat.host)
     return [(item.request.input, error) for item, error in reversed(await store.inbox.failed())]
 
@@ -45,21 +45,21 @@ async def test_cancel_stops_what_is_being_answered_and_drops_what_waits() -> Non
         await agent.held.wait()
         await chat.platform.say(ada, "two")
         await chat.platform.say(ada, "/cancel")
-        assert await chat.heard(ada.chat_id) == ["I have stopped."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["I have stopped."]
         await chat.platform.say(ada, "three")
-        assert await chat.heard(ada.chat_id, 2) == ["I have stopped.", "three"]
-        assert await failed(chat) == [("hold one", "cancelled"), ("two", "cancelled")]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["I have stopped.", "three"]
+        assert await list_failed(chat) == [("hold one", "cancelled"), ("two", "cancelled")]
     # The question that was begun stays in the history; what never began is gone.
-    assert agent.asked() == [["hold one"], ["hold one", "three"]]
+    assert agent.list_asked() == [["hold one"], ["hold one", "three"]]
 
 
 async def test_cancel_without_anything_to_stop_says_so() -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         await chat.platform.say(ada, "/cancel")
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "There is nothing to stop."]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "There is nothing to stop."]
 
 
 async def test_new_stops_what_is_being_answered_and_what_follows_runs_in_the_new_session() -> None:
@@ -67,22 +67,22 @@ async def test_new_stops_what_is_being_answered_and_what_follows_runs_in_the_new
     async with open_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "before")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         await chat.platform.say(ada, "hold one")
         await agent.held.wait()
         await chat.platform.say(ada, "/new")
-        await chat.heard(ada.chat_id, 2)
+        await chat.wait_for_answers(ada.chat_id, 2)
         await chat.platform.say(ada, "after")
-        assert await chat.heard(ada.chat_id, 3) == ["before", "We start anew.", "after"]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["before", "We start anew.", "after"]
         await chat.platform.say(ada, "/sessions")
-        listed = (await chat.heard(ada.chat_id, 4))[3].splitlines()
+        listed = (await chat.wait_for_answers(ada.chat_id, 4))[3].splitlines()
         (old,) = [line.split(" ")[0] for line in listed if "this one" not in line]
         await chat.platform.say(ada, f"/resume {old}")
-        await chat.heard(ada.chat_id, 5)
+        await chat.wait_for_answers(ada.chat_id, 5)
         await chat.platform.say(ada, "back")
-        await chat.heard(ada.chat_id, 6)
+        await chat.wait_for_answers(ada.chat_id, 6)
     first = ["before", "before", "hold one"]
-    assert agent.asked() == [["before"], first, ["after"], [*first, "back"]]
+    assert agent.list_asked() == [["before"], first, ["after"], [*first, "back"]]
 
 
 @pytest.mark.parametrize(("cancel_by", "stopped"), [("sender", False), ("anyone", True)])
@@ -95,11 +95,11 @@ async def test_in_a_shared_session_cancel_by_says_whose_turns_can_be_cancelled(c
         await chat.platform.say(ada, "hold one", chat_id=group.chat_id)
         await agent.held.wait()
         await chat.platform.say(bob, "/cancel", chat_id=group.chat_id)
-        (said,) = await chat.heard(group.chat_id)
+        (said,) = await chat.wait_for_answers(group.chat_id)
         assert said == ("I have stopped." if stopped else "There is nothing to stop.")
         if not stopped:
             await chat.platform.say(ada, "/cancel", chat_id=group.chat_id)
-            assert await chat.heard(group.chat_id, 2) == [said, "I have stopped."]
+            assert await chat.wait_for_answers(group.chat_id, 2) == [said, "I have stopped."]
 
 
 async def test_a_stranger_can_cancel_nothing() -> None:
@@ -113,10 +113,10 @@ async def test_a_stranger_can_cancel_nothing() -> None:
         await chat.platform.say(ada, "hold one", chat_id=group.chat_id)
         await agent.held.wait()
         await chat.platform.say(bob, "/cancel", chat_id=group.chat_id)
-        await chat.heard(group.chat_id)
+        await chat.wait_for_answers(group.chat_id)
         assert len(active_runs(chat.host)) == 1
         await chat.platform.say(ada, "/cancel", chat_id=group.chat_id)
-        assert (await chat.heard(group.chat_id, 2))[-1] == "I have stopped."
+        assert (await chat.wait_for_answers(group.chat_id, 2))[-1] == "I have stopped."
 
 
 async def test_looking_and_asking_for_help_do_not_wait_for_an_answer() -> None:
@@ -126,12 +126,12 @@ async def test_looking_and_asking_for_help_do_not_wait_for_an_answer() -> None:
         await chat.platform.say(ada, "hold one")
         await agent.held.wait()
         await chat.platform.say(ada, "/sessions")
-        assert await chat.heard(ada.chat_id) == ["There is no conversation yet."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["There is no conversation yet."]
         await chat.platform.say(ada, "/help")
-        assert "/cancel - Stop what I work on" in (await chat.heard(ada.chat_id, 2))[1]
+        assert "/cancel - Stop what I work on" in (await chat.wait_for_answers(ada.chat_id, 2))[1]
         # Otherwise the host would wait for the answer when it stops.
         await chat.platform.say(ada, "/cancel")
-        assert (await chat.heard(ada.chat_id, 3))[-1] == "I have stopped."
+        assert (await chat.wait_for_answers(ada.chat_id, 3))[-1] == "I have stopped."
 
 
 async def test_a_message_interrupts_the_one_before_it_and_its_question_stays() -> None:
@@ -144,9 +144,9 @@ async def test_a_message_interrupts_the_one_before_it_and_its_question_stays() -
         await chat.platform.say(ada, "hold two")
         await agent.held.wait()
         await chat.platform.say(ada, "three")
-        assert await chat.heard(ada.chat_id) == ["three"]
-        assert await failed(chat) == [("hold one", "cancelled"), ("hold two", "cancelled")]
-    assert agent.asked() == [["hold one"], ["hold one", "hold two"], ["hold one", "hold two", "three"]]
+        assert await chat.wait_for_answers(ada.chat_id) == ["three"]
+        assert await list_failed(chat) == [("hold one", "cancelled"), ("hold two", "cancelled")]
+    assert agent.list_asked() == [["hold one"], ["hold one", "hold two"], ["hold one", "hold two", "three"]]
 
 
 async def test_in_a_group_nobody_interrupts_another() -> None:
@@ -159,7 +159,7 @@ async def test_in_a_group_nobody_interrupts_another() -> None:
         await agent.held.wait()
         await chat.platform.say(bob, "two", chat_id=group.chat_id)
         await chat.platform.say(ada, "three", chat_id=group.chat_id)
-        assert await chat.heard(group.chat_id, 2) == ["two", "three"]
+        assert await chat.wait_for_answers(group.chat_id, 2) == ["two", "three"]
 
 
 async def test_messages_that_come_together_are_answered_in_one_turn() -> None:
@@ -174,7 +174,7 @@ async def test_messages_that_come_together_are_answered_in_one_turn() -> None:
             await chat.platform.wait_for_acknowledged(event)
         (run,) = active_runs(chat.host)
         await get_components(chat.host).active.cancel(run)
-        assert await chat.heard(ada.chat_id) == ["two\nthree"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["two\nthree"]
         await chat.platform.say(ada, "four")
-        assert await chat.heard(ada.chat_id, 2) == ["two\nthree", "four"]
-    assert agent.asked()[1][-1] == "two\nthree"
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["two\nthree", "four"]
+    assert agent.list_asked()[1][-1] == "two\nthree"

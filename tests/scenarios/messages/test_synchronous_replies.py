@@ -34,7 +34,7 @@ async def test_an_answer_is_in_the_reply() -> None:
         await chat.platform.fail("error", method="send")
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
         await until(lambda: _is_settled(chat))
         assert await statuses(chat) == [("accepted", ["in the reply"])]
 
@@ -47,10 +47,10 @@ async def test_what_is_pushed_next_does_not_wait_for_the_end_of_the_time() -> No
     async with open_waiting(EchoAgent(), reply_seconds=60.0) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "one")
-        assert await chat.heard(ada.chat_id) == ["one"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["one"]
         await chat.platform.set(expects_replies=False)
         await chat.platform.say(ada, "two")
-        assert await chat.heard(ada.chat_id, 2) == ["one", "two"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["one", "two"]
 
 
 async def test_an_answer_that_comes_too_late_is_pushed() -> None:
@@ -61,11 +61,11 @@ async def test_an_answer_that_comes_too_late_is_pushed() -> None:
         await chat.platform.wait_for_acknowledged(event)
         assert await chat.platform.answers(ada.chat_id) == []
         agent.release.set()
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
         # The platform asks again, for no reason.
         await chat.platform.redeliver(event)
         await chat.platform.say(ada, "after")
-        assert await chat.heard(ada.chat_id, 2) == ["hello", "after"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == ["hello", "after"]
 
 
 async def test_a_reply_that_was_lost_is_given_again_when_the_platform_asks_again() -> None:
@@ -75,7 +75,7 @@ async def test_a_reply_that_was_lost_is_given_again_when_the_platform_asks_again
         await chat.platform.fail("error", method="send")
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
     assert len(agent.seen) == 1
 
 
@@ -89,10 +89,10 @@ async def test_commands_and_refusals_are_in_the_reply() -> None:
         await chat.platform.fail("error", method="send")
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "/say")
-        assert await chat.heard(ada.chat_id, 3) == ["one", "two", "The command failed."]
+        assert await chat.wait_for_answers(ada.chat_id, 3) == ["one", "two", "The command failed."]
         # A control event has a task of its own.
         await chat.platform.say(ada, "/cancel")
-        assert (await chat.heard(ada.chat_id, 4))[-1] == "There is nothing to stop."
+        assert (await chat.wait_for_answers(ada.chat_id, 4))[-1] == "There is nothing to stop."
 
 
 async def test_only_what_is_said_in_the_conversation_is_in_the_reply() -> None:
@@ -104,8 +104,8 @@ async def test_only_what_is_said_in_the_conversation_is_in_the_reply() -> None:
         ada = await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada)
         await chat.platform.say(ada, "/say@desk", chat_id=group.chat_id)
-        assert await chat.heard(group.chat_id) == ["for all"]
-        assert await chat.heard(ada.chat_id) == ["for you"]
+        assert await chat.wait_for_answers(group.chat_id) == ["for all"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["for you"]
 
 
 async def test_the_reply_says_that_work_goes_on_and_the_answer_is_pushed() -> None:
@@ -115,7 +115,7 @@ async def test_the_reply_says_that_work_goes_on_and_the_answer_is_pushed() -> No
     async with open_waiting(EchoAgent(), reply_seconds=60.0, run_hook=hook) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "later")
-        assert await chat.heard(ada.chat_id, 2) == [f"{WORK_GOES_ON} /cancel stops it.", "later"]
+        assert await chat.wait_for_answers(ada.chat_id, 2) == [f"{WORK_GOES_ON} /cancel stops it.", "later"]
         assert [code for _, codes in await statuses(chat) for code in codes].count("in the reply") == 1
 
 
@@ -155,10 +155,10 @@ async def test_a_reply_that_could_not_be_made_is_pushed_at_once() -> None:
         with pytest.raises(ValueError, match="no such shape"):
             async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0):
                 raise ValueError("no such shape")
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
 
 
-async def _left(chat: MessagesHost, ada: Person) -> Delivery:
+async def _leave(chat: MessagesHost, ada: Person) -> Delivery:
     """Somebody leaves while the reply is written."""
     with pytest.raises(asyncio.CancelledError):
         async with context_of(chat).events.accept_and_wait(item_of(ada), 60.0):
@@ -170,14 +170,14 @@ async def _left(chat: MessagesHost, ada: Person) -> Delivery:
 async def test_a_reply_whose_reader_left_is_pushed_under_its_key() -> None:
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
-        await _left(chat, ada)
-        assert await chat.heard(ada.chat_id) == ["hello"]
+        await _leave(chat, ada)
+        assert await chat.wait_for_answers(ada.chat_id) == ["hello"]
 
 
 async def test_a_reply_whose_reader_left_is_not_repeated_where_that_could_be_seen() -> None:
     async with open_chat(EchoAgent(), idempotent=False, store=InMemoryStateStore()) as chat:
         ada = await chat.platform.user("Ada")
-        key = (await _left(chat, ada)).delivery_id
+        key = (await _leave(chat, ada)).delivery_id
         await until(lambda: _is_settled(chat))
         assert await statuses(chat) == [("unknown", ["interrupted"])]
         # That the platform sends the event again tells that it got no reply.

@@ -13,7 +13,7 @@ from frontdesk_testing import EchoAgent, FailingAgent, GatedAgent
 from frontdesk_testing.messages import MessageChannel
 from frontdesk_testing.messages.wire import Media
 from tests.faults.ports import free_port
-from tests.scenarios.cast import scripted
+from tests.scenarios.cast import build_scripted
 from tests.scenarios.messages.chat import SECRET, open_chat
 from tests.testing.messages.starting import new_platform
 
@@ -26,8 +26,8 @@ async def test_a_person_is_answered_in_their_own_chat(intake: str) -> None:
         ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Ada")
         await chat.platform.say(ada, "I am one Ada")
         await chat.platform.say(bob, "I am another")
-        assert await chat.heard(ada.chat_id) == ["I am one Ada"]
-        assert await chat.heard(bob.chat_id) == ["I am another"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["I am one Ada"]
+        assert await chat.wait_for_answers(bob.chat_id) == ["I am another"]
 
 
 @INTAKES
@@ -38,7 +38,7 @@ async def test_many_messages_are_answered_once_each_and_in_order(intake: str) ->
             for one in people:
                 await chat.platform.say(one, f"{one.name}: {number}")
         for one in people:
-            assert await chat.heard(one.chat_id, 10) == [f"{one.name}: {number}" for number in range(10)]
+            assert await chat.wait_for_answers(one.chat_id, 10) == [f"{one.name}: {number}" for number in range(10)]
         assert sum(entry.method == "send" for entry in chat.platform.log_on_disk()) == 40
 
 
@@ -48,7 +48,7 @@ async def test_a_turn_sees_the_ones_before() -> None:
         ada = await chat.platform.user("Ada")
         for number in (1, 2):
             await chat.platform.say(ada, f"word {number}")
-            await chat.heard(ada.chat_id, number)
+            await chat.wait_for_answers(ada.chat_id, number)
     assert [message.text for message in agent.seen[1]] == ["word 1", "word 1", "word 2"]
 
 
@@ -58,7 +58,7 @@ async def test_a_long_answer_comes_in_parts() -> None:
         ada = await chat.platform.user("Ada")
         text = "This is a sentence of many words. " * 5
         await chat.platform.say(ada, text.strip())
-        assert "".join(await chat.heard(ada.chat_id, 5)) == text.strip()
+        assert "".join(await chat.wait_for_answers(ada.chat_id, 5)) == text.strip()
 
 
 async def test_what_somebody_sends_reaches_the_agent() -> None:
@@ -67,14 +67,14 @@ async def test_what_somebody_sends_reaches_the_agent() -> None:
         ada = await chat.platform.user("Ada")
         picture = Media(media_type="image/png", data=base64.b64encode(b"a picture").decode(), name="a.png")
         await chat.platform.say(ada, "look", media=[picture])
-        assert await chat.heard(ada.chat_id) == ["look"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["look"]
     contents = agent.seen[0][-1].contents
     assert [(one.type, one.media_type) for one in contents] == [("text", None), ("data", "image/png")]
 
 
 async def test_what_the_agent_shows_is_shown() -> None:
     picture = Content.from_uri("data:image/png;base64,aGk=", media_type="image/png")
-    async with open_chat(scripted([["look:", picture]])) as chat:
+    async with open_chat(build_scripted([["look:", picture]])) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "show me")
         text, shown = await chat.platform.wait_for_answers(ada.chat_id, 2)
@@ -87,10 +87,10 @@ async def test_an_agent_that_fails_is_excused_and_the_next_message_answered() ->
     async with open_chat(agent) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "hello")
-        assert await chat.heard(ada.chat_id) == ["The agent failed while it answered."]
+        assert await chat.wait_for_answers(ada.chat_id) == ["The agent failed while it answered."]
         agent.speak = EchoAgent.speak.__get__(agent)
         await chat.platform.say(ada, "and now?")
-        assert (await chat.heard(ada.chat_id, 2))[1] == "and now?"
+        assert (await chat.wait_for_answers(ada.chat_id, 2))[1] == "and now?"
 
 
 @pytest.mark.parametrize(("on_edit", "answers"), [("ignore", ["one", "three"]), ("answer", ["one", "two", "three"])])
@@ -98,12 +98,12 @@ async def test_an_edit_is_answered_if_the_operator_says_so(on_edit: str, answers
     async with open_chat(EchoAgent(), on_edit=on_edit) as chat:
         ada = await chat.platform.user("Ada")
         event = await chat.platform.say(ada, "one")
-        await chat.heard(ada.chat_id)
+        await chat.wait_for_answers(ada.chat_id)
         assert event.message is not None
         edit = await chat.platform.edit(ada, event.message.message_id, "two")
         await chat.platform.wait_for_acknowledged(edit)
         await chat.platform.say(ada, "three")
-        assert await chat.heard(ada.chat_id, len(answers)) == answers
+        assert await chat.wait_for_answers(ada.chat_id, len(answers)) == answers
 
 
 @INTAKES
@@ -144,5 +144,5 @@ async def test_somebody_who_waits_holds_up_nobody_else() -> None:
         await agent.started.wait()
         assert agent.running == 2
         agent.release.set()
-        assert await chat.heard(ada.chat_id) == ["first words"]
-        assert await chat.heard(bob.chat_id) == ["other words"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["first words"]
+        assert await chat.wait_for_answers(bob.chat_id) == ["other words"]

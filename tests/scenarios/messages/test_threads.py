@@ -12,7 +12,7 @@ from tests.scenarios.messages.chat import MessagesHost, open_chat
 ANN = ChannelIdentity(channel="messages", native_id="ann")
 
 
-async def said(chat: MessagesHost, chat_id: str, count: int) -> list[tuple[str, str]]:
+async def wait_for_said(chat: MessagesHost, chat_id: str, count: int) -> list[tuple[str, str]]:
     """The bot's messages and their threads, once there are so many."""
     return [(message.thread_id, message.text) for message in await chat.platform.wait_for_answers(chat_id, count)]
 
@@ -26,9 +26,9 @@ async def test_answers_go_back_into_the_thread() -> None:
         assert event.message is not None
         assert (answer.thread_id, answer.text, answer.reply_to) == ("t-1", "in it", event.message.message_id)
         await chat.platform.say(ada, "@desk beside it", chat_id=group.chat_id)
-        assert (await said(chat, group.chat_id, 2))[1] == ("", "beside it")
+        assert (await wait_for_said(chat, group.chat_id, 2))[1] == ("", "beside it")
         await chat.platform.say(ada, "/whoami@desk", chat_id=group.chat_id, thread_id="t-1")
-        assert (await said(chat, group.chat_id, 3))[2][0] == "t-1"
+        assert (await wait_for_said(chat, group.chat_id, 3))[2][0] == "t-1"
 
 
 async def test_each_thread_has_a_session_of_its_own() -> None:
@@ -59,9 +59,9 @@ async def test_a_thread_does_not_wait_for_another() -> None:
         await chat.platform.say(ada, "@desk one two", chat_id=group.chat_id, thread_id="t-1")
         await agent.started.wait()
         await chat.platform.say(ada, "/whoami@desk", chat_id=group.chat_id, thread_id="t-2")
-        assert (await said(chat, group.chat_id, 1))[0][0] == "t-2"
+        assert (await wait_for_said(chat, group.chat_id, 1))[0][0] == "t-2"
         agent.release.set()
-        assert (await said(chat, group.chat_id, 2))[1] == ("t-1", "one two")
+        assert (await wait_for_said(chat, group.chat_id, 2))[1] == ("t-1", "one two")
 
 
 async def test_a_push_to_the_group_goes_into_no_thread() -> None:
@@ -73,10 +73,10 @@ async def test_a_push_to_the_group_goes_into_no_thread() -> None:
         await chat.platform.say(bob, "@desk beside it", chat_id=group.chat_id)
         await chat.platform.wait_for_answers(group.chat_id, 2)
         await chat.host.deliver(ChannelIdentity(channel="messages", native_id=bob.user_id), "news")
-        assert (await said(chat, group.chat_id, 3))[2] == ("", "news")
+        assert (await wait_for_said(chat, group.chat_id, 3))[2] == ("", "news")
         # Who shares the conversation of the thread is told there.
         await chat.host.deliver(ChannelIdentity(channel="messages", native_id=ada.user_id), "more news")
-        assert (await said(chat, group.chat_id, 4))[3] == ("t-1", "more news")
+        assert (await wait_for_said(chat, group.chat_id, 4))[3] == ("t-1", "more news")
 
 
 async def test_an_answer_in_a_thread_is_shown_while_it_is_written() -> None:
@@ -85,11 +85,11 @@ async def test_an_answer_in_a_thread_is_shown_while_it_is_written() -> None:
         ada = await chat.platform.user("Ada")
         group = await chat.platform.group("Friends", ada)
         await chat.platform.say(ada, "@desk one two", chat_id=group.chat_id, thread_id="t-1")
-        assert await said(chat, group.chat_id, 1) == [("t-1", "one ")]
+        assert await wait_for_said(chat, group.chat_id, 1) == [("t-1", "one ")]
         agent.release.set()
 
         async def whole() -> bool:
-            return await said(chat, group.chat_id, 1) == [("t-1", "one two")]
+            return await wait_for_said(chat, group.chat_id, 1) == [("t-1", "one two")]
 
         await chat.platform.until(whole)
 

@@ -20,10 +20,10 @@ class Talk:
             self.person = await self.chat.platform.user(self.name)
         self.count += 1
         await self.chat.platform.say(self.person, text)
-        return (await self.chat.heard(self.person.chat_id, self.count))[-1]
+        return (await self.chat.wait_for_answers(self.person.chat_id, self.count))[-1]
 
 
-def _shown(listed: str) -> list[str]:
+def _strip_times(listed: str) -> list[str]:
     """What each line of a list says without the time."""
     parts = [line.split(", ") for line in listed.splitlines()]
     return [", ".join(part for part in line if "UTC" not in part and " 20" not in part) for line in parts]
@@ -37,7 +37,7 @@ async def test_a_session_is_shown_by_its_title_or_by_its_first_words() -> None:
         await ada("/new")
         await ada("hello")
         assert await ada("/name  Holiday\u200b\n plans ") == "This conversation is called “Holiday plans” now."
-        assert _shown(await ada("/sessions")) == [
+        assert _strip_times(await ada("/sessions")) == [
             "1 - “Holiday plans”, 2 messages, this one",
             "2 - “what about a room with a view with a vi…”, 2 messages",
         ]
@@ -45,9 +45,9 @@ async def test_a_session_is_shown_by_its_title_or_by_its_first_words() -> None:
         assert await ada(f"/name {'x' * 101}") == "A title can have at most 100 characters."
         # The next turn leaves the title alone.
         await ada("and breakfast?")
-        assert _shown(await ada("/sessions"))[0] == "1 - “Holiday plans”, 4 messages, this one"
+        assert _strip_times(await ada("/sessions"))[0] == "1 - “Holiday plans”, 4 messages, this one"
         assert await ada("/name -") == "This conversation has no title now."
-        assert _shown(await ada("/sessions"))[0] == "1 - “hello”, 4 messages, this one"
+        assert _strip_times(await ada("/sessions"))[0] == "1 - “hello”, 4 messages, this one"
 
 
 async def test_a_number_means_what_the_person_saw() -> None:
@@ -57,7 +57,7 @@ async def test_a_number_means_what_the_person_saw() -> None:
         ada = Talk(chat, "Ada")
         for text in ("one", "/new", "two"):
             await ada(text)
-        assert _shown(await ada("/sessions")) == ["1 - “two”, 2 messages, this one", "2 - “one”, 2 messages"]
+        assert _strip_times(await ada("/sessions")) == ["1 - “two”, 2 messages, this one", "2 - “one”, 2 messages"]
         for text in ("/new", "three"):
             await ada(text)
         # By now it would be the third.
@@ -92,6 +92,6 @@ async def test_titles_in_a_group_are_those_of_its_sessions(scope: str) -> None:
         asked = [(ada, "hello"), (ada, "/name Ours"), (ben, "hi"), (ben, "/sessions")]
         for number, (who, text) in enumerate(asked, 1):
             await chat.platform.say(who, text, chat_id=group)
-            said = await chat.heard(group, number)
+            said = await chat.wait_for_answers(group, number)
         own = "1 - “Ours”, 4 messages, this one" if scope == "per_conversation" else "1 - “hi”, 2 messages, this one"
-        assert _shown(said[3]) == [own]
+        assert _strip_times(said[3]) == [own]

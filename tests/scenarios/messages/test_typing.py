@@ -14,7 +14,7 @@ from tests.scenarios.messages.chat import SECRET, MessagesHost, connect
 from tests.testing.messages.starting import new_platform
 
 
-def typed(platform: MessagePlatform, chat_id: str) -> list[str]:
+def list_typed(platform: MessagePlatform, chat_id: str) -> list[str]:
     entries = platform.log_on_disk()
     return [entry.text for entry in entries if entry.method == "typing" and entry.chat_id == chat_id]
 
@@ -35,7 +35,7 @@ class TypingHost:
             host = AgentFrameworkHost(self._agent, channels=[channel])
             async with serving(host) as client:
                 chat = MessagesHost(platform, host, channel, client.base_url)
-                await chat.known()
+                await chat.wait_until_known()
                 await connect(chat)
                 await talk(platform)
 
@@ -46,10 +46,10 @@ async def test_it_is_renewed_and_ends_with_the_answer() -> None:
     async def talk(platform: MessagePlatform) -> None:
         ada = await platform.user("Ada")
         await platform.say(ada, "one two")
-        await until(lambda: typed(platform, ada.chat_id)[:3] == ["on"] * 3)
+        await until(lambda: list_typed(platform, ada.chat_id)[:3] == ["on"] * 3)
         agent.release.set()
         await platform.wait_for_answers(ada.chat_id)
-        await until(lambda: typed(platform, ada.chat_id)[-1] == "off")
+        await until(lambda: list_typed(platform, ada.chat_id)[-1] == "off")
 
     await TypingHost(agent).talk(talk)
 
@@ -69,10 +69,10 @@ async def test_it_ends_with_a_failure() -> None:
     async def talk(platform: MessagePlatform) -> None:
         ada = await platform.user("Ada")
         await platform.say(ada, "one two")
-        await until(lambda: typed(platform, ada.chat_id)[:1] == ["on"])
+        await until(lambda: list_typed(platform, ada.chat_id)[:1] == ["on"])
         agent.release.set()
         await platform.wait_for_answers(ada.chat_id)
-        await until(lambda: typed(platform, ada.chat_id)[-1:] == ["off"])
+        await until(lambda: list_typed(platform, ada.chat_id)[-1:] == ["off"])
 
     await TypingHost(agent).talk(talk)
 
@@ -85,7 +85,7 @@ async def test_a_failure_of_typing_is_none_of_the_answer(kind: Any) -> None:
         ada = await platform.user("Ada")
         await platform.fail(kind, method="typing", times=1)
         await platform.say(ada, "one two")
-        await until(lambda: typed(platform, ada.chat_id)[:1] == ["on"])
+        await until(lambda: list_typed(platform, ada.chat_id)[:1] == ["on"])
         agent.release.set()
         (answer,) = await platform.wait_for_answers(ada.chat_id)
         assert answer.text == "one two"
@@ -98,6 +98,6 @@ async def test_a_stranger_makes_nobody_type() -> None:
         ada = await platform.user("Ada")
         await platform.say(ada, "one two")
         await platform.wait_for_answers(ada.chat_id)
-        assert typed(platform, ada.chat_id) == []
+        assert list_typed(platform, ada.chat_id) == []
 
     await TypingHost(GatedAgent(), allowlist=NativeIdAllowlist(["nobody"])).talk(talk)

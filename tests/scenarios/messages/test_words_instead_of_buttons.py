@@ -16,7 +16,7 @@ def _no_buttons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessageChannel, "has_buttons", False)
 
 
-async def _asked(chat: MessagesHost, chat_id: str, count: int = 1) -> str:
+async def _read_question(chat: MessagesHost, chat_id: str, count: int = 1) -> str:
     question = await chat.last(chat_id, count)
     assert question.buttons == ()
     name = re.search(r"yes (apr_\w+)", question.text)
@@ -32,9 +32,9 @@ async def test_words_answer_the_question(word: str, paid: list[int], told: str) 
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "pay 5")
-        name = await _asked(chat, ada.chat_id)
+        name = await _read_question(chat, ada.chat_id)
         await chat.platform.say(ada, f"{word} {name}")
-        assert set(map(outcome_in, (await chat.heard(ada.chat_id, 3))[1:])) == {told, "done"}
+        assert set(map(outcome_in, (await chat.wait_for_answers(ada.chat_id, 3))[1:])) == {told, "done"}
     assert bank.paid == paid
 
 
@@ -43,9 +43,9 @@ async def test_somebody_elses_words_run_nothing() -> None:
     async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
         ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Bob")
         await chat.platform.say(ada, "pay 5")
-        name = await _asked(chat, ada.chat_id)
+        name = await _read_question(chat, ada.chat_id)
         await chat.platform.say(bob, f"yes {name}")
-        assert await chat.heard(bob.chat_id) == ["This question is not yours, or it was answered before."]
+        assert await chat.wait_for_answers(bob.chat_id) == ["This question is not yours, or it was answered before."]
     assert bank.paid == []
 
 
@@ -54,4 +54,4 @@ async def test_everyday_words_were_taken_for_answers(text: str) -> None:
     async with open_chat(Bank().agent(["you are welcome"])) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, text)
-        assert await chat.heard(ada.chat_id) == ["you are welcome"]
+        assert await chat.wait_for_answers(ada.chat_id) == ["you are welcome"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_framework import Content, Message, tool
 
-from tests.scenarios.responses.cast import answering, call
+from tests.scenarios.responses.cast import build_answering, call
 
 _TAG = re.compile(r"<(\w+/\w+):\d+>")
 
@@ -41,7 +41,7 @@ class Mind:
             await self.go_on.wait()
             return f"held {what}"
 
-        return answering(self._answer, tools=[pay, hold])
+        return build_answering(self._answer, tools=[pay, hold])
 
     def _answer(self, messages: list[Message]) -> list[Content | str]:
         heard = " ".join(message.text for message in messages)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.ownership.calls import KINDS
-from tests.scenarios.ownership.town import PEOPLE, Owner, Step, Town, made_up, open_town
+from tests.scenarios.ownership.town import PEOPLE, Owner, Step, Town, make_up, open_town
 from tests.scenarios.stores import new_store
 
 picks = st.tuples(st.integers(0, 40), st.sampled_from([False, False, False, True]))
@@ -118,6 +118,6 @@ async def _steal(town: Town, kind: str) -> None:
 
 
 def test_a_made_up_id_has_the_same_form() -> None:
-    made = made_up("resp_0192f0c1a2b3ffff")
+    made = make_up("resp_0192f0c1a2b3ffff")
     assert made.startswith("resp_")
     assert (len(made), made != "resp_0192f0c1a2b3ffff") == (21, True)

@@ -40,7 +40,7 @@ class Step(NamedTuple):
     picks: tuple[tuple[int, bool], ...]
 
 
-def made_up(one: str) -> str:
+def make_up(one: str) -> str:
     """An id of the same form that nobody has."""
     place = max(one.rfind(mark) for mark in "_-") + 1
     return one[:place] + one[place:].translate(_OTHER)
@@ -83,14 +83,14 @@ class Town:
         if answer.is_success:
             self._named.setdefault(me, set()).update(chosen if kind.names else ())
             self._learn(me, answer)
-            await self._settled(me, text, answer)
+            await self._wait_until_still(me, text, answer)
         await self._look_around(me, step)
 
     def _is_foreign(self, me: Owner, one: str) -> bool:
         """Whether it is another's, and nothing that the person has given the same name."""
         return self.owners[one] != me and one not in self._named.get(me, ())
 
-    async def _settled(self, me: Owner, text: str, answer: httpx.Response) -> None:
+    async def _wait_until_still(self, me: Owner, text: str, answer: httpx.Response) -> None:
         """Waits until nothing goes on by itself that could be taken for what the next step does."""
         if text.startswith("wait"):
             await until(lambda: text in self._mind.waiting)
@@ -112,7 +112,7 @@ class Town:
     async def _looks_like_nothing(
         self, me: Owner, step: Step, text: str, ids: Sequence[str], answer: httpx.Response
     ) -> None:
-        others = {one: made_up(one) for one in ids if self._is_foreign(me, one)}
+        others = {one: make_up(one) for one in ids if self._is_foreign(me, one)}
         nothing = await self._send(me, KINDS[step.kind].make(text, *(others.get(one, one) for one in ids)))
         said, wanted = answer.text, nothing.text
         for one, other in others.items():

@@ -87,14 +87,14 @@ def agent(*script: Turn, tools: Any = None, **options: Any) -> Any:
     return Agent(Model(script), name="Concierge", description="Helps.", tools=tools, **options)
 
 
-def answering(answer: Callable[[list[Message]], Turn], **options: Any) -> Any:
+def build_answering(answer: Callable[[list[Message]], Turn], **options: Any) -> Any:
     """An `Agent` that thinks about what it was told."""
     return Agent(Model(answer), name="Concierge", description="Helps.", **options)
 
 
 def parrot() -> Any:
     """An `Agent` that repeats the last words, in three pieces."""
-    return answering(lambda messages: ["you ", "said ", messages[-1].text])
+    return build_answering(lambda messages: ["you ", "said ", messages[-1].text])
 
 
 class Till:

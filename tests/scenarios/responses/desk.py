@@ -15,7 +15,7 @@ from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.models.run import RunRecord
 from frontdesk_testing.internals import active_runs
-from tests.scenarios.desk import DEADLINE, serving
+from tests.scenarios.desk import DEADLINE, serve_host
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.responses.tap import Tap
 from tests.scenarios.stores import new_store
@@ -92,7 +92,7 @@ async def open_client(
     host = AgentFrameworkHost(target, channels=channels, store=ledger, **of_host)
     tap = Tap(host.app)
     app: Any = SimpleNamespace(app=tap)
-    async with serving(app) as server:
+    async with serve_host(app) as server:
         desk = ResponsesHost(host, ledger, tap, server)
         async with desk.exits, httpx.AsyncClient(base_url=desk.url, timeout=DEADLINE, trust_env=False) as desk.http:
             yield desk

@@ -75,7 +75,7 @@ def _kinds(schema: dict[str, Any]) -> list[str]:
     return schema.get("properties", {}).get("type", {}).get("enum", [])
 
 
-def found() -> Path | None:
+def find_schema() -> Path | None:
     """Where the schema is: named by the environment, or beside the checkout."""
     named = os.environ.get(VARIABLE)
     place = Path(named) if named else BESIDE
@@ -83,7 +83,7 @@ def found() -> Path | None:
 
 
 @cache
-def published_schema() -> PublishedSchema | None:
+def load_schema() -> PublishedSchema | None:
     """The schema, if it is anywhere."""
-    place = found()
+    place = find_schema()
     return None if place is None else PublishedSchema(json.loads(place.read_bytes()))

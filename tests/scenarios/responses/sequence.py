@@ -98,12 +98,12 @@ class _Reader:
         place = (event["item_id"], where, event[f"{where}_index"])
         if kind.endswith("part.added"):
             self._need(place not in self._parts, f"part {place} was added twice")
-            self._need(not _said(event["part"]), f"part {place} began with words in it")
+            self._need(not _get_text(event["part"]), f"part {place} began with words in it")
             self._parts[place] = []
         elif kind.endswith("part.done"):
             self._need(place in self._whole, f"part {place} was done before its text")
             self._need(place not in self._ended, f"part {place} was done twice")
-            self._need(_said(event["part"]) == self._so_far(place), f"the deltas of part {place} are not its text")
+            self._need(_get_text(event["part"]) == self._so_far(place), f"the deltas of part {place} are not its text")
             self._ended[place] = event["part"]
         elif kind.endswith(".delta"):
             self._need(place in self._parts and place not in self._ended, f"a delta for part {place}, not open")
@@ -150,5 +150,5 @@ class _Reader:
             self.wrong.append(otherwise)
 
 
-def _said(part: dict[str, Any]) -> str:
+def _get_text(part: dict[str, Any]) -> str:
     return part.get("text", part.get("refusal", ""))

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.types import Message
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.scenarios.responses.published import published_schema
+from tests.scenarios.responses.published import load_schema
 from tests.scenarios.responses.sequence import wrong_sequence
 
 LAST = ("response.completed", "response.failed", "response.incomplete", "error")
@@ -32,7 +32,7 @@ class Connection:
         elif message["type"] == "websocket.close":
             self.closed = message["code"]
 
-    def judged(self, judge: Judge) -> list[str]:
+    def judge(self, judge: Judge) -> list[str]:
         """What is wrong with it: each event by itself, and those of each response together."""
         wrong: list[str] = []
         told: dict[Any, list[dict[str, Any]]] = {}
@@ -51,7 +51,7 @@ class Connection:
 
 
 def _wrong_error(event: dict[str, Any]) -> list[str]:
-    schema = published_schema()
+    schema = load_schema()
     wrong = [] if schema is None else schema.socket_error(event)
     try:
         TypeAdapter(ResponseWsError).validate_json(json.dumps(event), strict=True)

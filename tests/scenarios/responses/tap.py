@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tests.scenarios.responses.published import published_schema
+from tests.scenarios.responses.published import load_schema
 from tests.scenarios.responses.sdk import wrong_body, wrong_event
 from tests.scenarios.responses.sequence import wrong_rest, wrong_sequence
 from tests.scenarios.responses.sockets import Connection
@@ -81,7 +81,7 @@ class Tap:
         try:
             await self._app(scope, receive, seen)
         finally:
-            self.wrong += [f"{exchange.method} {exchange.path}: {one}" for one in _judged(exchange)]
+            self.wrong += [f"{exchange.method} {exchange.path}: {one}" for one in _judge(exchange)]
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = Connection()
@@ -94,7 +94,7 @@ class Tap:
         try:
             await self._app(scope, receive, seen)
         finally:
-            self.wrong += [f"a connection: {one}" for one in connection.judged(judge_event)]
+            self.wrong += [f"a connection: {one}" for one in connection.judge(judge_event)]
 
     async def kept(self, client: httpx.AsyncClient) -> None:
         """Asks again for every response that was given out whole: what is kept is what was said."""
@@ -118,7 +118,7 @@ def _note(exchange: Exchange, message: Message) -> None:
         exchange.ended = not message.get("more_body", False)
 
 
-def _judged(exchange: Exchange) -> list[str]:
+def _judge(exchange: Exchange) -> list[str]:
     try:
         return judge(exchange)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -140,7 +140,7 @@ def judge(exchange: Exchange) -> list[str]:
         return []
     body = json.loads(exchange.body)
     if exchange.status != 200:
-        return wrong_body("error", body) + _missing(body["error"], "message", "type", "param", "code")
+        return wrong_body("error", body) + _find_missing(body["error"], "message", "type", "param", "code")
     path = exchange.path.removeprefix("/v1")
     (kind,) = [kind for (method, shape), kind in _ROUTES.items() if method == exchange.method and _fits(shape, path)]
     if body.get("object") == "response.compaction":
@@ -155,27 +155,27 @@ def judge(exchange: Exchange) -> list[str]:
 
 def judge_item(item: dict[str, Any]) -> list[str]:
     """What is wrong with an item."""
-    schema = published_schema()
+    schema = load_schema()
     return schema.item(item) if schema is not None and schema.knows(item) else []
 
 
 def judge_response(body: dict[str, Any]) -> list[str]:
     """What is wrong with a response."""
-    schema = published_schema()
+    schema = load_schema()
     strictly = schema.response(body) if schema is not None and schema.knows(body) else []
     return strictly + wrong_body("response", body)
 
 
 def judge_compaction(body: dict[str, Any]) -> list[str]:
     """What is wrong with a compaction; the package's own type for it does not know a user's message in an output."""
-    schema = published_schema()
+    schema = load_schema()
     items = [] if body["output"][-1]["type"] == "compaction" else ["it does not end with the compaction"]
     return items + (schema.compaction(body) if schema is not None else [])
 
 
 def judge_event(event: dict[str, Any]) -> list[str]:
     """What is wrong with an event."""
-    schema = published_schema()
+    schema = load_schema()
     strictly = schema.event(event) if schema is not None and schema.knows(event) else []
     return strictly + wrong_event(event)
 
@@ -201,5 +201,5 @@ def _fits(shape: str, path: str) -> bool:
     return re.fullmatch(shape, path) is not None
 
 
-def _missing(body: dict[str, Any], *names: str) -> list[str]:
+def _find_missing(body: dict[str, Any], *names: str) -> list[str]:
     return [f"{name} is missing" for name in names if name not in body]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
-from tests.scenarios.responses.cast import Till, answering, call
+from tests.scenarios.responses.cast import Till, build_answering, call
 from tests.scenarios.responses.tap import read_events
 
 ALICE, BOB = "the-key-of-alice", "the-key-of-bob-who-is-a-stranger"
@@ -40,7 +40,9 @@ def test_a_tool_runs_once_at_most_and_only_by_a_yes(steps: list[dict[str, Any]])
 
 async def _play(steps: list[dict[str, Any]]) -> None:
     till = Till()
-    target = answering(lambda messages: ["done"] if messages[-1].role == "tool" else [PAY, REFUND], tools=till.tools())
+    target = build_answering(
+        lambda messages: ["done"] if messages[-1].role == "tool" else [PAY, REFUND], tools=till.tools()
+    )
     auth = ApiKeyAuth({"alice": ALICE, "bob": BOB})
     host = AgentFrameworkHost(target, channels=[ResponsesChannel(auth=auth)])
     transport = httpx.ASGITransport(app=host.app, client=("127.0.0.1", 1))

@@ -20,7 +20,7 @@ def answer(question: Any, approve: bool = True, **more: Any) -> Any:
     return {"type": "mcp_approval_response", "approval_request_id": question.id, "approve": approve, **more}
 
 
-def shown(item: Any) -> Any:
+def dump_item(item: Any) -> Any:
     """An item as a client sends it back."""
     return item.model_dump(exclude_none=True)
 
@@ -136,11 +136,11 @@ async def test_history_that_is_sent_again_needs_no_previous_response() -> None:
         customer = AsyncCustomer(desk)
         said: list[Any] = [{"role": "user", "content": "pay 5"}]
         asked = await customer.create(said)
-        said += [shown(asked.output[0]), answer(asked.output[0])]
+        said += [dump_item(asked.output[0]), answer(asked.output[0])]
         told = await customer.create(said)
         assert (told.output_text, till.ran) == ("paid", [("pay", 5)])
         assert [role for role, _ in target.client.said()].count("user") == 1
-        said += [shown(told.output[0]), {"role": "user", "content": "thanks"}]
+        said += [dump_item(told.output[0]), {"role": "user", "content": "thanks"}]
         last = await customer.create(said)
         # The answer is history by then, and history runs nothing.
         assert (last.output_text, till.ran) == ("you are welcome", [("pay", 5)])
@@ -188,7 +188,7 @@ async def test_what_was_asked_can_not_be_altered() -> None:
     async with open_client(till.agent([PAY], ["never"])) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("pay 5")
-        question = shown(asked.output[0])
+        question = dump_item(asked.output[0])
         for altered in ({"arguments": '{"amount": 500}'}, {"name": "refund"}):
             for more in ({}, {"previous_response_id": asked.id}):
                 with pytest.raises(APIStatusError) as caught:

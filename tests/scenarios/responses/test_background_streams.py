@@ -23,7 +23,7 @@ def extract_text(events: list[dict[str, Any]]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
 
 
-async def _begun(desk: ResponsesHost, words: str, count: int) -> tuple[str, list[dict[str, Any]]]:
+async def _begin(desk: ResponsesHost, words: str, count: int) -> tuple[str, list[dict[str, Any]]]:
     """Reads a few events of a new stream, and hangs up."""
     read: list[dict[str, Any]] = []
     stream = await desk.client().responses.create(model="m", input=words, background=True, stream=True)
@@ -57,7 +57,7 @@ async def test_it_is_read_as_it_comes_and_once_more_from_any_event(target: Any) 
 async def test_a_reader_that_hung_up_goes_on_where_it_was() -> None:
     agent = GatedAgent()
     async with open_client(agent) as desk:
-        run_id, read = await _begun(desk, "one two three", 5)
+        run_id, read = await _begin(desk, "one two three", 5)
         assert extract_text(read) == "one "
         assert desk.active == 1
         following = await desk.client().responses.retrieve(run_id, stream=True, starting_after=4)
@@ -71,7 +71,7 @@ async def test_a_reader_that_hung_up_goes_on_where_it_was() -> None:
 async def test_many_readers_read_the_same() -> None:
     agent = GatedAgent()
     async with open_client(agent) as desk:
-        run_id, _ = await _begun(desk, "one two three", 1)
+        run_id, _ = await _begin(desk, "one two three", 1)
         clients = [desk.client() for _ in range(20)]
         reading = [asyncio.create_task(events_of(await one.responses.retrieve(run_id, stream=True))) for one in clients]
         await agent.started.wait()
@@ -100,7 +100,7 @@ async def test_one_that_waits_for_its_turn_is_followed_from_before_its_first_eve
 async def test_a_cancelled_one_ends_for_every_reader() -> None:
     agent = GatedAgent()
     async with open_client(agent) as desk:
-        run_id, read = await _begun(desk, "one two", 5)
+        run_id, read = await _begin(desk, "one two", 5)
         following = asyncio.create_task(
             events_of(await desk.client().responses.retrieve(run_id, stream=True, starting_after=4))
         )
@@ -147,7 +147,7 @@ async def test_a_query_that_makes_no_sense_is_refused(query: str) -> None:
 async def test_a_deleted_one_is_gone_for_its_readers_too() -> None:
     agent = GatedAgent()
     async with open_client(agent) as desk:
-        run_id, _ = await _begun(desk, "one two", 5)
+        run_id, _ = await _begin(desk, "one two", 5)
         following = asyncio.create_task(
             events_of(await desk.client().responses.retrieve(run_id, stream=True, starting_after=4))
         )

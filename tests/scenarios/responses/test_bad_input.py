@@ -145,7 +145,7 @@ BODIES: list[tuple[Any, str | None]] = [
 ]
 
 
-async def _refused(desk: ResponsesHost, body: Any, param: str | None) -> None:
+async def _check_refused(desk: ResponsesHost, body: Any, param: str | None) -> None:
     for stream in (False, True):
         asked = body if not isinstance(body, dict) or "stream" in body else {**body, "stream": stream}
         refused = await desk.post(asked)
@@ -160,7 +160,7 @@ async def _refused(desk: ResponsesHost, body: Any, param: str | None) -> None:
 async def test_whatever_is_wrong_is_named() -> None:
     async with open_client(Till().agent(["never"])) as desk:
         for body, param in BODIES:
-            await _refused(desk, body, param)
+            await _check_refused(desk, body, param)
         assert desk.untouched()
 
 
@@ -192,12 +192,12 @@ async def test_too_much_is_refused() -> None:
 
 async def test_an_address_is_refused_where_nobody_can_follow_it() -> None:
     async with open_client(echo) as desk:
-        await _refused(
+        await _check_refused(
             desk,
             part(type="input_image", image_url="https://example.com/a.png"),
             "input[1].content[1].image_url",
         )
-        await _refused(
+        await _check_refused(
             desk, part(type="input_file", file_url="https://example.com/a.pdf"), "input[1].content[1].file_url"
         )
         assert desk.untouched()

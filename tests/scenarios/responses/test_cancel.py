@@ -13,7 +13,7 @@ from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 
-def _running(desk: ResponsesHost) -> str:
+def _get_running(desk: ResponsesHost) -> str:
     (run,) = active_runs(desk.host)
     return run.record.run_id
 
@@ -25,9 +25,9 @@ async def test_a_whole_answer_is_cancelled(customer_of: Any, store: bool) -> Non
         waiting = asyncio.create_task(AsyncCustomer(desk).create("one two", store=store))
         await agent.started.wait()
         other = customer_of(desk)
-        response_id = _running(desk)
+        response_id = _get_running(desk)
         assert (await other.retrieve(response_id)).status == "in_progress"
-        cancelled = await other.cancel(response_id) if store else await _cancelled_unkept(other, response_id)
+        cancelled = await other.cancel(response_id) if store else await _cancel_unkept(other, response_id)
         told = await waiting
         assert (told.status, told.output, told.id) == ("cancelled", [], response_id)
         assert agent.cancelled.is_set()
@@ -37,7 +37,7 @@ async def test_a_whole_answer_is_cancelled(customer_of: Any, store: bool) -> Non
         assert desk.active == 0
 
 
-async def _cancelled_unkept(other: Any, response_id: str) -> Any:
+async def _cancel_unkept(other: Any, response_id: str) -> Any:
     # It is gone as soon as it has ended.
     with pytest.raises(NotFoundError):
         await other.cancel(response_id)
@@ -65,7 +65,7 @@ async def test_a_running_response_is_deleted_with_its_run(customer_of: Any) -> N
     async with open_client(agent) as desk:
         waiting = asyncio.create_task(AsyncCustomer(desk).create("one two"))
         await agent.started.wait()
-        await customer_of(desk).delete(_running(desk))
+        await customer_of(desk).delete(_get_running(desk))
         assert (await waiting).status == "cancelled"
         assert desk.runs() == []
 
@@ -76,7 +76,7 @@ async def test_a_cancelled_response_can_not_be_told_from_nothing_by_others_but_i
         customer = AsyncCustomer(desk)
         waiting = asyncio.create_task(customer.create("one two"))
         await agent.started.wait()
-        cancelled = await customer.cancel(_running(desk))
+        cancelled = await customer.cancel(_get_running(desk))
         await waiting
         agent.release.set()
         # The conversation goes on from there, with the question in it.

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from openai import BadRequestError
 
-from tests.scenarios.responses.cast import answering, parrot
+from tests.scenarios.responses.cast import build_answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
 
-def _heard(target: Any) -> list[str]:
+def _list_heard(target: Any) -> list[str]:
     """What the agent heard from the caller in its last turn."""
     return [text for role, text in target.client.said() if role == "user"]
 
@@ -28,7 +28,7 @@ async def test_a_chain_of_fifty_keeps_its_whole_history(customer_of: Any) -> Non
             last = said
         roles = [role for role, _ in target.client.said()]
         assert roles == ["user", "assistant"] * 49 + ["user"]
-        assert _heard(target) == [f"turn {turn}" for turn in range(50)]
+        assert _list_heard(target) == [f"turn {turn}" for turn in range(50)]
         # One session for the whole chain, with what was said in it and nothing twice.
         assert len(desk.ledger.kept_sessions) == 1
         (kept,) = desk.ledger.kept_messages.values()
@@ -43,7 +43,7 @@ async def test_the_whole_and_the_stream_continue_each_other(customer_of: Any) ->
         second = await customer.create("two", previous_response_id=first.id)
         events, third = await customer.stream("three", previous_response_id=second.id)
         assert events[0].response.previous_response_id == third.previous_response_id == second.id
-        assert _heard(target) == ["one", "two", "three"]
+        assert _list_heard(target) == ["one", "two", "three"]
 
 
 async def test_a_branch_has_its_own_history_only() -> None:
@@ -53,17 +53,17 @@ async def test_a_branch_has_its_own_history_only() -> None:
         root = await customer.create("root")
         left = await customer.create("left", previous_response_id=root.id)
         right = await customer.create("right", previous_response_id=root.id)
-        assert _heard(target) == ["root", "right"]
+        assert _list_heard(target) == ["root", "right"]
         await customer.create("more left", previous_response_id=left.id)
-        assert _heard(target) == ["root", "left", "more left"]
+        assert _list_heard(target) == ["root", "left", "more left"]
         await customer.create("more right", previous_response_id=right.id)
-        assert _heard(target) == ["root", "right", "more right"]
+        assert _list_heard(target) == ["root", "right", "more right"]
         await customer.create("anew", previous_response_id=root.id)
-        assert _heard(target) == ["root", "anew"]
+        assert _list_heard(target) == ["root", "anew"]
 
 
 async def test_branches_at_the_same_time_do_not_disturb_each_other() -> None:
-    target = answering(lambda messages: [" > ".join(one.text for one in messages if one.role == "user")])
+    target = build_answering(lambda messages: [" > ".join(one.text for one in messages if one.role == "user")])
     async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         root = await customer.create("root")
@@ -91,14 +91,16 @@ async def test_a_response_that_was_deleted_can_not_be_continued_but_what_followe
             await customer.create("three", previous_response_id=first.id)
         assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
         await customer.create("three", previous_response_id=second.id)
-        assert _heard(target) == ["one", "two", "three"]
+        assert _list_heard(target) == ["one", "two", "three"]
 
 
 async def test_a_failed_turn_leaves_its_question_and_can_be_continued() -> None:
-    target = answering(lambda messages: ["fine"] if "again" in messages[-1].text else [RuntimeError("the reason")])
+    target = build_answering(
+        lambda messages: ["fine"] if "again" in messages[-1].text else [RuntimeError("the reason")]
+    )
     async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         failed = (await customer.events("one"))[-1].response
         assert failed.status == "failed"
         told = await customer.create("again", previous_response_id=failed.id)
-        assert (told.output_text, _heard(target)) == ("fine", ["one", "again"])
+        assert (told.output_text, _list_heard(target)) == ("fine", ["one", "again"])

@@ -8,7 +8,7 @@ import pytest
 from agent_framework import Content, tool
 from openai import BadRequestError
 
-from tests.scenarios.responses.cast import Till, agent, answering, call, piece
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, piece
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -161,7 +161,9 @@ async def test_a_name_of_a_tool_ended_with_a_newline(name: str) -> None:
 
 
 async def test_history_that_is_sent_again_has_its_calls_and_their_outputs() -> None:
-    target = answering(lambda messages: ["a cat"] if messages[-1].role == "tool" else [call("look", place="garden")])
+    target = build_answering(
+        lambda messages: ["a cat"] if messages[-1].role == "tool" else [call("look", place="garden")]
+    )
     async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         said: list[Any] = [{"role": "user", "content": "what is there?"}]
@@ -187,7 +189,7 @@ async def test_a_forged_call_of_a_host_tool_is_refused(name: str) -> None:
 
 
 async def test_two_branches_answer_a_call_each_for_itself() -> None:
-    target = answering(
+    target = build_answering(
         lambda messages: [_outcome(messages)] if messages[-1].role == "tool" else [call("look", place="garden")]
     )
     async with open_client(target) as desk:
@@ -218,7 +220,7 @@ async def test_an_output_can_have_parts() -> None:
 
 
 async def test_the_choice_of_tools_reaches_the_model_and_is_told() -> None:
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         choices: list[tuple[Any, Any]] = [

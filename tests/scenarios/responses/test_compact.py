@@ -10,7 +10,7 @@ from openai import BadRequestError, InternalServerError
 from frontdesk import ApiKeyAuth
 from frontdesk.errors import InvalidRequestError
 from frontdesk.models.request import ChannelRequest
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.test_socket import listener
 
@@ -82,7 +82,7 @@ async def test_a_compaction_is_compacted_again() -> None:
 
 
 async def test_the_client_of_the_agent_makes_it_when_the_operator_names_nobody() -> None:
-    target = answering(lambda messages: ["the summary" if "<record>" in messages[-1].text else "fine"])
+    target = build_answering(lambda messages: ["the summary" if "<record>" in messages[-1].text else "fine"])
     async with open_client(target) as desk:
         said: list[Any] = [
             {"role": "user", "content": [{"type": "input_text", "text": "look"}, _picture()]},
@@ -196,14 +196,14 @@ async def test_another_s_a_forged_and_a_deleted_one_are_bad_requests() -> None:
             f"{mark}.{run_id}.{key[:-1]}é",
         ]
         for content in forged:
-            await _refused(desk, {**item, "encrypted_content": content})
-        await _refused(desk, item, OTHER)
+            await _check_refused(desk, {**item, "encrypted_content": content})
+        await _check_refused(desk, item, OTHER)
         assert (await _ask(desk, [item])).status == "completed"
         await desk.client(ONE).responses.delete(compacted.id)
-        await _refused(desk, item)
+        await _check_refused(desk, item)
 
 
-async def _refused(desk: ResponsesHost, item: Any, key: str = ONE) -> None:
+async def _check_refused(desk: ResponsesHost, item: Any, key: str = ONE) -> None:
     with pytest.raises(BadRequestError) as caught:
         await _ask(desk, [{"role": "user", "content": "one"}, item], key)
     assert (caught.value.code, caught.value.param) == ("invalid_encrypted_content", "input[1].encrypted_content")

@@ -22,12 +22,12 @@ async def _house(target: Any, **options: Any) -> AsyncIterator[Any]:
         yield AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", max_retries=0, http_client=http)
 
 
-async def _made(api: AsyncOpenAI) -> list[Any]:
+async def _make(api: AsyncOpenAI) -> list[Any]:
     compacted = await api.responses.compact(model="any", input="one")
     return [item.to_dict(warnings=False) for item in compacted.output]
 
 
-async def _opened(api: AsyncOpenAI, target: Any, items: list[Any]) -> None:
+async def _check_opened(api: AsyncOpenAI, target: Any, items: list[Any]) -> None:
     answer = await api.responses.create(model="any", input=[*items, {"role": "user", "content": "go on"}])
     assert answer.output_text == "you said go on"
     assert "the summary" in target.client.said()[1][1]
@@ -36,9 +36,9 @@ async def _opened(api: AsyncOpenAI, target: Any, items: list[Any]) -> None:
 async def test_after_a_restart(tmp_path: Path) -> None:
     target = parrot()
     async with _house(target, state_dir=tmp_path) as api:
-        items = await _made(api)
+        items = await _make(api)
     async with _house(target, state_dir=tmp_path) as api:
-        await _opened(api, target, items)
+        await _check_opened(api, target, items)
 
 
 async def test_at_another_host(postgres: str) -> None:
@@ -47,4 +47,4 @@ async def test_at_another_host(postgres: str) -> None:
         _house(here, store=PostgresStateStore(postgres)) as one,
         _house(there, store=PostgresStateStore(postgres)) as other,
     ):
-        await _opened(other, there, await _made(one))
+        await _check_opened(other, there, await _make(one))

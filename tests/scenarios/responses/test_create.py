@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from openai import NotFoundError
 
-from tests.scenarios.responses.cast import answering, parrot
+from tests.scenarios.responses.cast import build_answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -109,7 +109,7 @@ async def test_a_stream_can_not_be_taken_up_again_yet() -> None:
 
 
 async def test_an_agent_that_says_nothing_has_said_nothing() -> None:
-    async with open_client(answering(lambda _: [])) as desk:
+    async with open_client(build_answering(lambda _: [])) as desk:
         customer = AsyncCustomer(desk)
         assert (await customer.create("hello")).output == []
         assert (await customer.events("hello"))[-1].response.output == []

@@ -8,7 +8,7 @@ from agent_framework import Content
 from openai import BadRequestError
 
 from frontdesk.channels.conversations import ConversationsChannel
-from tests.scenarios.responses.cast import Till, agent, answering, call, piece
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, piece
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import dial, extract_text
@@ -25,7 +25,7 @@ def output(call_id: str, said: Any = "done") -> Any:
     return {"type": "custom_tool_call_output", "call_id": call_id, "output": said}
 
 
-def told(target: Any, kind: str) -> list[Content]:
+def list_told(target: Any, kind: str) -> list[Content]:
     """What the model heard of a kind, in its last call."""
     return [one for message in target.client.seen[-1] for one in message.contents if one.type == kind]
 
@@ -43,7 +43,7 @@ async def test_a_text_goes_out_and_its_result_comes_back(customer_of: Any) -> No
         result = output(item.call_id, [{"type": "input_text", "text": "done"}])
         answer = await customer.create([result], tools=[PATCH], previous_response_id=asked.id)
         assert answer.output_text == "patched"
-        assert [one.call_id for one in told(target, "function_result")] == [item.call_id]
+        assert [one.call_id for one in list_told(target, "function_result")] == [item.call_id]
 
 
 async def test_a_stream_tells_the_text_when_it_is_whole(customer_of: Any) -> None:
@@ -73,8 +73,8 @@ async def test_a_namespace_is_told_apart_from_its_tools() -> None:
         # A client that keeps the history itself says all of it again.
         history = [item.to_dict(mode="json") for item in asked.output]
         await customer.create([HI, *history, *outputs], tools=[SPACE, LOOK], store=False)
-        assert [one.name for one in told(target, "function_call")] == ["crm__patch", "crm__look", "look"]
-        assert json.loads(str(told(target, "function_call")[0].arguments)) == {"input": "x"}
+        assert [one.name for one in list_told(target, "function_call")] == ["crm__patch", "crm__look", "look"]
+        assert json.loads(str(list_told(target, "function_call")[0].arguments)) == {"input": "x"}
 
 
 async def test_tools_that_come_as_items_are_offered() -> None:
@@ -109,7 +109,7 @@ async def test_a_connection_remembers_no_more_tools_than_a_request_may_bring() -
         some = [{"type": "function", "name": f"f{start + number}"} for number in range(100)]
         return {"type": "additional_tools", "role": "developer", "tools": some}
 
-    async with open_client(answering(lambda _: ["ok"])) as desk, dial(desk) as line:
+    async with open_client(build_answering(lambda _: ["ok"])) as desk, dial(desk) as line:
         first = await line.response([tools(0), HI], store=False)
         # The same once more are no more than they were.
         again = await line.response([tools(0), HI], store=False, previous_response_id=first["id"])
@@ -118,7 +118,7 @@ async def test_a_connection_remembers_no_more_tools_than_a_request_may_bring() -
 
 
 async def test_what_clients_send_unasked_is_left_out_and_not_shown() -> None:
-    target = answering(lambda _: ["ok"])
+    target = build_answering(lambda _: ["ok"])
     unasked: Any = [{"type": "web_search"}, {"type": "image_generation"}, {"type": "tool_search"}, LOOK]
     async with open_client(target) as desk:
         answer = await AsyncCustomer(desk).create("go", tools=unasked)

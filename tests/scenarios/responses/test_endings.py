@@ -7,7 +7,7 @@ import pytest
 from agent_framework import Content
 
 from frontdesk_testing import FailingAgent
-from tests.scenarios.responses.cast import Finish, Till, agent, answering, call
+from tests.scenarios.responses.cast import Finish, Till, agent, build_answering, call
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -20,7 +20,7 @@ def _secret(desk: Any) -> bool:
 
 @pytest.mark.parametrize(("finish", "reason"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
 async def test_an_answer_that_was_cut_off_is_incomplete(customer_of: Any, finish: str, reason: str) -> None:
-    async with open_client(answering(lambda _: ["once upon", Finish(finish)])) as desk:
+    async with open_client(build_answering(lambda _: ["once upon", Finish(finish)])) as desk:
         customer = customer_of(desk)
         whole = await customer.create("a story")
         events = await customer.events("a story")
@@ -99,7 +99,7 @@ async def test_a_hook_that_fails_in_the_middle_of_a_stream() -> None:
 async def test_a_refusal_is_told_as_one(customer_of: Any) -> None:
     no = {"core": {"model_output_kind": "refusal"}}
     words = [Content.from_text(word, additional_properties=no) for word in ("I will ", "not")]
-    async with open_client(answering(lambda _: words)) as desk:
+    async with open_client(build_answering(lambda _: words)) as desk:
         customer = customer_of(desk)
         events, final = await customer.stream("do it")
         for response in (await customer.create("do it"), final):
@@ -111,7 +111,7 @@ async def test_a_refusal_is_told_as_one(customer_of: Any) -> None:
 
 async def test_an_error_that_the_agent_reports_itself_is_said() -> None:
     said = ["half of it ", Content.from_error(message="the other half is missing")]
-    async with open_client(answering(lambda _: said)) as desk:
+    async with open_client(build_answering(lambda _: said)) as desk:
         customer = AsyncCustomer(desk)
         for response in (await customer.create("?"), (await customer.stream("?"))[1]):
             first, second = response.output[0].content

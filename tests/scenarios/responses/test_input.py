@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agent_framework import Message
 
-from tests.scenarios.responses.cast import answering, parrot
+from tests.scenarios.responses.cast import build_answering, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -14,15 +14,15 @@ PIXEL = "data:image/png;base64," + base64.b64encode(b"pixel").decode()
 PDF = base64.b64encode(b"%PDF").decode()
 
 
-async def _heard(said: Any) -> list[Message]:
-    agent = answering(lambda _: ["heard"])
+async def _list_heard(said: Any) -> list[Message]:
+    agent = build_answering(lambda _: ["heard"])
     async with open_client(agent) as desk:
         assert (await AsyncCustomer(desk).create(said)).output_text == "heard"
     return agent.client.seen[-1]
 
 
 async def _part(part: dict[str, Any]) -> Any:
-    (message,) = await _heard([{"role": "user", "content": [{"type": "input_text", "text": "see"}, part]}])
+    (message,) = await _list_heard([{"role": "user", "content": [{"type": "input_text", "text": "see"}, part]}])
     text, content = message.contents
     assert (message.role, text.text) == ("user", "see")
     return content
@@ -30,7 +30,7 @@ async def _part(part: dict[str, Any]) -> Any:
 
 async def test_every_role_is_heard() -> None:
     said = [{"role": role, "content": f"as {role}"} for role in ("user", "assistant", "system", "developer")]
-    heard = await _heard([*said, {"type": "message", "role": "user", "content": "as typed"}])
+    heard = await _list_heard([*said, {"type": "message", "role": "user", "content": "as typed"}])
     assert [(one.role, one.text) for one in heard] == [
         ("user", "as user"),
         ("assistant", "as assistant"),
@@ -44,7 +44,7 @@ async def test_every_role_is_heard() -> None:
 async def test_every_phase_is_heard(phase: str) -> None:
     part = {"type": "output_text", "text": "let me see", "annotations": []}
     message = {"type": "message", "role": "assistant", "phase": phase, "content": [part]}
-    heard = await _heard([message, {"role": "user", "content": "go on"}])
+    heard = await _list_heard([message, {"role": "user", "content": "go on"}])
     assert heard[0].additional_properties["phase"] == phase
 
 
@@ -81,7 +81,7 @@ async def test_calls_that_were_made_together_are_one_message() -> None:
         {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "two"}]},
     ]
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "sealed"}
-    heard = await _heard([{"role": "user", "content": "look"}, thought, *calls, *outputs])
+    heard = await _list_heard([{"role": "user", "content": "look"}, thought, *calls, *outputs])
     assert [(one.role, [content.type for content in one.contents]) for one in heard] == [
         ("user", ["text"]),
         ("assistant", ["text_reasoning", "function_call", "function_call"]),
@@ -96,14 +96,14 @@ async def test_calls_that_were_made_together_are_one_message() -> None:
 
 async def test_a_thought_belongs_to_what_was_said_after_it() -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
-    heard = await _heard([thought, {"role": "assistant", "content": "so"}, {"role": "user", "content": "and?"}])
+    heard = await _list_heard([thought, {"role": "assistant", "content": "so"}, {"role": "user", "content": "and?"}])
     assert [[content.type for content in one.contents] for one in heard] == [["text_reasoning", "text"], ["text"]]
     assert heard[0].contents[0].id == "rs_1"
 
 
 async def test_a_refusal_is_heard_as_one() -> None:
     refused = {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
-    heard = await _heard([refused, {"role": "user", "content": "please"}])
+    heard = await _list_heard([refused, {"role": "user", "content": "please"}])
     assert heard[0].contents[0].additional_properties == {"core": {"model_output_kind": "refusal"}}
 
 

@@ -8,7 +8,7 @@ from openai import BadRequestError, NotFoundError
 
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk_testing.internals import get_components
-from tests.scenarios.responses.cast import answering, parrot
+from tests.scenarios.responses.cast import build_answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_client
 
 
@@ -77,7 +77,7 @@ async def test_nobody_has_more_read_for_a_number_than_a_body_may_hold() -> None:
 
 async def test_a_model_that_counts_is_believed() -> None:
     usage = Content.from_usage({"input_token_count": 700, "output_token_count": 50, "total_token_count": 750})
-    async with open_client(answering(lambda _: ["fine", usage])) as desk:
+    async with open_client(build_answering(lambda _: ["fine", usage])) as desk:
         first = (await desk.post({"input": "hello"})).json()
         assert first["usage"]["total_tokens"] == 750
         assert await _count(desk, input="abcd", previous_response_id=first["id"]) == 755

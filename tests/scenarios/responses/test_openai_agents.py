@@ -12,9 +12,9 @@ from agents import (
 )
 from pydantic import BaseModel
 
-from tests.scenarios.responses.cast import Till, answering, call, parrot
+from tests.scenarios.responses.cast import Till, build_answering, call, parrot
 from tests.scenarios.responses.desk import open_client
-from tests.scenarios.responses.guests import QUIET, looking, visiting_agent
+from tests.scenarios.responses.guests import QUIET, build_looking, build_visiting_agent
 
 
 class Eyes:
@@ -38,7 +38,7 @@ class Eyes:
 async def test_an_agent_gets_its_answer() -> None:
     target = parrot()
     async with open_client(target) as desk:
-        result = await Runner.run(visiting_agent(desk), "hello", run_config=QUIET)
+        result = await Runner.run(build_visiting_agent(desk), "hello", run_config=QUIET)
         assert result.final_output == "you said hello"
         assert target.client.options[-1]["instructions"] == "Be brief."
 
@@ -46,8 +46,8 @@ async def test_an_agent_gets_its_answer() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_tool_of_the_agents_is_called_and_answered(stream: bool) -> None:
     eyes = Eyes()
-    async with open_client(looking()) as desk:
-        agent = visiting_agent(desk, tools=[eyes.tool()])
+    async with open_client(build_looking()) as desk:
+        agent = build_visiting_agent(desk, tools=[eyes.tool()])
         if stream:
             running = Runner.run_streamed(agent, "what is there?", run_config=QUIET)
             kinds = [event.type async for event in running.stream_events()]
@@ -61,10 +61,10 @@ async def test_a_tool_of_the_agents_is_called_and_answered(stream: bool) -> None
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_session_of_the_agents_brings_its_own_history(tmp_path: Path, stream: bool) -> None:
     eyes = Eyes()
-    target = looking()
+    target = build_looking()
     session = SQLiteSession("guest", tmp_path / "guest.db")
     async with open_client(target) as desk:
-        agent = visiting_agent(desk, tools=[eyes.tool()], model_settings=ModelSettings(store=False))
+        agent = build_visiting_agent(desk, tools=[eyes.tool()], model_settings=ModelSettings(store=False))
         for turn in range(3):
             if stream:
                 running = Runner.run_streamed(agent, f"look {turn}", session=session, run_config=QUIET)
@@ -84,9 +84,9 @@ async def test_a_session_of_the_agents_brings_its_own_history(tmp_path: Path, st
 
 async def test_a_conversation_by_previous_response_sends_only_what_is_new() -> None:
     eyes = Eyes()
-    target = looking()
+    target = build_looking()
     async with open_client(target) as desk:
-        agent = visiting_agent(desk, tools=[eyes.tool()])
+        agent = build_visiting_agent(desk, tools=[eyes.tool()])
         first = await Runner.run(agent, "look", auto_previous_response_id=True, run_config=QUIET)
         second = await Runner.run(agent, "look again", previous_response_id=first.last_response_id, run_config=QUIET)
         assert second.final_output == "there is a cat in the garden"
@@ -98,8 +98,8 @@ async def test_an_agent_can_ask_for_a_structure() -> None:
     class Room(BaseModel):
         number: int
 
-    async with open_client(answering(lambda _: ['{"number": 12}'])) as desk:
-        result = await Runner.run(visiting_agent(desk, output_type=Room), "which room?", run_config=QUIET)
+    async with open_client(build_answering(lambda _: ['{"number": 12}'])) as desk:
+        result = await Runner.run(build_visiting_agent(desk, output_type=Room), "which room?", run_config=QUIET)
         assert result.final_output == Room(number=12)
 
 
@@ -108,6 +108,9 @@ async def test_tools_of_the_host_run_beside_those_of_the_agents() -> None:
     target = till.agent([call("add", "host", a=1, b=2), call("look", "client", place="roof")], ["3 cats"])
     async with open_client(target) as desk:
         result = await Runner.run(
-            visiting_agent(desk, tools=[eyes.tool()]), "how many?", auto_previous_response_id=True, run_config=QUIET
+            build_visiting_agent(desk, tools=[eyes.tool()]),
+            "how many?",
+            auto_previous_response_id=True,
+            run_config=QUIET,
         )
         assert (result.final_output, till.ran, eyes.seen) == ("3 cats", [("add", 1, 2)], ["roof"])

@@ -6,7 +6,7 @@ import pytest
 from agent_framework import Content
 
 from tests.channels.responses.contents import PIXEL
-from tests.scenarios.responses.cast import Till, agent, answering, call
+from tests.scenarios.responses.cast import Till, agent, build_answering, call
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -24,14 +24,14 @@ FILED: Any = {"type": "citation", "file_id": "file_1", "title": "menu.pdf"}
 
 async def _both(said: list[Any], **body: Any) -> list[Any]:
     """The answer, whole and streamed."""
-    async with open_client(answering(lambda _: said)) as desk:
+    async with open_client(build_answering(lambda _: said)) as desk:
         customer = AsyncCustomer(desk)
         return [await customer.create("?", **body), (await customer.stream("?", **body))[1]]
 
 
 async def test_citations_are_annotations(customer_of: Any) -> None:
     said = [Content.from_text("soup "), Content.from_text("fish", annotations=[CITED, FILED])]
-    async with open_client(answering(lambda _: said)) as desk:
+    async with open_client(build_answering(lambda _: said)) as desk:
         customer = customer_of(desk)
         events, final = await customer.stream("?")
         for response in (await customer.create("?"), final):
@@ -46,7 +46,7 @@ async def test_citations_are_annotations(customer_of: Any) -> None:
 
 async def test_thoughts_are_told_in_short(customer_of: Any) -> None:
     said = [Content.from_text_reasoning(text="let me "), Content.from_text_reasoning(text="think"), "well"]
-    async with open_client(answering(lambda _: said)) as desk:
+    async with open_client(build_answering(lambda _: said)) as desk:
         customer = customer_of(desk)
         events, final = await customer.stream("?")
         for response in (await customer.create("?"), final):
@@ -72,7 +72,7 @@ async def test_a_sealed_thought_is_handed_out_to_those_who_ask(include: Any, sea
 
 async def test_a_thought_can_be_sent_back() -> None:
     said = [Content.from_text_reasoning(text="hm", protected_data="sealed"), "well"]
-    target = answering(lambda _: said)
+    target = build_answering(lambda _: said)
     async with open_client(target) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("?", include=["reasoning.encrypted_content"], store=False)
@@ -91,7 +91,7 @@ async def test_what_it_cost_is_told_in_detail(customer_of: Any) -> None:
         "cache_creation_input_token_count": 3,
         "reasoning_output_token_count": 2,
     }
-    async with open_client(answering(lambda _: ["hello", Content.from_usage(usage)])) as desk:
+    async with open_client(build_answering(lambda _: ["hello", Content.from_usage(usage)])) as desk:
         customer = customer_of(desk)
         for response in (await customer.create("?"), (await customer.stream("?"))[1]):
             told = response.usage

@@ -6,7 +6,7 @@ import pytest
 from agent_framework import Content
 
 from frontdesk_testing.internals import get_components
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -74,7 +74,7 @@ async def test_a_caller_may_force_a_tool_of_the_hosts_only_where_that_is_set() -
 
 
 async def test_a_tool_that_is_strict_reached_the_target_as_one_that_is_not() -> None:
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     async with open_client(target) as desk:
         shown = (await desk.post({"input": "hello", "tools": [LOOK]})).json()["tools"]
         (offered,) = target.client.options[0]["tools"]
@@ -82,7 +82,7 @@ async def test_a_tool_that_is_strict_reached_the_target_as_one_that_is_not() -> 
 
 
 async def test_the_detail_of_a_picture_was_dropped() -> None:
-    target = answering(lambda _: ["seen"])
+    target = build_answering(lambda _: ["seen"])
     picture = {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}
     async with open_client(target) as desk:
         said = {"input": [{"role": "user", "content": [picture]}]}

@@ -8,7 +8,7 @@ from openai import BadRequestError
 
 from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import EchoAgent
-from tests.scenarios.responses.cast import answering
+from tests.scenarios.responses.cast import build_answering
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -34,7 +34,7 @@ _AWAY = ("model", "store", "user", "metadata", "service_tier", "safety_identifie
 
 
 async def test_only_what_is_harmless_reaches_the_agent_by_default() -> None:
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     async with open_client(target) as desk:
         response = await AsyncCustomer(desk).create("hello", **EVERYTHING)
         options = target.client.options[-1]
@@ -57,7 +57,7 @@ async def test_only_what_is_harmless_reaches_the_agent_by_default() -> None:
 
 
 async def test_what_the_operator_names_reaches_it_too() -> None:
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     names = ["model", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "truncation"]
     async with open_client(target, forward=[*names, "top_logprobs"]) as desk:
         response = await AsyncCustomer(desk).create("hello", store=False, **EVERYTHING)
@@ -80,7 +80,7 @@ async def test_what_the_operator_names_reaches_it_too() -> None:
     ("setting", "heard", "told"), [("append", "Be kind.\nBe brief.", "Be brief."), ("ignore", "Be kind.", None)]
 )
 async def test_instructions_are_added_or_ignored(setting: Any, heard: str, told: str | None) -> None:
-    target = answering(lambda _: ["fine"], instructions="Be kind.")
+    target = build_answering(lambda _: ["fine"], instructions="Be kind.")
     async with open_client(target, instructions=setting) as desk:
         customer = AsyncCustomer(desk)
         response = await customer.create("hello", instructions="Be brief.")
@@ -94,7 +94,7 @@ async def test_instructions_are_added_or_ignored(setting: Any, heard: str, told:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_instructions_are_refused(stream: bool) -> None:
-    async with open_client(answering(lambda _: ["never"]), instructions="refuse") as desk:
+    async with open_client(build_answering(lambda _: ["never"]), instructions="refuse") as desk:
         with pytest.raises(BadRequestError) as caught:
             await AsyncCustomer(desk).create("hello", instructions="Be brief.", stream=stream)
         assert caught.value.param == "instructions"
@@ -108,7 +108,7 @@ async def test_unknown_keys_reach_the_hook_and_nothing_else() -> None:
         seen.append(request)
         return request
 
-    target = answering(lambda _: ["fine"])
+    target = build_answering(lambda _: ["fine"])
     async with open_client(target, run_hook=hook) as desk:
         extra = {"hosting": {"tier": "gold"}, "made_up": [1, 2]}
         response = await AsyncCustomer(desk).create("hello", extra_body=extra, temperature=0.5)

@@ -10,7 +10,7 @@ from frontdesk.models.request import ChannelRequest
 from frontdesk_testing import GatedAgent
 from tests.scenarios.cast import two_voices
 from tests.scenarios.desk import until
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
@@ -20,7 +20,7 @@ WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object
 
 def listener() -> Any:
     """An agent that says what it has heard from the user."""
-    return answering(lambda messages: ["heard ", ", ".join(one.text for one in messages if one.role == "user")])
+    return build_answering(lambda messages: ["heard ", ", ".join(one.text for one in messages if one.role == "user")])
 
 
 @pytest.mark.parametrize("path", ["/responses", "/v1/responses"])
@@ -96,7 +96,7 @@ async def test_a_failed_continuation_forgets_the_response_it_named(store: bool) 
     def answer(messages: list[Message]) -> Any:
         return [RuntimeError("no")] if messages[-1].text == "fail" else ["fine"]
 
-    async with open_client(answering(answer)) as desk, dial(desk) as line:
+    async with open_client(build_answering(answer)) as desk, dial(desk) as line:
         for bad in ({"input": "fail"}, {"input": "x", "temperature": 99}, {"input": [{"type": "nothing"}]}):
             first = await line.response("one", store=False)
             assert (await line.response("two", store=False, previous_response_id=first["id"]))["status"] == "completed"
@@ -142,7 +142,7 @@ async def test_an_output_answers_a_stored_call_in_a_turn_that_is_not_stored() ->
 
 
 async def test_only_a_call_that_waits_takes_an_output() -> None:
-    target = answering(lambda messages: [call("weather", "call_9")])
+    target = build_answering(lambda messages: [call("weather", "call_9")])
     async with open_client(target) as desk, dial(desk) as line:
         for items, said in (
             ([{"type": "function_call_output", "call_id": "call_8", "output": "x"}], "call_8"),
@@ -271,19 +271,19 @@ async def test_lanes_run_side_by_side_and_say_which_they_are() -> None:
         assert all(event["stream_id"] == "a" for event in slow)
         gated.release.set()
         await line.create("two", stream_id="b")
-        ended = await _ended(line, 2)
+        ended = await _wait_for_ends(line, 2)
         assert sorted((event["stream_id"], extract_text(event["response"])) for event in ended) == [
             ("a", "slow one"),
             ("b", "two"),
         ]
-        assert (await _ended_with(line, "c", temperature=99))["type"] == "error"
+        assert (await _ask_on_lane(line, "c", temperature=99))["type"] == "error"
 
 
-async def _ended(line: Line, count: int) -> list[dict[str, Any]]:
+async def _wait_for_ends(line: Line, count: int) -> list[dict[str, Any]]:
     return [(await line.until(*LAST))[-1] for _ in range(count)]
 
 
-async def _ended_with(line: Line, lane: str, **body: Any) -> dict[str, Any]:
+async def _ask_on_lane(line: Line, lane: str, **body: Any) -> dict[str, Any]:
     event = await line.ask("x", stream_id=lane, **body)
     assert event["stream_id"] == lane
     return event
@@ -315,7 +315,7 @@ async def test_a_hook_can_move_a_response_to_the_background(leaves: bool) -> Non
                 gated.release.set()
                 assert extract_text((await line.until(*LAST))[-1]["response"]) == "one two"
         gated.release.set()
-        await _ended_well(desk, begun[0]["response"]["id"])
+        await _wait_for_success(desk, begun[0]["response"]["id"])
 
 
 async def test_a_hook_can_leave_the_result_of_a_response_to_be_fetched() -> None:
@@ -327,10 +327,10 @@ async def test_a_hook_can_leave_the_result_of_a_response_to_be_fetched() -> None
         created, queued = await line.until("response.queued")
         assert created["type"] == "response.created"
         assert queued["response"]["status"] == "queued"
-        await _ended_well(desk, queued["response"]["id"])
+        await _wait_for_success(desk, queued["response"]["id"])
 
 
-async def _ended_well(desk: ResponsesHost, response_id: str) -> None:
+async def _wait_for_success(desk: ResponsesHost, response_id: str) -> None:
     client = desk.client()
 
     async def look() -> bool:

@@ -9,7 +9,7 @@ from agents.models.openai_responses import ResponsesWebSocketError
 from openai import AsyncOpenAI, OpenAI
 
 from frontdesk_testing import GatedAgent
-from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
+from tests.scenarios.responses.cast import Till, agent, build_answering, call, parrot
 from tests.scenarios.responses.desk import ANYONE, ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST
 from tests.scenarios.responses.test_openai_agents import Eyes
@@ -109,7 +109,7 @@ async def test_an_agent_of_openai_agents_calls_its_tool(stream: bool) -> None:
         return [call("look", f"call_{len(messages)}", place="garden")]
 
     eyes = Eyes()
-    async with open_client(answering(answer)) as desk:
+    async with open_client(build_answering(answer)) as desk:
         guest, model = _agent(desk, tools=[eyes.tool()])
         if stream:
             running = Runner.run_streamed(guest, "what is there?", run_config=QUIET)

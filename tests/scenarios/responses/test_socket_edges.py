@@ -13,11 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import SocketLimits
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.http.sockets import MAX_LANES, MAX_WAITING, STUBBORN
+from frontdesk.http.sockets import MAX_LANES, MAX_REJECTED_MESSAGES, MAX_WAITING
 from frontdesk.interfaces.auth import Principal
 from frontdesk_testing import GatedAgent
 from tests.scenarios.desk import until
-from tests.scenarios.responses.cast import answering, parrot
+from tests.scenarios.responses.cast import build_answering, parrot
 from tests.scenarios.responses.desk import ResponsesHost, open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial, extract_text
 
@@ -25,7 +25,7 @@ KEY = "the-key-of-somebody"
 AUTH = ApiKeyAuth({"somebody": KEY, "another": "the-key-of-another"})
 
 
-async def _refused(desk: ResponsesHost, **options: Any) -> tuple[int, Any]:
+async def _read_refusal(desk: ResponsesHost, **options: Any) -> tuple[int, Any]:
     with pytest.raises(InvalidStatus) as caught:
         async with dial(desk, **options):
             pass
@@ -39,7 +39,7 @@ def _key(key: str, name: str = "Authorization") -> dict[str, Any]:
 async def test_the_handshake_needs_the_credentials_that_http_needs(caplog: pytest.LogCaptureFixture) -> None:
     async with open_client(parrot(), auth=AUTH) as desk:
         for options in ({}, _key("not a key of anybody's")):
-            status, body = await _refused(desk, **options)
+            status, body = await _read_refusal(desk, **options)
             assert (status, body["error"]["type"]) == (401, "authentication_error")
         for name in ("Authorization", "authorization", "AUTHORIZATION"):
             async with dial(desk, **_key(KEY, name)) as line:
@@ -51,7 +51,7 @@ async def test_the_handshake_needs_the_credentials_that_http_needs(caplog: pytes
 @pytest.mark.parametrize("name", ["Origin", "origin", "ORIGIN"])
 async def test_pages_of_other_origins_are_refused_however_the_header_is_written(name: str) -> None:
     async with open_client(parrot(), allowed_origins=("https://ours.example",)) as desk:
-        status, body = await _refused(desk, additional_headers={name: "https://evil.example"})
+        status, body = await _read_refusal(desk, additional_headers={name: "https://evil.example"})
         assert (status, body["error"]["code"]) == (403, "origin_refused")
         for fine in ("https://ours.example", desk.url):
             async with dial(desk, additional_headers={name: fine}) as line:
@@ -96,7 +96,7 @@ async def test_a_key_that_is_taken_away_ends_the_connection_at_its_next_response
         keys.good = False
         error = await line.error()
         assert (error["status"], error["code"]) == (401, "unauthenticated")
-        assert await _closed(line) == 1008
+        assert await _wait_for_close(line) == 1008
         assert len(desk.runs()) == 1
 
 
@@ -113,7 +113,7 @@ async def test_a_key_that_becomes_another_s_ends_the_connection_too() -> None:
         first = await line.response(store=False)
         keys.holder = "another"
         assert (await line.error(previous_response_id=first["id"]))["status"] == 401
-        assert await _closed(line) == 1008
+        assert await _wait_for_close(line) == 1008
 
 
 async def test_a_check_of_keys_that_breaks_lets_nobody_in() -> None:
@@ -124,7 +124,7 @@ async def test_a_check_of_keys_that_breaks_lets_nobody_in() -> None:
             raise RuntimeError("the secret reason")
 
     async with open_client(parrot(), auth=Keys()) as desk:
-        status, body = await _refused(desk)
+        status, body = await _read_refusal(desk)
         assert (status, body["error"]["code"]) == (500, "internal_error")
         assert "secret" not in str(body)
 
@@ -142,14 +142,14 @@ async def test_all_connections_together_remember_only_so_much() -> None:
 async def test_other_paths_have_no_socket() -> None:
     async with open_client(parrot()) as desk:
         for path in ("/v1/responses/compact", "/v1/models", "/nothing"):
-            status, _ = await _refused(desk, path=path)
+            status, _ = await _read_refusal(desk, path=path)
             assert status in (403, 404)
 
 
 async def test_too_many_connections_are_refused() -> None:
     async with open_client(parrot(), sockets=SocketLimits(max_open=1)) as desk:
         async with dial(desk) as line:
-            status, body = await _refused(desk)
+            status, body = await _read_refusal(desk)
             assert (status, body["error"]["code"]) == (503, "unavailable")
             assert (await line.response())["status"] == "completed"
         await until(lambda: desk.tap.connections[0].said and not desk.server.server_state.tasks)
@@ -160,7 +160,7 @@ async def test_too_many_connections_are_refused() -> None:
 async def test_too_many_connections_of_one_caller_are_refused_and_no_other_s() -> None:
     limits = SocketLimits(max_open_per_caller=1)
     async with open_client(parrot(), auth=AUTH, sockets=limits) as desk, dial(desk, **_key(KEY)):
-        status, body = await _refused(desk, **_key(KEY))
+        status, body = await _read_refusal(desk, **_key(KEY))
         assert (status, body["error"]["code"]) == (429, "too_many_requests")
         async with dial(desk, **_key("the-key-of-another")) as line:
             assert (await line.response())["status"] == "completed"
@@ -207,13 +207,13 @@ async def test_bytes_are_read_as_text_is() -> None:
 
 
 async def test_half_a_character_from_a_model_does_not_break_the_connection() -> None:
-    async with open_client(answering(lambda _: ["half \ud83d"])) as desk, dial(desk) as line:
+    async with open_client(build_answering(lambda _: ["half \ud83d"])) as desk, dial(desk) as line:
         assert extract_text(await line.response(store=False)) == "half \ufffd"
         await line.send('{"type": "response.create", "input": "\\ud83d"}')
         assert (await line.until(*LAST))[-1]["type"] in LAST
 
 
-async def _closed(line: Line) -> int:
+async def _wait_for_close(line: Line) -> int:
     """Reads to the end; returns the code that the server closed with."""
     with pytest.raises(ConnectionClosed) as caught:
         await line.until("nothing ever")
@@ -225,14 +225,14 @@ async def test_a_message_that_is_too_large_ends_the_connection() -> None:
     async with open_client(parrot(), sockets=SocketLimits(max_message_bytes=1000)) as desk, dial(desk) as line:
         error = await line.error("x" * 1000)
         assert (error["status"], error["code"]) == (413, "body_too_large")
-        assert await _closed(line) == 1009
+        assert await _wait_for_close(line) == 1009
         assert desk.untouched()
 
 
 async def test_a_message_larger_than_the_server_takes_ends_the_connection() -> None:
     async with open_client(parrot()) as desk, dial(desk) as line:
         await line.create("x" * (17 * 1024 * 1024))
-        assert await _closed(line) == 1009
+        assert await _wait_for_close(line) == 1009
 
 
 async def test_messages_that_come_too_fast_are_refused_then_the_connection_ends() -> None:
@@ -243,9 +243,9 @@ async def test_messages_that_come_too_fast_are_refused_then_the_connection_ends(
         event = await line.receive()
         assert (event["status"], event["error"]["code"]) == (429, "too_many_requests")
         assert int(event["error"]["headers"]["retry-after"]) > 1
-        for _ in range(STUBBORN + 1):
+        for _ in range(MAX_REJECTED_MESSAGES + 1):
             await line.create()
-        assert await _closed(line) == 1008
+        assert await _wait_for_close(line) == 1008
         assert len(desk.runs()) == 2
 
 
@@ -387,7 +387,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
                 await line.receive()
         gated.release.set()
         assert extract_text((await line.until(*LAST))[-1]["response"]) == "one two"
-        assert await _closed(line) == 1000
+        assert await _wait_for_close(line) == 1000
 
 
 async def test_the_server_s_end_closes_connections_and_cancels_their_runs() -> None:
@@ -398,7 +398,7 @@ async def test_the_server_s_end_closes_connections_and_cancels_their_runs() -> N
             await line.until("response.output_text.delta")
             for connection in list(desk.server.server_state.connections):
                 connection.shutdown()
-            assert [await _closed(one) for one in (line, idle)] == [1012, 1012]
+            assert [await _wait_for_close(one) for one in (line, idle)] == [1012, 1012]
         await gated.cancelled.wait()
         await until(lambda: not desk.active)
         (run,) = desk.runs()
@@ -416,4 +416,4 @@ async def test_a_channel_under_a_path_and_behind_middleware_has_its_socket_there
         for path in ("/desk/responses", "/desk/v1/responses"):
             async with dial(desk, path) as line:
                 assert extract_text(await line.response()) == "you said hello"
-        assert (await _refused(desk, path="/v1/responses"))[0] == 403
+        assert (await _read_refusal(desk, path="/v1/responses"))[0] == 403

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from frontdesk.models.run import FINAL
 from tests.examples import examples
 from tests.scenarios.desk import until
-from tests.scenarios.responses.cast import answering
+from tests.scenarios.responses.cast import build_answering
 from tests.scenarios.responses.desk import open_client
 from tests.scenarios.responses.sockets import LAST, Line, dial
 from tests.scenarios.stores import choose
@@ -30,7 +30,7 @@ MOVES = st.one_of(
 )
 
 
-def _failing(messages: Any) -> Any:
+def _fail(messages: Any) -> Any:
     return [RuntimeError("no")] if messages[-1].text.endswith("7") else ["one ", "two ", "three"]
 
 
@@ -42,7 +42,7 @@ def test_every_response_ends_once(tmp_path: Path, moves: list[tuple[Any, ...]], 
 
 
 async def _play(moves: list[tuple[Any, ...]], leaves: bool) -> None:
-    async with open_client(answering(_failing)) as desk:
+    async with open_client(build_answering(_fail)) as desk:
         before = len(asyncio.all_tasks())
         async with dial(desk) as line:
             told: list[Any] = []

@@ -5,7 +5,7 @@ from typing import Any
 from agent_framework import Content
 from pydantic import BaseModel
 
-from tests.scenarios.responses.cast import Finish, agent, answering, call
+from tests.scenarios.responses.cast import Finish, agent, build_answering, call
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -53,7 +53,7 @@ async def test_any_object_can_be_asked_for() -> None:
 
 async def test_a_refusal_is_an_answer_too(customer_of: Any) -> None:
     no = Content.from_text("no", additional_properties={"core": {"model_output_kind": "refusal"}})
-    async with open_client(answering(lambda _: [no])) as desk:
+    async with open_client(build_answering(lambda _: [no])) as desk:
         customer = customer_of(desk)
         response = await customer.parse("which room?", text_format=Room)
         assert response.output_parsed is None
@@ -64,7 +64,7 @@ async def test_a_refusal_is_an_answer_too(customer_of: Any) -> None:
 
 
 async def test_an_answer_that_was_cut_off_is_incomplete_and_not_wrong() -> None:
-    async with open_client(answering(lambda _: [TWELVE[:9], Finish("length")])) as desk:
+    async with open_client(build_answering(lambda _: [TWELVE[:9], Finish("length")])) as desk:
         customer = AsyncCustomer(desk)
         for response in (await customer.create("?", text=FORM), (await customer.events("?", text=FORM))[-1].response):
             assert (response.status, response.output_text) == ("incomplete", TWELVE[:9])
@@ -82,7 +82,7 @@ async def test_a_call_comes_before_the_structure(customer_of: Any) -> None:
 
 
 async def test_an_agent_that_breaks_its_promise_has_failed() -> None:
-    async with open_client(answering(lambda _: ["no structure at all"])) as desk:
+    async with open_client(build_answering(lambda _: ["no structure at all"])) as desk:
         customer = AsyncCustomer(desk)
         failed = await customer.create("?", text=FORM)
         assert failed.status == "failed"

@@ -8,7 +8,7 @@ from agent_framework import FunctionTool
 from openai import APIStatusError, BadRequestError
 
 from tests.scenarios.cast import call
-from tests.scenarios.pausing import Inn, Till, counted, counter
+from tests.scenarios.pausing import Inn, Till, count_input, counter
 from tests.scenarios.responses.customers import AsyncCustomer
 from tests.scenarios.responses.desk import open_client
 
@@ -27,7 +27,7 @@ def _texts(response: Any) -> list[str]:
     return [item.content[0].text for item in response.output if item.type == "message"]
 
 
-def _asked(response: Any) -> list[Any]:
+def _list_asked(response: Any) -> list[Any]:
     return [item for item in response.output if item.type == "function_call"]
 
 
@@ -36,14 +36,14 @@ async def test_a_request_goes_out_as_a_call_and_its_output_comes_back(customer_o
     async with open_client(inn) as desk:
         customer = customer_of(desk)
         asked = await customer.create("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         assert (item.name, asked.status, _texts(asked)) == ("request_info", "completed", ["welcome anna"])
         assert json.loads(item.arguments) == {
             "request_id": item.call_id,
             "data": {"room": "attic", "price": 90},
             "response_type": "Choice",
         }
-        assert _asked(await customer.retrieve(asked.id)) == [item]
+        assert _list_asked(await customer.retrieve(asked.id)) == [item]
         told = await customer.create([_output(item)], previous_response_id=asked.id)
         assert _texts(told) == ["anna takes the attic for 2", "bags for 2 nights"]
         then = await customer.create("who?", previous_response_id=told.id)
@@ -56,7 +56,7 @@ async def test_a_streamed_request_comes_with_its_events(customer_of: Any) -> Non
     async with open_client(inn) as desk:
         customer = customer_of(desk)
         events, asked = await customer.stream("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         arguments = [event.delta for event in events if event.type == "response.function_call_arguments.delta"]
         assert "".join(arguments) == item.arguments
         events, told = await customer.stream([_output(item)], previous_response_id=asked.id)
@@ -68,18 +68,18 @@ async def test_branches_of_a_pause_go_their_own_ways() -> None:
     async with open_client(inn) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         yes = await customer.create([_output(item)], previous_response_id=asked.id)
         no = await customer.create([_output(item, '{"accepted": false}')], previous_response_id=asked.id)
         assert (_texts(yes)[0], _texts(no)[0]) == ("anna takes the attic for 2", "pity")
         ben = await customer.create("ben", previous_response_id=no.id)
-        told = await customer.create([_output(_asked(ben)[0])], previous_response_id=ben.id)
+        told = await customer.create([_output(_list_asked(ben)[0])], previous_response_id=ben.id)
         assert _texts(await customer.create("who?", previous_response_id=told.id)) == ["served anna, ben"]
         assert _texts(await customer.create("who?", previous_response_id=yes.id)) == ["served anna"]
 
 
 async def test_runs_that_leave_no_message_behind_are_told_apart_by_their_checkpoints() -> None:
-    async with open_client(counter, run_hook=counted) as desk:
+    async with open_client(counter, run_hook=count_input) as desk:
         customer = AsyncCustomer(desk)
         first = await customer.create("1")
         second = await customer.create("2", previous_response_id=first.id)
@@ -101,7 +101,7 @@ async def test_an_output_of_another_type_is_refused_and_nothing_is_used_up(said:
     async with open_client(inn) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         with pytest.raises(BadRequestError, match=message) as refused:
             await customer.create([_output(item, said)], previous_response_id=asked.id)
         assert (refused.value.param, inn.ledger) == ("input", [])
@@ -113,7 +113,7 @@ async def test_a_message_instead_of_the_answer_or_beside_it_is_refused() -> None
     async with open_client(Inn()) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         with pytest.raises(APIStatusError, match="waits for an answer") as refused:
             await customer.create("hello?", previous_response_id=asked.id)
         assert (refused.value.status_code, refused.value.code) == (409, "answer_needed")
@@ -129,9 +129,9 @@ async def test_some_requests_are_answered_and_the_others_are_shown_again() -> No
     async with open_client(Inn()) as desk:
         customer = AsyncCustomer(desk)
         asked = await customer.create("two guests")
-        first, second = _asked(asked)
+        first, second = _list_asked(asked)
         told = await customer.create([_output(first)], previous_response_id=asked.id)
-        assert [one.call_id for one in _asked(told)] == [second.call_id]
+        assert [one.call_id for one in _list_asked(told)] == [second.call_id]
         fed = await customer.create([_output(second, "eggs")], previous_response_id=told.id)
         assert _texts(fed) == ["breakfast: eggs"]
 
@@ -167,7 +167,7 @@ async def test_nothing_waits_for_a_response_that_is_not_stored() -> None:
         failed = await customer.create("anna", store=False)
         assert (failed.status, failed.error.code) == ("failed", "invalid_prompt")
         asked = await customer.create("anna")
-        (item,) = _asked(asked)
+        (item,) = _list_asked(asked)
         told = await customer.create([_output(item)], previous_response_id=asked.id, store=False)
         assert _texts(told)[0] == "anna takes the attic for 2"
         # It has left nothing behind: the question is as open as before.

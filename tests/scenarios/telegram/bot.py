@@ -54,7 +54,7 @@ class TelegramHost:
         """Wait until the messages of the bot in a chat are these."""
         await self.until(lambda: self.fake.shown(chat, thread=thread).answers == list(texts))
 
-    async def asked(self, user: User, text: str, chat: Chat | None = None, **more: Any) -> str:
+    async def ask(self, user: User, text: str, chat: Chat | None = None, **more: Any) -> str:
         """Say something, and return what the bot says next."""
         place = chat or self.fake.private(user)
         before = len(self.fake.shown(place).answers)
@@ -65,7 +65,7 @@ class TelegramHost:
         """Return the last message of the bot in a chat."""
         return [message for message in chat.messages.values() if message.sender is self.fake.bot.user][-1]
 
-    async def ended(self, count: int = 1) -> None:
+    async def wait_for_ends(self, count: int = 1) -> None:
         """Wait until so many parts were sent, and none is on its way."""
         store = get_store(self.host)
 

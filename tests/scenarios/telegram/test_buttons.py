@@ -19,7 +19,7 @@ async def test_an_approval_in_a_private_chat(word: str, paid: list[int]) -> None
     async with open_bot(bank.agent([call("pay", amount=5)], ["done"])) as bot:
         ada = bot.fake.user("Ada")
         chat = bot.fake.private(ada)
-        assert "May I use pay?" in await bot.asked(ada, "pay 5")
+        assert "May I use pay?" in await bot.ask(ada, "pay 5")
         question = bot.last(chat)
         assert bot.fake.shown(chat).messages[-1].buttons == (("Approve", "Reject"),)
         click = bot.fake.press(ada, question, word)
@@ -35,7 +35,7 @@ async def test_a_stranger_decides_nothing() -> None:
     async with open_bot(bank.agent([call("pay", amount=5)], ["done"]), approvals=IN_GROUPS) as bot:
         ada, bob = bot.fake.user("Ada"), bot.fake.user("Bob")
         group = bot.fake.supergroup("Team", ada, bob)
-        await bot.asked(ada, "@frontdesk_bot pay 5", group)
+        await bot.ask(ada, "@frontdesk_bot pay 5", group)
         question = bot.last(group)
         click = bot.fake.press(bob, question, "Approve")
         await bot.until(lambda: click.answered)
@@ -50,7 +50,7 @@ async def test_the_choice_of_a_workflow_is_a_button_that_stops_waiting() -> None
     async with open_bot(flow) as bot:
         ada = bot.fake.user("Ada")
         chat = bot.fake.private(ada)
-        assert await bot.asked(ada, "colour") == "Your colour?"
+        assert await bot.ask(ada, "colour") == "Your colour?"
         assert bot.fake.shown(chat).messages[-1].buttons == (("red", "sky blue"),)
         click = bot.fake.press(ada, bot.last(chat), "sky blue")
         assert (await bot.answers(chat, 2))[1] == "colour BLUE"
@@ -68,7 +68,7 @@ async def test_an_answer_grows_in_one_message_and_its_end_is_the_answer() -> Non
         assert bot.fake.shown(chat).messages[-1].buttons == (("⏹",),)
         agent.release.set()
         await bot.says(chat, "one two three")
-        await bot.ended()
+        await bot.wait_for_ends()
         assert bot.fake.shown(chat).messages[-1].buttons == ()
         assert len(bot.fake.list_calls("sendMessage")) == 1
 
@@ -87,7 +87,7 @@ async def test_what_does_not_fit_goes_on_in_a_new_message_and_is_not_sent_again(
         await bot.answers(chat, 1)
         agent.release.set()
         await bot.until(lambda: "39 word" in bot.fake.shown(chat).answers[-1])
-        await bot.ended(3)
+        await bot.wait_for_ends(3)
         answers = bot.fake.shown(chat).answers
         assert [answers[number].split(" ")[0] for number in range(3)] == ["0", answers[1][:2], answers[2][:2]]
         assert " ".join(answers).split() == " ".join(f"{number} {'word ' * 50}" for number in range(40)).split()
@@ -125,13 +125,13 @@ async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once(rich: bool) -
         await bot.until(lambda: bot.fake.shown(chat).drafts == ("one",))
         agent.release.set()
         await bot.says(chat, "one two three")
-        await bot.ended()
+        await bot.wait_for_ends()
         assert bot.fake.shown(chat).drafts == ()
         assert not bot.fake.list_calls("editMessageText")
         assert bool(bot.fake.list_calls("sendRichMessageDraft")) == rich
         # Groups have no drafts.
         group = bot.fake.supergroup("Team", ada)
-        assert await bot.asked(ada, "@frontdesk_bot four", group) == "four"
+        assert await bot.ask(ada, "@frontdesk_bot four", group) == "four"
 
 
 async def test_a_draft_that_is_stopped_cancels_the_answer() -> None:
@@ -170,5 +170,5 @@ async def test_new_in_the_middle_of_an_answer_starts_anew() -> None:
         bot.fake.say(ada, "/new")
         await bot.says(chat, "one", "We start anew.")
         agent.release.set()
-        assert await bot.asked(ada, "three") == "three"
+        assert await bot.ask(ada, "three") == "three"
         assert [message.text for message in agent.seen[-1]] == ["three"]

@@ -24,8 +24,8 @@ from frontdesk.scripted import ScriptedChatClient
 from frontdesk_testing import EchoAgent
 from frontdesk_testing.telegram import FakeTelegram, fake_telegram
 from tests.linkers.oauth.house import Browser
-from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, free_port, oidc_provider, running
-from tests.scenarios.design.test_linking import Teams, _signed_in, recite
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, free_port, oidc_provider, serve_app
+from tests.scenarios.design.test_linking import Teams, _set_account, recite
 from tests.scenarios.stores import new_store
 from tests.scenarios.telegram.bot import open_bot
 
@@ -34,7 +34,7 @@ async def test_in_a_group_one_is_shown_the_way_to_the_private_chat_and_no_code()
     async with open_bot(EchoAgent(), linker=OneTimeCodeIdentityLinker(), require_link=True) as bot:
         ada = bot.fake.user("Ada")
         group = bot.fake.supergroup("Team", ada)
-        said = await bot.asked(ada, "@frontdesk_bot hello", group)
+        said = await bot.ask(ada, "@frontdesk_bot hello", group)
         assert "https://t.me/frontdesk_bot?start=link" in said
         assert not re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", said)
         # Ada follows the link, and has a private chat from then on.
@@ -47,18 +47,18 @@ async def test_in_a_group_one_is_shown_the_way_to_the_private_chat_and_no_code()
 async def test_a_code_behind_a_link_links_nobody() -> None:
     async with open_bot(EchoAgent(), linker=OneTimeCodeIdentityLinker()) as bot:
         ada, eve = bot.fake.user("Ada"), bot.fake.user("Eve")
-        code = re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", await bot.asked(eve, "/link"))
+        code = re.search(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}", await bot.ask(eve, "/link"))
         assert code is not None
         bot.fake.start(ada, code.group())
         assert (await bot.answers(bot.fake.private(ada)))[0].startswith("Hello!")
 
 
 @asynccontextmanager
-async def signing_in(fake: FakeTelegram) -> AsyncIterator[str]:
+async def serve_sign_in(fake: FakeTelegram) -> AsyncIterator[str]:
     """Serve a bot whose people sign in at a provider, beside a door whose callers prove the same account."""
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(oidc_provider())
-        _signed_in(provider)
+        _set_account(provider)
         listener = free_port()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         linker = OAuthIdentityLinker(
@@ -77,12 +77,12 @@ async def signing_in(fake: FakeTelegram) -> AsyncIterator[str]:
             identity_linker=linker,
             store=new_store(),
         )
-        await stack.enter_async_context(running(host.app, listener, lifespan="on"))
+        await stack.enter_async_context(serve_app(host.app, listener, lifespan="on"))
         yield url
 
 
 async def test_who_signs_in_on_telegram_is_known_to_an_api() -> None:
-    async with fake_telegram() as fake, signing_in(fake) as url:
+    async with fake_telegram() as fake, serve_sign_in(fake) as url:
         ada = fake.user("Ada")
         chat = fake.private(ada)
 
@@ -116,7 +116,7 @@ async def test_a_job_that_was_asked_for_on_the_api_is_delivered_to_telegram() ->
 
     api = InvocationsChannel(run_hook=to_ada)
     async with open_bot(EchoAgent(), fake=fake, channels=[api]) as bot:
-        assert await bot.asked(ada, "hello") == "hello"
+        assert await bot.ask(ada, "hello") == "hello"
         asked = await bot.http.post("/invocations", json={"message": "**count** the rooms"})
         assert asked.status_code == 202
         await bot.says(fake.private(ada), "hello", "count the rooms")

@@ -19,14 +19,14 @@ from tests.scenarios.telegram.bot import open_bot
 async def test_a_question_in_a_private_chat(transport: Any) -> None:
     async with open_bot(EchoAgent(), transport=transport) as bot:
         ada = bot.fake.user("Ada", language_code="de")
-        assert await bot.asked(ada, "good day") == "good day"
-        assert await bot.asked(ada, "**bold** and `code`") == "bold and code"
+        assert await bot.ask(ada, "good day") == "good day"
+        assert await bot.ask(ada, "**bold** and `code`") == "bold and code"
         entities = bot.last(bot.fake.private(ada)).content["entities"]
         assert [(entity["type"], entity["offset"], entity["length"]) for entity in entities] == [
             ("bold", 0, 4),
             ("code", 9, 4),
         ]
-        assert await bot.asked(ada, "/start") == "Hallo! Schreib mir; /help zeigt, was ich verstehe."
+        assert await bot.ask(ada, "/start") == "Hallo! Schreib mir; /help zeigt, was ich verstehe."
 
 
 async def test_a_question_in_a_topic_is_answered_there_and_typing_is_shown_there() -> None:
@@ -55,13 +55,13 @@ async def test_a_group_without_topics_is_one_conversation_whatever_is_replied_to
     async with open_bot(agent, fake=FakeTelegram(privacy=False)) as bot:
         ada, bob = bot.fake.user("Ada"), bot.fake.user("Bob")
         group = bot.fake.supergroup("Team", ada, bob)
-        assert await bot.asked(ada, "@frontdesk_bot one", group) == "one"
+        assert await bot.ask(ada, "@frontdesk_bot one", group) == "one"
         first = bot.last(group)
-        assert (await bot.asked(ada, "two", group, reply_to=first)).endswith("two")
+        assert (await bot.ask(ada, "two", group, reply_to=first)).endswith("two")
         bot.fake.say(bob, "not for you", group)
         bot.fake.say(bob, "nor this @frontdesk_bot_dev", group)
         bot.fake.say(bob, "/help@other_bot", group)
-        assert await bot.asked(ada, "@frontdesk_bot three", group) == "three"
+        assert await bot.ask(ada, "@frontdesk_bot three", group) == "three"
         assert len(agent.seen[-1]) == 5
         assert len(bot.fake.shown(group).answers) == 3
 
@@ -73,7 +73,7 @@ async def test_an_anonymous_administrator_is_nobody_in_particular() -> None:
         group = bot.fake.supergroup("Team", ada, bob)
         bot.fake.promote(group, bob, by=ada, anonymous=True)
         bot.fake.say(bob, "who am I?", group)
-        assert await bot.asked(ada, "hello", group) == "hello"
+        assert await bot.ask(ada, "hello", group) == "hello"
         assert len(agent.seen) == 1
 
 
@@ -95,7 +95,7 @@ async def test_an_edit_is_answered_only_where_that_is_set() -> None:
         message = bot.fake.say(ada, "one")
         await bot.answers(bot.fake.private(ada))
         bot.fake.edit(message, "two")
-        assert await bot.asked(ada, "three") == "three"
+        assert await bot.ask(ada, "three") == "three"
         assert len(agent.seen) == 2
     async with open_bot(EchoAgent(), on_edit="answer") as bot:
         ada = bot.fake.user("Ada")
@@ -110,12 +110,12 @@ async def test_a_file_reaches_the_agent_and_one_that_is_too_large_does_not() -> 
     async with open_bot(agent) as bot:
         ada = bot.fake.user("Ada")
         photo = ("photo", Upload(b"a picture", "a.jpg", "image/jpeg"))
-        assert await bot.asked(ada, "look", media=photo) == "look"
+        assert await bot.ask(ada, "look", media=photo) == "look"
         (picture,) = [content for content in agent.seen[-1][-1].contents if content.type == "data"]
         assert picture.media_type == "image/jpeg"
         assert base64.b64decode((picture.uri or "").partition(";base64,")[2]) == b"a picture"
         large = ("document", Upload(b"x", "a.bin", size=21 * 1024 * 1024))
-        assert "20 MB" in await bot.asked(ada, "and this", media=large)
+        assert "20 MB" in await bot.ask(ada, "and this", media=large)
         assert len(agent.seen) == 1
 
 
@@ -155,7 +155,7 @@ async def test_a_very_long_answer_is_its_beginning_and_a_file() -> None:
         first, file = [shown for shown in bot.fake.shown(chat).messages if shown.by_bot]
         assert first.text.startswith("0 word")
         assert file.media == "document"
-        await bot.ended(2)
+        await bot.wait_for_ends(2)
         assert len([shown for shown in bot.fake.shown(chat).messages if shown.by_bot]) == 2
 
 
@@ -168,7 +168,7 @@ async def test_an_album_is_one_turn() -> None:
         files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two", "three")]
         bot.fake.send_album(ada, files, caption="my holidays")
         # All of it is there before its turn comes.
-        await bot.until(lambda: not bot.fake.bot.updates.pending())
+        await bot.until(lambda: not bot.fake.bot.updates.list_pending())
         agent.release.set()
         await bot.says(bot.fake.private(ada), "wait", "my holidays")
         contents = [content for message in agent.seen[1][2:] for content in message.contents]
@@ -186,10 +186,10 @@ async def test_the_rest_of_an_album_comes_with_the_picture_that_mentions_the_bot
         files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two")]
         bot.fake.send_album(ada, files, group, caption="not for bots")
         bot.fake.send_album(ada, files, group, caption="@frontdesk_bot look")
-        await bot.until(lambda: not bot.fake.bot.updates.pending())
+        await bot.until(lambda: not bot.fake.bot.updates.list_pending())
         agent.release.set()
         await bot.says(group, "wait", "look")
-        assert await bot.asked(ada, "@frontdesk_bot bye", group) == "bye"
+        assert await bot.ask(ada, "@frontdesk_bot bye", group) == "bye"
         contents = [content for message in agent.seen[1][2:] for content in message.contents]
         assert [content.type for content in contents] == ["text", "data", "data"]
         assert len(agent.seen) == 3
@@ -220,8 +220,8 @@ async def test_menus_and_the_commands_of_administrators() -> None:
         assert bot.fake.menu(bob)["new"] == "Ein neues Gespräch beginnen"
         assert "close" not in bot.fake.menu(bob, group)
         assert bot.fake.menu(ada, group)["close"] == "Close the desk"
-        assert await bot.asked(ada, "/close@frontdesk_bot", group) == "closed"
-        assert await bot.asked(bob, "/close@frontdesk_bot", group) == (
+        assert await bot.ask(ada, "/close@frontdesk_bot", group) == "closed"
+        assert await bot.ask(bob, "/close@frontdesk_bot", group) == (
             "In einer Gruppe ist /close für ihre Administratoren."
         )
 
@@ -242,7 +242,7 @@ async def test_two_bots_on_one_host_are_two_doors() -> None:
             ada = fake.user("Ada")
             fake.say(ada, "to the second", bot=second)
             await bot.says(fake.private(ada, bot=second), "to the second")
-            assert await bot.asked(ada, "to the first") == "to the first"
+            assert await bot.ask(ada, "to the first") == "to the first"
 
 
 class Reporter(EchoAgent):
@@ -268,9 +268,9 @@ async def test_a_rich_message_that_the_platform_refuses_is_a_text() -> None:
     async with open_bot(Reporter(), rich_messages=True) as bot:
         ada = bot.fake.user("Ada")
         bot.fake.fail_next("sendRichMessage", 400, "Bad Request: RICH_MESSAGE_INVALID")
-        assert (await bot.asked(ada, "report")).startswith("Report\n\nroom")
+        assert (await bot.ask(ada, "report")).startswith("Report\n\nroom")
         assert bot.fake.shown(bot.fake.private(ada)).messages[-1].blocks == ()
-        assert (await bot.asked(ada, "report")).startswith("Report\nroom")
+        assert (await bot.ask(ada, "report")).startswith("Report\nroom")
 
 
 async def test_a_server_without_rich_messages_is_asked_once() -> None:
@@ -278,7 +278,7 @@ async def test_a_server_without_rich_messages_is_asked_once() -> None:
         ada = bot.fake.user("Ada")
         bot.fake.fail_next("sendRichMessage", 404, "Not Found: method not found")
         for _ in range(2):
-            assert "blue" in await bot.asked(ada, "report")
+            assert "blue" in await bot.ask(ada, "report")
         assert [call.method for call in bot.fake.calls].count("sendRichMessage") == 1
 
 
@@ -286,7 +286,7 @@ async def test_a_reply_to_a_rich_message_quotes_its_words() -> None:
     agent = EchoAgent()
     async with open_bot(agent, rich_messages=True) as bot:
         ada = bot.fake.user("Ada")
-        await bot.asked(ada, "**one**two")
+        await bot.ask(ada, "**one**two")
         answer = bot.last(bot.fake.private(ada))
         bot.fake.say(ada, "why?", reply_to=answer)
         await bot.answers(bot.fake.private(ada), 2)
@@ -300,8 +300,8 @@ async def test_an_album_that_addresses_nobody_in_a_group_is_not_answered() -> No
         group = bot.fake.group("Team", ada)
         files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two")]
         bot.fake.send_album(ada, files, group, caption="our holidays")
-        await bot.until(lambda: not bot.fake.bot.updates.pending())
-        assert await bot.asked(ada, "@frontdesk_bot bye", group) == "bye"
+        await bot.until(lambda: not bot.fake.bot.updates.list_pending())
+        assert await bot.ask(ada, "@frontdesk_bot bye", group) == "bye"
         assert [message.text for message in agent.seen[0]] == ["bye"]
         assert (len(agent.seen), bot.fake.list_calls("getFile")) == (1, [])
         assert bot.fake.shown(group).answers == ["bye"]

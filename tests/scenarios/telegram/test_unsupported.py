@@ -48,7 +48,7 @@ async def test_a_message_of_this_type_was_not_answered(kind: str) -> None:
         chat = bot.fake.private(ada)
         bot.fake.post(ada, CONTENTS[kind])
         await bot.says(chat, SORRY)
-        assert await bot.asked(ada, "and this?") == "and this?"
+        assert await bot.ask(ada, "and this?") == "and this?"
         assert len(agent.seen) == 1
         assert len(agent.seen[0]) == 1
         bot.fake.post(german, CONTENTS[kind])
@@ -68,7 +68,7 @@ async def test_in_a_group_only_who_addresses_the_bot_is_told() -> None:
         ada = bot.fake.user("Ada")
         group = bot.fake.supergroup("Team", ada)
         bot.fake.post(ada, CONTENTS["checklist"], group)
-        assert await bot.asked(ada, "@frontdesk_bot hello", group) == "hello"
+        assert await bot.ask(ada, "@frontdesk_bot hello", group) == "hello"
         bot.fake.post(ada, CONTENTS["checklist"], group, reply_to=bot.last(group))
         await bot.says(group, "hello", SORRY)
         assert len(agent.seen) == 1
@@ -91,7 +91,7 @@ async def test_among_messages_that_are_answered_together_one_reply_says_so() -> 
         bot.fake.post(ada, CONTENTS["story"])
         bot.fake.say(ada, "two")
         await bot.until(lambda: {SORRY, "two"} <= set("\n".join(bot.fake.shown(chat).answers).split("\n")))
-        await bot.ended()
+        await bot.wait_for_ends()
         assert bot.fake.shown(chat).answers.count(SORRY) == 1
         said = [message.text for messages in agent.seen for message in messages if message.role == "user"]
         assert "one" in "\n".join(said)

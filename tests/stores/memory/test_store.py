@@ -14,6 +14,10 @@ from frontdesk_testing import FakeClock, StoreContract
 from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
     conversation,
     conversation_item,
     delivery,
@@ -21,14 +25,10 @@ from frontdesk_testing.store_samples import (
     grant,
     identity,
     inbox_item,
-    issued,
     keep_session,
     link,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
     texts,
 )
@@ -90,20 +90,22 @@ def _size(value: Any) -> int:
 async def live(store: InMemoryStateStore, number: int) -> None:
     """Everything that one person can leave behind."""
     owner, ses, who = f"owner_{number}", f"ses_{number}", identity(str(number))
-    await store.identities.remember(issued(who, owner))
+    await store.identities.remember(build_identity(who, owner))
     for name in (
-        named(ses, owner=owner),
+        build_name(ses, owner=owner),
         SessionName(owner=owner, kind="tracked"),
         SessionName(owner=owner, kind="named", conversation_id=ses),
         SessionName(owner="", kind="tracked", channel="telegram", conversation_id=ses),
     ):
         await store.sessions.reserve(name, ses)
-    await keep_session(store, session(ses, owner=owner), said("one", "two"))
-    await keep_session(store, session(f"{ses}_b", owner=owner, parent=ForkPoint(session_id=ses, messages=1)), said("x"))
+    await keep_session(store, session(ses, owner=owner), build_messages("one", "two"))
+    await keep_session(
+        store, session(f"{ses}_b", owner=owner, parent=ForkPoint(session_id=ses, messages=1)), build_messages("x")
+    )
     await store.sessions.claim(f"{ses}_never_saved")
     async with store.transaction() as transaction:
         transaction.name_session(SessionName(owner=owner, kind="tracked"), f"{ses}_rotated")
-        transaction.see(seen(who, key=owner))
+        transaction.see(build_last_seen(who, key=owner))
         transaction.add_link(link(who, key=owner))
         transaction.save_run(run(f"run_{number}", owner=owner))
         transaction.add_events([event(n, f"run_{number}", owner=owner) for n in (1, 2)])
@@ -149,7 +151,7 @@ async def test_what_comes_too_late_takes_no_room(small: InMemoryStateStore) -> N
     async with small.transaction() as transaction:
         transaction.add_events([event(1, "run_deleted")])
         transaction.add_items(OWNER, [conversation_item("a", "conv_deleted")])
-        transaction.append_history("ses_dropped", said("late"))
+        transaction.append_history("ses_dropped", build_messages("late"))
     assert size(small) == before
 
 
@@ -157,12 +159,12 @@ async def test_a_person_who_comes_every_day_is_not_forgotten_for_a_thousand_stra
     small: InMemoryStateStore,
 ) -> None:
     name = SessionName(owner=OWNER, kind="tracked")
-    await small.identities.remember(issued(identity("me")))
+    await small.identities.remember(build_identity(identity("me")))
     await small.sessions.reserve(name, "ses_me")
-    await keep_session(small, session("ses_me"), said("first"))
+    await keep_session(small, session("ses_me"), build_messages("first"))
     for number in range(MANY):
         stranger = SessionName(owner=f"stranger_{number}", kind="tracked")
-        await small.identities.remember(issued(identity(str(number)), f"stranger_{number}"))
+        await small.identities.remember(build_identity(identity(str(number)), f"stranger_{number}"))
         await small.sessions.reserve(stranger, f"ses_{number}")
         await keep_session(small, session(f"ses_{number}", owner=f"stranger_{number}"))
         assert await small.identities.find(identity("me")) is not None
@@ -220,8 +222,8 @@ async def test_sessions_and_conversations_that_nobody_uses_were_kept_for_ever() 
     empty = size(store)
     names = {"ses_1": "mine", "ses_2": "other"}
     for session_id, name in names.items():
-        await store.sessions.reserve(named(name), session_id)
-        await keep_session(store, session(session_id, key=name), said("one"))
+        await store.sessions.reserve(build_name(name), session_id)
+        await keep_session(store, session(session_id, key=name), build_messages("one"))
         async with store.transaction() as transaction:
             transaction.add_approval(question(f"apr_{session_id}", session_id=session_id))
             transaction.save_checkpoint(session_id, "chk", b"x")
@@ -229,12 +231,12 @@ async def test_sessions_and_conversations_that_nobody_uses_were_kept_for_ever() 
             transaction.add_items(OWNER, [conversation_item("a", f"conv_{session_id}")])
     clock.advance(YEAR)
     assert store._sweep.once() == 0
-    await keep_session(store, session("ses_2", key="other", updated_at=clock.now()), said("two"))
+    await keep_session(store, session("ses_2", key="other", updated_at=clock.now()), build_messages("two"))
     async with store.transaction() as transaction:
         transaction.add_items(OWNER, [conversation_item("b", "conv_ses_2")])
     clock.advance(1)
     assert store._sweep.once() == 2
-    assert await store.sessions.find(named("mine")) is None
+    assert await store.sessions.find(build_name("mine")) is None
     assert await store.approvals.get(OWNER, "apr_ses_1") is None
     assert await store.checkpoints.get("ses_1", "chk") is None
     assert await store.conversations.get(OWNER, "conv_ses_1") is None
@@ -249,8 +251,8 @@ async def test_sessions_and_conversations_that_nobody_uses_were_kept_for_ever() 
 async def test_an_idle_session_stays_while_a_turn_runs_or_another_builds_on_it() -> None:
     clock = FakeClock(NOW)
     store = InMemoryStateStore(clock=clock, idle_seconds=100)
-    await keep_session(store, session("root"), said("shared"))
-    await keep_session(store, session("branch", parent=ForkPoint(session_id="root", messages=1)), said("b"))
+    await keep_session(store, session("root"), build_messages("shared"))
+    await keep_session(store, session("branch", parent=ForkPoint(session_id="root", messages=1)), build_messages("b"))
     lease = await store.sessions.claim("branch")
     clock.advance(101)
     assert store._sweep.once() == 0
@@ -261,7 +263,7 @@ async def test_an_idle_session_stays_while_a_turn_runs_or_another_builds_on_it()
 async def test_without_a_time_nothing_is_dropped_for_being_idle() -> None:
     clock = FakeClock(NOW)
     store = InMemoryStateStore(clock=clock, idle_seconds=None)
-    await keep_session(store, session(), said("one"))
+    await keep_session(store, session(), build_messages("one"))
     clock.advance(100 * YEAR)
     assert store._sweep.once() == 0
     assert await store.sessions.get(OWNER, "ses_1") is not None
@@ -282,7 +284,7 @@ async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sweeper, "SWEEP_INTERVAL_SECONDS", 0.0)
     clock = FakeClock(NOW)
     store = InMemoryStateStore(clock=clock)
-    await keep_session(store, session(), said("one"))
+    await keep_session(store, session(), build_messages("one"))
     clock.advance(2 * YEAR)
     swept, plain = asyncio.Event(), store._sweep.once
 
@@ -303,11 +305,11 @@ async def test_identities_that_nobody_uses_were_kept_until_there_was_no_room() -
     store = InMemoryStateStore(clock=clock)
     empty = size(store)
     for name in ("stranger", "guest", "linked", "talks"):
-        await store.identities.remember(issued(identity(name), name))
+        await store.identities.remember(build_identity(identity(name), name))
     async with store.transaction() as transaction:
-        transaction.see(seen(identity("stranger"), key="stranger"))
+        transaction.see(build_last_seen(identity("stranger"), key="stranger"))
         transaction.add_link(link(identity("linked"), key="linked"))
-    await keep_session(store, session(owner="talks", updated_at=NOW + YEAR), said("one"))
+    await keep_session(store, session(owner="talks", updated_at=NOW + YEAR), build_messages("one"))
     assert store._sweep.once() == 0
     clock.advance(YEAR)
     assert store._sweep.once() == 0
@@ -335,9 +337,9 @@ async def test_whoever_made_thousands_of_records_made_those_of_others_go(small: 
             transaction.add_approval(question(f"apr_m{number}", owner="mallory"))
             transaction.save_conversation(conversation(f"conv_m{number}", owner="mallory"))
         await small.files.put("mallory", str(number).encode(), media_type="text/plain")
-        await small.sessions.reserve(named(f"ses_m{number}", owner="mallory"), f"ses_m{number}")
-        await keep_session(small, session(f"ses_m{number}", owner="mallory"), said("x"))
+        await small.sessions.reserve(build_name(f"ses_m{number}", owner="mallory"), f"ses_m{number}")
+        await keep_session(small, session(f"ses_m{number}", owner="mallory"), build_messages("x"))
     assert await small.runs.get("owner_1", "run_1") is not None
     assert await small.approvals.get("owner_1", "apr_1") is not None
     assert await small.conversations.get("owner_1", "conv_1") is not None
-    assert await small.sessions.find(named("ses_1", owner="owner_1")) is not None
+    assert await small.sessions.find(build_name("ses_1", owner="owner_1")) is not None

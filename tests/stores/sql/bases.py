@@ -30,7 +30,7 @@ class Base:
         return make(self.where, expiry=expiry, clock=clock or FakeClock(NOW))
 
     @asynccontextmanager
-    async def opened(self, **settings: Any) -> AsyncIterator[SqlStateStore]:
+    async def open(self, **settings: Any) -> AsyncIterator[SqlStateStore]:
         """A store for a while."""
         store = self.store(**settings)
         await store.open()

@@ -29,27 +29,27 @@ from frontdesk_testing.store_samples import (
     OWNER,
     VALUE_PLACE,
     audit_line,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
+    build_place,
+    build_value,
     conversation,
     conversation_item,
     delivery,
     event,
     identity,
     inbox_item,
-    issued,
     job,
     keep_session,
     link,
     live_answer,
     move_conversation,
-    named,
     pictures,
     question,
     run,
-    said,
-    sealed,
-    seen,
     session,
-    shown_at,
     terms,
     texts,
     vote,
@@ -111,23 +111,23 @@ async def fill(place: Place) -> None:
     """Leaves a record of every kind behind."""
     store = place.store()
     await store.open()
-    await keep_session(store, session("ses_1", state={"seen": 1}, messages=2), said("one", "two"))
+    await keep_session(store, session("ses_1", state={"seen": 1}, messages=2), build_messages("one", "two"))
     await keep_session(
-        store, session("ses_2", parent=ForkPoint(session_id="ses_1", messages=1), messages=2), said("three")
+        store, session("ses_2", parent=ForkPoint(session_id="ses_1", messages=1), messages=2), build_messages("three")
     )
     for number, odd in enumerate(ODD_KEYS):
-        await store.sessions.reserve(named(odd), f"ses_odd_{number}")
-        await keep_session(store, session(f"ses_odd_{number}"), said(odd))
+        await store.sessions.reserve(build_name(odd), f"ses_odd_{number}")
+        await keep_session(store, session(f"ses_odd_{number}"), build_messages(odd))
     async with store.transaction() as transaction:
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_2")
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_1")
         transaction.title_session(OWNER, "ses_1", "one\0two")
         for native_id in ("1", "2"):
-            transaction.remember_identity(issued(identity(native_id, language="de")))
+            transaction.remember_identity(build_identity(identity(native_id, language="de")))
             transaction.add_link(link(identity(native_id)))
         transaction.keep_reference(identity("1"), {"url": "u\0"})
         transaction.keep_group(identity("1"), PushGroup(conversation_id="g"))
-        transaction.see(seen(identity("2")))
+        transaction.see(build_last_seen(identity("2")))
         transaction.add_link(
             link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1", claims={"a": ["b"]})
         )
@@ -145,7 +145,7 @@ async def fill(place: Place) -> None:
         transaction.add_approval(question("apr_4", owner="key_other", rule=terms()))
         transaction.add_approval(question("apr_3", target_request_id="q\0", expires_at=NOW + 60))
         transaction.add_vote(vote(approval_id="apr_0", approved=False))
-        transaction.add_place(shown_at("msg\0", "apr_0"))
+        transaction.add_place(build_place("msg\0", "apr_0"))
         transaction.add_audit(audit_line("rejected", "apr_0"))
         for number in range(3):
             transaction.accept(inbox_item(f"evt_{number}"))
@@ -166,7 +166,7 @@ async def fill(place: Place) -> None:
     assert await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600)
     assert await store.leaderships.claim("chat", "poll\0er", "host") is not None
     assert await move_conversation(store, "old\0", "new\0")
-    await store.channel_values.set(VALUE_PLACE, sealed(expires_at=NOW + 60))
+    await store.channel_values.set(VALUE_PLACE, build_value(expires_at=NOW + 60))
     async with store.transaction() as transaction:
         transaction.save_live(live_answer(place="odd\0", state="open", handles=("h\0",)))
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
@@ -180,7 +180,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
     return [
         [await store.sessions.get(OWNER, one) for one in sessions],
         [texts(await store.sessions.history(OWNER, one)) for one in sessions],
-        [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
+        [await store.sessions.find(build_name(odd)) for odd in ODD_KEYS],
         await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
         await store.sessions.past(SessionName(owner=OWNER, kind="tracked")),
         await store.sessions.titles(OWNER, sessions),
@@ -223,7 +223,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
     ]
 
 
-async def pictured(place: Place) -> list[Any]:
+async def read_picture(place: Place) -> list[Any]:
     store = place.store()
     await store.open()
     try:

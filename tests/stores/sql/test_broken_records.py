@@ -16,20 +16,20 @@ from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
     conversation,
     conversation_item,
     delivery,
     grant,
     identity,
     inbox_item,
-    issued,
     keep_session,
     link,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
     texts,
 )
@@ -61,12 +61,12 @@ def base(base_with_tables: Base) -> Base:
 
 
 async def keep_one_of_each(store: SqlStateStore, *, asks: bool = True) -> None:
-    await store.sessions.reserve(named(), "ses_1")
+    await store.sessions.reserve(build_name(), "ses_1")
     await keep_session(store, session(key="mine"))
-    await keep_session(store, session("ses_2"), said("one"))
-    await store.identities.remember(issued(identity()))
+    await keep_session(store, session("ses_2"), build_messages("one"))
+    await store.identities.remember(build_identity(identity()))
     async with store.transaction() as transaction:
-        transaction.see(seen(identity()))
+        transaction.see(build_last_seen(identity()))
         transaction.add_link(link(identity()))
         transaction.add_grant(grant())
         transaction.save_run(run())
@@ -87,17 +87,17 @@ def set_aside(base: Base) -> list[tuple[str, bytes]]:
     return [(kind, bytes(data)) for kind, data in base.execute("SELECT kind, data FROM set_aside ORDER BY number")]
 
 
-async def spoiled(base: Base, table: str, data: bytes = BROKEN) -> None:
+async def store_spoiled(base: Base, table: str, data: bytes = BROKEN) -> None:
     """A store with one record of each kind, in which those of a table are broken while nobody has it open."""
-    async with base.opened() as store:
+    async with base.open() as store:
         await keep_one_of_each(store)
     spoil(base, table, data)
 
 
 @pytest.mark.parametrize("table", READS)
 async def test_a_broken_record_is_put_aside_once(base: Base, table: str, caplog: pytest.LogCaptureFixture) -> None:
-    await spoiled(base, table)
-    async with base.opened() as store:
+    await store_spoiled(base, table)
+    async with base.open() as store:
         for _ in range(2):
             assert not await READS[table](store)
         assert (store.set_aside, set_aside(base)) == (1, [(table, BROKEN)])
@@ -111,16 +111,16 @@ async def test_a_broken_record_is_put_aside_once(base: Base, table: str, caplog:
 
 
 async def test_two_who_read_it_at_once_put_it_aside_once(base: Base) -> None:
-    await spoiled(base, "runs")
-    async with base.opened() as store:
+    await store_spoiled(base, "runs")
+    async with base.open() as store:
         assert await asyncio.gather(*(store.runs.get(OWNER, "run_1") for _ in range(20))) == [None] * 20
         assert store.set_aside == 1
     assert set_aside(base) == [("runs", BROKEN)]
 
 
 async def test_a_good_record_that_took_the_place_of_a_broken_one_stays(base: Base) -> None:
-    await spoiled(base, "runs")
-    async with base.opened() as store:
+    await store_spoiled(base, "runs")
+    async with base.open() as store:
         rows = await store._engine.read("SELECT data FROM runs")
         async with store.transaction() as transaction:
             transaction.save_run(run(status="failed"))
@@ -132,34 +132,34 @@ async def test_a_good_record_that_took_the_place_of_a_broken_one_stays(base: Bas
 
 async def test_the_message_after_a_broken_one_was_not_seen(base: Base) -> None:
     # The number of the row that was put aside was given out again, and counted as read.
-    async with base.opened() as store:
+    async with base.open() as store:
         for text in ("one", "two"):
-            await keep_session(store, session(), said(text))
+            await keep_session(store, session(), build_messages(text))
     base.execute("UPDATE history SET data = ? WHERE number = (SELECT MAX(number) FROM history)", (BROKEN,))
-    async with base.opened() as store:
+    async with base.open() as store:
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one"]
-        await keep_session(store, session(), said("three"))
+        await keep_session(store, session(), build_messages("three"))
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "three"]
 
 
 async def test_a_large_history_with_a_broken_record_keeps_the_others(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         for text in ("one", "two", "three"):
-            await keep_session(store, session(), said(text * 20_000))
+            await keep_session(store, session(), build_messages(text * 20_000))
     base.execute("UPDATE history SET data = ? WHERE number = (SELECT MIN(number) + 1 FROM history)", (BROKEN,))
-    async with base.opened() as store:
+    async with base.open() as store:
         found = texts(await store.sessions.history(OWNER, "ses_1"))
         assert found == ["one" * 20_000, "three" * 20_000]
     assert set_aside(base) == [("history", BROKEN)]
 
 
 async def test_a_broken_event_held_up_those_behind_it(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         for event_id in ("evt_1", "evt_2", "evt_3"):
             async with store.transaction() as transaction:
                 transaction.accept(inbox_item(event_id))
     base.execute("UPDATE inbox SET data = ? WHERE event_id <> 'evt_3'", (BROKEN,))
-    async with base.opened() as store:
+    async with base.open() as store:
         assert {one.conversation_id for one in await store.inbox.waiting("host")} == {"chat"}
         item = await store.inbox.next("telegram", "chat")
         assert item is not None
@@ -168,25 +168,27 @@ async def test_a_broken_event_held_up_those_behind_it(base: Base) -> None:
 
 
 async def test_a_person_whose_key_was_broken_got_another_one_each_time(base: Base) -> None:
-    await spoiled(base, "identities")
-    async with base.opened() as store:
-        kept = await store.identities.remember(issued(identity(), OTHER))
-        assert kept == issued(identity(), OTHER)
-        assert await store.identities.remember(issued(identity(), "third")) == kept
+    await store_spoiled(base, "identities")
+    async with base.open() as store:
+        kept = await store.identities.remember(build_identity(identity(), OTHER))
+        assert kept == build_identity(identity(), OTHER)
+        assert await store.identities.remember(build_identity(identity(), "third")) == kept
         assert await store.identities.find(identity()) == kept
 
 
 async def test_a_name_whose_session_is_broken_gets_a_new_one(base: Base) -> None:
-    async with base.opened() as store:
-        await store.sessions.reserve(named(), "ses_1")
-        await keep_session(store, session(key="mine", messages=1), said("before"))
-        await keep_session(store, session("branch", parent=ForkPoint(session_id="ses_1", messages=1)), said("b"))
+    async with base.open() as store:
+        await store.sessions.reserve(build_name(), "ses_1")
+        await keep_session(store, session(key="mine", messages=1), build_messages("before"))
+        await keep_session(
+            store, session("branch", parent=ForkPoint(session_id="ses_1", messages=1)), build_messages("b")
+        )
     base.execute("UPDATE sessions SET data = ? WHERE session_id = 'ses_1'", (BROKEN,))
-    async with base.opened() as store:
-        assert await store.sessions.find(named()) is None
+    async with base.open() as store:
+        assert await store.sessions.find(build_name()) is None
         # The messages of the broken one stay where they are; they must not turn up in the new one.
-        assert await store.sessions.reserve(named(), "ses_new") == "ses_new"
-        await keep_session(store, session("ses_new", key="mine"), said("after"))
+        assert await store.sessions.reserve(build_name(), "ses_new") == "ses_new"
+        await keep_session(store, session("ses_new", key="mine"), build_messages("after"))
         assert texts(await store.sessions.history(OWNER, "ses_new")) == ["after"]
         assert texts(await store.sessions.history(OWNER, "branch"))[-1] == "b"
 

@@ -21,7 +21,7 @@ from frontdesk.stores.sql.postgres.connections import describe
 from frontdesk.stores.sql.postgres.engine import PostgresEngine
 from frontdesk.stores.sql.sqlite.engine import SqliteEngine
 from frontdesk_testing import serving
-from frontdesk_testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
+from frontdesk_testing.store_samples import NOW, OWNER, build_messages, keep_session, run, session, texts
 from tests.scenarios.cast import echo
 from tests.stores.sql.bases import Base
 
@@ -65,7 +65,7 @@ def newer(*more: Sequence[str]) -> Iterator[None]:
 
 
 async def keep_runs(base: Base, count: int) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         for number in range(count):
             async with store.transaction() as transaction:
                 transaction.save_run(run(f"run_{number:03}", finished_at=NOW))
@@ -76,29 +76,29 @@ def shades(base: Base) -> list[Any]:
 
 
 async def test_an_older_host_was_refused_by_a_store_that_had_only_grown(base: Base) -> None:
-    async with base.opened() as store:
-        await keep_session(store, session(), said("one"))
+    async with base.open() as store:
+        await keep_session(store, session(), build_messages("one"))
     with newer(EXPAND):
-        async with base.opened():
+        async with base.open():
             pass
     assert base.version() == VERSION + 1
     before = base.shape()
-    async with base.opened() as store:
-        await keep_session(store, session(turns=1), said("two"))
+    async with base.open() as store:
+        await keep_session(store, session(turns=1), build_messages("two"))
         async with store.transaction() as transaction:
             transaction.save_run(run())
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two"]
     assert (base.version(), base.shape()) == (VERSION + 1, before)
     # And the newer one again after it.
     with newer(EXPAND):
-        async with base.opened() as store:
+        async with base.open() as store:
             assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two"]
 
 
 @pytest.mark.parametrize("last", [CONTRACTED, Step(CONTRACTED, min_reader=VERSION + 1, contracts=True)])
 async def test_an_older_host_is_refused_by_a_store_that_lacks_what_it_uses(base: Base, last: Sequence[str]) -> None:
     with newer(EXPAND, last):
-        async with base.opened():
+        async with base.open():
             pass
         assert base.version() == VERSION + 2
     min_reader = VERSION + 1 if isinstance(last, Step) else VERSION + 2
@@ -113,7 +113,7 @@ async def test_an_older_host_is_refused_by_a_store_that_lacks_what_it_uses(base:
     with newer(EXPAND):
         # The release in between knows what was expanded, and does not use what was taken away.
         if isinstance(last, Step):
-            async with base.opened():
+            async with base.open():
                 pass
         else:
             with pytest.raises(NewerStoreError):
@@ -122,12 +122,12 @@ async def test_an_older_host_is_refused_by_a_store_that_lacks_what_it_uses(base:
 
 async def test_an_older_host_that_runs_lives_with_a_store_that_grows(postgres: str) -> None:
     base = Base("postgres", postgres)
-    async with base.opened() as old:
+    async with base.open() as old:
         with newer(EXPAND):
-            async with base.opened() as new:
-                await keep_session(new, session(), said("one"))
+            async with base.open() as new:
+                await keep_session(new, session(), build_messages("one"))
         assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
-        await keep_session(old, session(turns=1), said("two"))
+        await keep_session(old, session(turns=1), build_messages("two"))
         assert texts(await old.sessions.history(OWNER, "ses_1")) == ["one", "two"]
 
 
@@ -140,11 +140,11 @@ async def test_a_schema_grew_under_a_living_host_and_neither_noticed(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = Base("postgres", postgres)
-    async with base.opened() as old, base.opened() as other:
+    async with base.open() as old, base.open() as other:
         for store in (old, other):
             await store._upkeep.stop()
         with newer(EXPAND):
-            async with base.opened():
+            async with base.open():
                 pass
         (told,) = warnings(caplog, "while other hosts are connected")
         assert f"from={VERSION} to={VERSION + 1}: " in told
@@ -163,9 +163,9 @@ async def test_a_schema_shrank_under_a_living_host_and_nobody_was_told(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = Base("postgres", postgres)
-    async with base.opened():
+    async with base.open():
         with newer(EXPAND, CONTRACTED):
-            async with base.opened():
+            async with base.open():
                 pass
     (told,) = warnings(caplog, "while other hosts are connected")
     assert told.endswith(f": 1 of schema version {VERSION} (they will refuse to work on)")
@@ -173,9 +173,9 @@ async def test_a_schema_shrank_under_a_living_host_and_nobody_was_told(
 
 async def test_a_host_that_is_alone_warns_of_nobody(base: Base, caplog: pytest.LogCaptureFixture) -> None:
     base.build(VERSION - 1)
-    async with base.opened():
+    async with base.open():
         pass
-    async with base.opened(), base.opened():
+    async with base.open(), base.open():
         pass
     assert not warnings(caplog, "schema")
 
@@ -207,7 +207,7 @@ async def test_a_host_whose_schema_is_no_longer_known_answers_503(postgres: str)
     async with serving(host) as client:
         assert (await client.invoke("one", session_id="s"))["status"] == "completed"
         with newer(EXPAND, CONTRACTED):
-            async with base.opened():
+            async with base.open():
                 pass
         refuse = store._upkeep._refuse
         assert refuse is not None
@@ -220,10 +220,10 @@ async def test_an_older_host_that_runs_stops_using_a_store_that_shrank(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = Base("postgres", postgres)
-    async with base.opened() as old:
-        await keep_session(old, session(), said("one"))
+    async with base.open() as old:
+        await keep_session(old, session(), build_messages("one"))
         with newer(EXPAND, CONTRACTED):
-            async with base.opened():
+            async with base.open():
                 pass
         refuse = old._upkeep._refuse
         assert refuse is not None
@@ -265,7 +265,7 @@ async def test_a_backfill_changes_all_rows_a_batch_at_a_time(base: Base, monkeyp
     monkeypatch.setattr(schema_watch, "BATCH", 10)
     await keep_runs(base, 35)
     with newer(EXPAND):
-        async with base.opened() as store:
+        async with base.open() as store:
             await store._upkeep.stop()
             await store._upkeep.fill()
             await store._upkeep.fill()
@@ -285,7 +285,7 @@ async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
     await keep_runs(base, 35)
     seen: list[str] = []
     with newer(EXPAND):
-        async with base.opened() as store:
+        async with base.open() as store:
             await store._upkeep.stop()
             engine = SqliteEngine if base.kind == "sqlite" else PostgresEngine
             write, left = engine.write, [batches]
@@ -304,7 +304,7 @@ async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
     assert sum(one is not None for one in shades(base)) == done
     noted = SHADES._replace(change=lambda row: (seen.append(row[0]), *shade(row))[1:])
     with newer(Step(EXPANDED, min_reader=VERSION, backfill=noted)):
-        async with base.opened() as store:
+        async with base.open() as store:
             await store._upkeep.stop()
             await store._upkeep.fill()
     # No row twice, and none left out.
@@ -315,7 +315,7 @@ async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
 async def test_of_two_processes_at_a_backfill_one_does_each_batch(base: Base) -> None:
     await keep_runs(base, 5)
     with newer(EXPAND):
-        async with base.opened() as store:
+        async with base.open() as store:
             await store._upkeep.stop()
             ((name, position),) = await store._engine.read(schema_watch._OPEN)
             await store._upkeep.fill()
@@ -328,17 +328,17 @@ async def test_a_step_that_contracts_first_completes_the_backfill_that_it_needs(
 ) -> None:
     for module in ("sqlite.engine", "postgres.connections"):
         monkeypatch.setattr(f"frontdesk.stores.sql.{module}.BATCH", 2)
-    assert steps.BATCH > 2
+    assert steps.BATCH_ROWS > 2
     await keep_runs(base, 5)
     with newer(EXPAND):
-        async with base.opened() as store:
+        async with base.open() as store:
             await store._upkeep.stop()
             await store._upkeep.fill()
     # An older host goes on writing, after the backfill was complete.
     await keep_runs(base, 8)
     assert shades(base)[5:] == [None] * 3
     with newer(EXPAND, Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))):
-        async with base.opened():
+        async with base.open():
             pass
     assert shades(base) == ["completed"] * 8
 

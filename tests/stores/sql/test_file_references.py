@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from frontdesk.errors import UnknownVersionError, UnreadableRecordError
 from frontdesk.models.file import compute_file_id
 from frontdesk.serialization.codec import decode, encode
-from frontdesk.stores.sql.files import LEAST, attach, detach, files_in, has_files, without_contents
+from frontdesk.stores.sql.files import MIN_FILE_LENGTH, attach, detach, files_in, has_files, without_contents
 from frontdesk_testing.store_samples import data_uri, pictures
 from tests.examples import examples
 
@@ -52,17 +52,17 @@ def extract_text(count: int) -> str:
     return base64.b64encode(bytes(count)).decode()
 
 
-SMALL, JUST = (LEAST // 4 - 1) * 3, LEAST // 4 * 3
+SMALL, JUST = (MIN_FILE_LENGTH // 4 - 1) * 3, MIN_FILE_LENGTH // 4 * 3
 SAME: dict[str, str] = {
     "small": f"data:image/png;base64,{extract_text(SMALL)}",
-    "not base64": f"data:image/png;base64,{'!' * LEAST * 2}",
-    "another alphabet": f"data:image/png;base64,{'-_' * LEAST}",
+    "not base64": f"data:image/png;base64,{'!' * MIN_FILE_LENGTH * 2}",
+    "another alphabet": f"data:image/png;base64,{'-_' * MIN_FILE_LENGTH}",
     "no padding": f"data:image/png;base64,{extract_text(JUST + 1).rstrip('=')}",
     "too much padding": f"data:image/png;base64,{extract_text(JUST)}====",
     "padding in the middle": f"data:image/png;base64,{extract_text(JUST + 1)}{extract_text(JUST)}",
     "padding at the end of a slice": f"data:image/png;base64,{'A' * (3 * 4 * 64 * 1024 - 1)}={extract_text(JUST)}",
-    "bits behind the end": f"data:image/png;base64,{'A' * LEAST}AB==",
-    "no base64": f"data:text/plain,{'A' * LEAST * 2}",
+    "bits behind the end": f"data:image/png;base64,{'A' * MIN_FILE_LENGTH}AB==",
+    "no base64": f"data:text/plain,{'A' * MIN_FILE_LENGTH * 2}",
     "a long media type": f"data:{'x' * 300};base64,{extract_text(JUST)}",
     "an odd media type": f"data:image/ü;base64,{extract_text(JUST)}",
     "a text in front": f"see data:image/png;base64,{extract_text(JUST)}",

@@ -22,13 +22,13 @@ from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,
+    build_messages,
     conversation,
     data_uri,
     inbox_item,
     keep_session,
     pictures,
     run,
-    said,
     session,
 )
 from tests.stores.sql.bases import Base
@@ -83,7 +83,7 @@ async def keep_history(store: SqlStateStore, lease: Lease, messages: Sequence[An
 
 
 async def test_a_picture_is_kept_once_for_its_history_and_its_runs(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         for number in range(3):
             await keep_turn(store, pictures("a"), f"run_{number}")
         assert await store.files.get_size(OWNER) == 20_000
@@ -94,15 +94,15 @@ async def test_a_picture_is_kept_once_for_its_history_and_its_runs(base: Base) -
 
 
 async def test_a_turn_without_large_data_costs_what_it_did(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with base.opened() as store:
-        await keep_session(store, session(), said("one"))
+    async with base.open() as store:
+        await keep_session(store, session(), build_messages("one"))
         asked = Counted(store, monkeypatch)
         lease = await store.sessions.claim("ses_1")
         asked.writes.clear()
         async with store.transaction() as transaction:
             transaction.save_session(session(), lease)
-            transaction.append_history("ses_1", said("x" * 100_000, "data:image/png;base64,AAAA"))
-            transaction.save_run(run(input=said("x" * 100_000)))
+            transaction.append_history("ses_1", build_messages("x" * 100_000, "data:image/png;base64,AAAA"))
+            transaction.save_run(run(input=build_messages("x" * 100_000)))
         assert [type(op).__name__ for op in asked.writes.pop()] == ["Fence", "Put", "Put", "Put"]
         assert asked.writes == asked.reads == []
         await store.sessions.history(OWNER, "ses_1")
@@ -114,10 +114,10 @@ async def test_all_pictures_of_a_history_are_one_query_and_only_those_that_are_n
     base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"picture {number}" for number in range(20)]
-    async with base.opened() as store:
+    async with base.open() as store:
         for name in names:
             await keep_session(store, session(), pictures(name))
-    async with base.opened() as store:
+    async with base.open() as store:
         asked = Counted(store, monkeypatch)
         assert encode(list(await store.sessions.history(OWNER, "ses_1"))) == encode(pictures(*names))
         assert len(asked.reads) == 2
@@ -132,9 +132,9 @@ async def test_all_pictures_of_a_history_are_one_query_and_only_those_that_are_n
 
 
 async def test_a_large_file_is_written_in_small_transactions(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         asked = Counted(store, monkeypatch)
-        await keep_session(store, session(), [*said("look"), data_uri("a", 3_000_000)])
+        await keep_session(store, session(), [*build_messages("look"), data_uri("a", 3_000_000)])
         sizes = [
             sum(len(op.row[2]) for op in ops if isinstance(op, Put) and op.table is FILE_CHUNKS) for ops in asked.writes
         ]
@@ -148,7 +148,7 @@ async def test_a_large_file_is_written_in_small_transactions(base: Base, monkeyp
 
 
 async def test_what_has_no_room_stays_in_its_record(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         store.files._limits = FileLimits(max_file_bytes=30_000, max_owner_bytes=50_000)
         await keep_session(store, session(), pictures("a", "b"))
         await keep_session(store, session(), pictures("c"))
@@ -178,7 +178,7 @@ def test_limits_that_make_no_sense_are_told(make: Any) -> None:
 async def test_a_file_goes_with_the_last_record_that_uses_it(base: Base) -> None:
     clock = FakeClock(NOW)
     expiry = Expiry(sessions=30 * DAY, runs=10 * DAY, inbox=5 * DAY, conversations=20 * DAY, files=DAY)
-    async with base.opened(expiry=expiry, clock=clock) as store:
+    async with base.open(expiry=expiry, clock=clock) as store:
         await keep_turn(store, pictures("a"))
         item = inbox_item()
         async with store.transaction() as transaction:
@@ -198,7 +198,7 @@ async def test_a_file_goes_with_the_last_record_that_uses_it(base: Base) -> None
 
 async def test_a_file_that_was_put_goes_when_nobody_uses_it(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=Expiry(files=100.0), clock=clock) as store:
+    async with base.open(expiry=Expiry(files=100.0), clock=clock) as store:
         file = await store.files.put(OWNER, b"cat", media_type="image/png")
         clock.advance(99)
         await store.files.put(OWNER, b"cat", media_type="image/png")
@@ -213,7 +213,7 @@ async def test_a_file_that_was_put_goes_when_nobody_uses_it(base: Base) -> None:
 
 async def test_a_file_that_is_used_again_after_it_was_dropped_is_whole(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=Expiry(files=100.0), clock=clock) as store:
+    async with base.open(expiry=Expiry(files=100.0), clock=clock) as store:
         await store.files.put(OWNER, b"cat", media_type="image/png")
         clock.advance(101)
         puts = [store.files.put(OWNER, b"cat", media_type="image/png") for _ in range(5)]
@@ -224,7 +224,7 @@ async def test_a_file_that_is_used_again_after_it_was_dropped_is_whole(base: Bas
 
 async def test_none_keeps_files_for_good(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=Expiry(files=None), clock=clock) as store:
+    async with base.open(expiry=Expiry(files=None), clock=clock) as store:
         await store.files.put(OWNER, b"cat", media_type="image/png")
         clock.advance(10**9)
         await store._sweep.once()
@@ -233,7 +233,7 @@ async def test_none_keeps_files_for_good(base: Base) -> None:
 
 async def test_a_use_that_only_a_newer_version_knows_keeps_its_file(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=Expiry(files=100.0), clock=clock) as store:
+    async with base.open(expiry=Expiry(files=100.0), clock=clock) as store:
         file = await store.files.put(OWNER, b"cat", media_type="image/png")
         row = (file.file_id, "album", "alb_1", "", NOW)
         base.execute("INSERT INTO file_uses (file_id, kind, place, owner, used_at) VALUES (?, ?, ?, ?, ?)", row)
@@ -255,10 +255,10 @@ async def test_a_process_that_ends_around_any_commit_leaves_a_turn_or_none(
     base: Base, side: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row of the file, three transactions of chunks, and the turn."""
-    monkeypatch.setattr(sql_files, "CHUNK", 10_000)
+    monkeypatch.setattr(sql_files, "CHUNK_BYTES", 10_000)
     clock = FakeClock(NOW)
-    messages = [data_uri("a", 100_000), *said("look")]
-    async with base.opened(clock=clock) as store:
+    messages = [data_uri("a", 100_000), *build_messages("look")]
+    async with base.open(clock=clock) as store:
         lease = await store.sessions.claim("ses_1")
         engine: Any = store._engine
         write, count = engine.write, 0
@@ -278,7 +278,7 @@ async def test_a_process_that_ends_around_any_commit_leaves_a_turn_or_none(
             await keep_history(store, lease, messages)
         monkeypatch.setattr(engine, "write", write)
         store.sessions.release(lease)
-    async with base.opened(clock=clock) as store:
+    async with base.open(clock=clock) as store:
         written = (side, at) == ("after", 5)
         assert len(await store.sessions.history(OWNER, "ses_1")) == (2 if written else 0)
         if not written:
@@ -293,7 +293,7 @@ async def test_a_process_that_ends_around_any_commit_leaves_a_turn_or_none(
 
 async def test_what_a_refused_turn_has_written_is_dropped_in_time(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(clock=clock) as store:
+    async with base.open(clock=clock) as store:
         old = await store.sessions.claim("ses_1")
         new = await store.sessions.claim("ses_1", force=True)
         with pytest.raises(StaleTurnError):
@@ -310,8 +310,8 @@ async def test_what_a_refused_turn_has_written_is_dropped_in_time(base: Base) ->
 async def test_a_file_that_somebody_removed_does_not_stop_its_session(
     base: Base, lost: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_files, "CHUNK", 10_000)
-    async with base.opened() as store:
+    monkeypatch.setattr(sql_files, "CHUNK_BYTES", 10_000)
+    async with base.open() as store:
         await keep_session(store, session(), pictures("a"))
         base.execute(f"DELETE FROM {lost}")
         (message,) = await store.sessions.history(OWNER, "ses_1")
@@ -320,7 +320,7 @@ async def test_a_file_that_somebody_removed_does_not_stop_its_session(
 
 
 async def test_the_same_picture_from_many_turns_at_once(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         await asyncio.gather(
             *(keep_session(store, session(f"ses_{number}"), pictures("a", str(number % 2))) for number in range(12))
         )

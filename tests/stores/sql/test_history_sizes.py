@@ -46,7 +46,7 @@ class Charges:
 class TestStores:
     @pytest.mark.parametrize("parts", [PARTS, 10 * PARTS])
     async def test_a_wide_history_was_parsed_before_it_was_counted(self, base: Base, parts: int) -> None:
-        async with base.opened() as store:
+        async with base.open() as store:
             for _ in range(3):
                 await keep_session(store, session(), [wide(parts)])
             charges = Charges(refuses=True)
@@ -65,7 +65,7 @@ class TestStores:
             assert allowed.sizes == charges.sizes
 
     async def test_a_branch_counts_what_it_shares_at_once(self, base: Base) -> None:
-        async with base.opened() as store:
+        async with base.open() as store:
             await keep_session(store, session(), [wide(10 * PARTS)])
             await keep_session(store, session("ses_2", parent=ForkPoint(session_id="ses_1", messages=1)), [wide()])
             charges = Charges()
@@ -74,7 +74,7 @@ class TestStores:
             assert charges.sizes[0] > 11 * LEAST
 
     async def test_a_file_counts_for_each_message_that_has_it(self, base: Base) -> None:
-        async with base.opened() as store:
+        async with base.open() as store:
             for _ in range(20):
                 await keep_session(store, session(), pictures("a"))
             charges = Charges()
@@ -86,7 +86,7 @@ class TestStores:
     async def test_small_histories_are_read_with_the_same_queries_as_before(
         self, base: Base, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async with base.opened() as store:
+        async with base.open() as store:
             for number in range(20):
                 await keep_session(store, session(), [Message("user", [f"message {number}"])])
             asked: list[str] = []
@@ -105,7 +105,7 @@ class TestStores:
 
     @pytest.mark.parametrize("count", [1, 8])
     async def test_the_items_of_a_conversation_are_counted_before_they_are_parsed(self, base: Base, count: int) -> None:
-        async with base.opened() as sql:
+        async with base.open() as sql:
             for store in (sql, InMemoryStateStore()):
                 await note_items(store, count)
                 charges = Charges(refuses=True)

@@ -10,7 +10,7 @@ from frontdesk.models.identity import Reach
 from frontdesk.stores.sql import identities
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk_testing import FakeClock
-from frontdesk_testing.store_samples import NOW, OTHER, OWNER, identity, issued, link
+from frontdesk_testing.store_samples import NOW, OTHER, OWNER, build_identity, identity, link
 from tests.stores.sql.bases import Base
 
 
@@ -21,7 +21,7 @@ def base(base_with_tables: Base) -> Base:
 
 async def change(store: SqlStateStore, key: str) -> None:
     async with store.transaction() as transaction:
-        transaction.remember_identity(issued(identity(), key))
+        transaction.remember_identity(build_identity(identity(), key))
 
 
 async def get_key(store: SqlStateStore) -> str | None:
@@ -30,8 +30,8 @@ async def get_key(store: SqlStateStore) -> str | None:
 
 
 async def test_an_identity_that_is_known_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         assert await get_key(store) == OWNER
         plain: Any = store._engine.read
         asked: list[str] = []
@@ -46,16 +46,16 @@ async def test_an_identity_that_is_known_is_not_looked_up_again(base: Base, monk
 
 
 async def test_a_change_is_seen_at_once(base: Base) -> None:
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         for key in (OTHER, OWNER, "third"):
             await change(store, key)
             assert await get_key(store) == key
 
 
 async def test_how_somebody_is_reached_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         assert await store.identities.reach(identity()) == Reach()
         plain: Any = store._engine.read
         asked: list[str] = []
@@ -73,11 +73,11 @@ async def test_how_somebody_is_reached_is_not_looked_up_again(base: Base, monkey
 
 
 async def test_a_broken_reference_counts_as_none_and_the_record_stays(base: Base) -> None:
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         base.execute("UPDATE identities SET reference = ?, push_group = ?", (b"torn", None))
         assert await store.identities.reach(identity()) == Reach()
-        assert await store.identities.find(identity()) == issued(identity())
+        assert await store.identities.find(identity()) == build_identity(identity())
         async with store.transaction() as transaction:
             transaction.keep_reference(identity(), {"url": "u"})
         assert await store.identities.reach(identity()) == Reach(reference={"url": "u"})
@@ -85,8 +85,8 @@ async def test_a_broken_reference_counts_as_none_and_the_record_stays(base: Base
 
 async def test_a_reference_of_a_newer_version_is_left_to_it(base: Base) -> None:
     newer = b'{"v":99,"data":{"url":"u"}}'
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         base.execute("UPDATE identities SET reference = ?", (newer,))
         with pytest.raises(UnreadableRecordError):
             await store.identities.reach(identity())
@@ -98,7 +98,7 @@ async def test_a_reference_of_a_newer_version_is_left_to_it(base: Base) -> None:
 async def test_a_link_that_is_known_or_known_to_be_none_is_not_looked_up_again(
     base: Base, linked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         if linked:
             async with store.transaction() as transaction:
                 transaction.add_link(link(identity()))
@@ -119,8 +119,8 @@ async def test_a_link_that_is_known_or_known_to_be_none_is_not_looked_up_again(
 
 
 async def test_a_change_while_it_was_looked_up_is_seen(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with base.opened() as store:
-        await store.identities.remember(issued(identity()))
+    async with base.open() as store:
+        await store.identities.remember(build_identity(identity()))
         plain: Any = store._engine.read
         reading, may = asyncio.Event(), asyncio.Event()
 
@@ -140,16 +140,16 @@ async def test_a_change_while_it_was_looked_up_is_seen(base: Base, monkeypatch: 
 
 
 async def test_a_stranger_who_was_asked_for_is_known_after_the_first_visit(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         assert await get_key(store) is None
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         assert await get_key(store) == OWNER
 
 
 async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str) -> None:
     base, clock = Base("postgres", postgres), FakeClock(NOW)
-    async with base.opened(clock=clock) as store, base.opened() as other:
-        await store.identities.remember(issued(identity()))
+    async with base.open(clock=clock) as store, base.open() as other:
+        await store.identities.remember(build_identity(identity()))
         assert await get_key(store) == OWNER
         await change(other, OTHER)
         clock.advance(1.0)
@@ -164,8 +164,8 @@ async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str)
 
 async def test_an_identity_stayed_as_it_was_while_the_clock_was_set_back(postgres: str) -> None:
     base, clock = Base("postgres", postgres), FakeClock(NOW)
-    async with base.opened(clock=clock) as store, base.opened() as other:
-        await store.identities.remember(issued(identity()))
+    async with base.open(clock=clock) as store, base.open() as other:
+        await store.identities.remember(build_identity(identity()))
         assert await get_key(store) == OWNER
         await change(other, OTHER)
         clock.jump(-86_400)
@@ -174,10 +174,10 @@ async def test_an_identity_stayed_as_it_was_while_the_clock_was_set_back(postgre
 
 
 async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identities, "KEPT", 10)
-    async with base.opened() as store:
+    monkeypatch.setattr(identities, "MAX_CACHED_IDENTITIES", 10)
+    async with base.open() as store:
         for number in range(30):
-            await store.identities.remember(issued(identity(str(number)), f"key_{number}"))
+            await store.identities.remember(build_identity(identity(str(number)), f"key_{number}"))
             await store.identities.find(identity(str(number)))
         assert len(store.identities._known.kept) == 10
         for number in range(30):

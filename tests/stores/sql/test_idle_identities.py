@@ -15,17 +15,17 @@ from frontdesk_testing import FakeClock
 from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
+    build_identity,
+    build_last_seen,
+    build_messages,
     conversation,
     delivery,
     identity,
-    issued,
     job,
     keep_session,
     link,
     question,
     run,
-    said,
-    seen,
     session,
 )
 from tests.stores.sql.bases import Base
@@ -71,7 +71,7 @@ LEFT: dict[str, Leave] = {
     "conversations": lambda transaction: transaction.save_conversation(conversation()),
     "approvals": lambda transaction: transaction.add_approval(question()),
     "deliveries": lambda transaction: transaction.add_delivery(delivery()),
-    "last_seen": lambda transaction: transaction.see(seen(identity())),
+    "last_seen": lambda transaction: transaction.see(build_last_seen(identity())),
     "links": lambda transaction: transaction.add_link(link(identity())),
     # Of somebody else, who was linked with them.
     "links of others": lambda transaction: transaction.add_link(link(identity("2"))),
@@ -83,9 +83,9 @@ LEFT: dict[str, Leave] = {
 async def test_an_identity_stays_as_long_as_something_of_it_is_there(base: Base, what: str) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         if what == "sessions":
-            await keep_session(store, session(), said("one"))
+            await keep_session(store, session(), build_messages("one"))
         else:
             async with store.transaction() as transaction:
                 LEFT[what](transaction)
@@ -99,7 +99,7 @@ async def test_an_identity_stays_as_long_as_something_of_it_is_there(base: Base,
 async def test_somebody_whose_links_have_changed_stays(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        known = await store.identities.remember(issued(identity()))
+        known = await store.identities.remember(build_identity(identity()))
         async with store.transaction() as transaction:
             # What was theirs before is under a key that only this record knows.
             transaction.remember_identity(known.replace(version=1, archived=("old",)), instead_of=known)
@@ -110,11 +110,11 @@ async def test_somebody_whose_links_have_changed_stays(base: Base) -> None:
 async def test_somebody_who_comes_now_and_then_is_not_forgotten(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         for _ in range(20):
             clock.advance(0.4 * YEAR)
             assert await store._sweep.once() == 0
-            assert await store.identities.find(identity()) == issued(identity())
+            assert await store.identities.find(identity()) == build_identity(identity())
 
 
 async def test_that_somebody_was_seen_is_written_once_a_day_at_most(
@@ -122,7 +122,7 @@ async def test_that_somebody_was_seen_is_written_once_a_day_at_most(
 ) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         plain, writes = store._engine.write, 0
 
         async def write(ops: Any) -> Any:
@@ -141,7 +141,7 @@ async def test_that_somebody_was_seen_is_written_once_a_day_at_most(
 async def test_rows_of_an_older_version_begin_their_time_when_they_are_looked_at(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         base.execute("UPDATE identities SET seen_at = NULL")
         clock.advance(10 * YEAR)
         assert await store._sweep.once() == 0
@@ -156,7 +156,7 @@ async def test_somebody_was_forgotten_between_two_looks_and_used_all_the_same(
 ) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         clock.advance(2 * YEAR)
         plain: Any = store._engine.read
 
@@ -175,7 +175,7 @@ async def test_many_are_dropped_page_by_page(base: Base, monkeypatch: pytest.Mon
     monkeypatch.setattr(sweeper, "PAGE", 3)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
         for number in range(10):
-            await store.identities.remember(issued(identity(str(number)), f"key_{number}"))
+            await store.identities.remember(build_identity(identity(str(number)), f"key_{number}"))
         plain, reads = store._engine.read, 0
 
         async def read(sql: str, values: Any = ()) -> Any:
@@ -196,7 +196,7 @@ async def test_many_are_dropped_page_by_page(base: Base, monkeypatch: pytest.Mon
 async def test_where_something_is_kept_for_good_so_is_whose_it_is(base: Base, name: str) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY.replace(**{name: None}), clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         clock.advance(100 * YEAR)
         assert await store._sweep.once() == 0
 
@@ -204,7 +204,7 @@ async def test_where_something_is_kept_for_good_so_is_whose_it_is(base: Base, na
 async def test_a_run_keeps_whose_it_is(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY.replace(runs=3 * YEAR), clock=clock) as store:
-        await store.identities.remember(issued(identity()))
+        await store.identities.remember(build_identity(identity()))
         async with store.transaction() as transaction:
             transaction.save_run(run(finished_at=NOW))
         clock.advance(3 * YEAR)

@@ -32,7 +32,7 @@ QUERIES = [
 @pytest.mark.parametrize("kind", PLACES)
 async def test_a_query_reads_a_range_of_an_index_on_sqlite(kind: LedgerKind, tmp_path: Path) -> None:
     base = Base("sqlite", str(tmp_path / "frontdesk.db"))
-    async with base.opened():
+    async with base.open():
         pass
     for asked, by, after in QUERIES:
         if asked == kind:
@@ -75,7 +75,7 @@ async def test_a_query_reads_a_range_of_an_index_on_postgres(kind: LedgerKind, p
 
 
 async def test_the_list_of_all_runs_has_both_kinds_in_order_page_by_page(base_with_tables: Base) -> None:
-    async with base_with_tables.opened() as store:
+    async with base_with_tables.open() as store:
         async with store.transaction() as transaction:
             for number in range(6):
                 ended = NOW + number if number < 5 else None
@@ -92,7 +92,7 @@ async def test_the_list_of_all_runs_has_both_kinds_in_order_page_by_page(base_wi
 
 
 async def test_runs_that_a_host_of_an_earlier_version_has_ended_are_found(base_with_tables: Base) -> None:
-    async with base_with_tables.opened() as store:
+    async with base_with_tables.open() as store:
         async with store.transaction() as transaction:
             transaction.save_run(run("run_new", status="failed", finished_at=NOW + 1))
             transaction.save_run(run("run_old", status="failed", finished_at=NOW))

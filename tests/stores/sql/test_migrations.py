@@ -28,6 +28,11 @@ from frontdesk_testing.store_samples import (
     OWNER,
     VALUE_PLACE,
     audit_line,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
+    build_place,
     conversation,
     conversation_item,
     delivery,
@@ -35,18 +40,13 @@ from frontdesk_testing.store_samples import (
     grant,
     identity,
     inbox_item,
-    issued,
     job,
     keep_session,
     link,
     live_answer,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
-    shown_at,
     texts,
     vote,
 )
@@ -133,14 +133,14 @@ def golden(version: str) -> Iterator[tuple[str, Sequence[Any]]]:
 
 async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     mine = session(key="mine", turns=1, messages=2, state={"a": [1]})
-    assert await store.sessions.find(named()) == await store.sessions.get(OWNER, "ses_1") == mine
+    assert await store.sessions.find(build_name()) == await store.sessions.get(OWNER, "ses_1") == mine
     assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two"]
     assert texts(await store.sessions.history(OWNER, "ses_2")) == ["one", "branch"]
-    assert await store.identities.find(identity()) == issued(identity(name="Ann"))
-    assert await store.identities.last_seen(OWNER) == seen(identity())
+    assert await store.identities.find(identity()) == build_identity(identity(name="Ann"))
+    assert await store.identities.last_seen(OWNER) == build_last_seen(identity())
     assert list(await store.identities.links(OWNER)) == [link(identity())]
     assert encode(await store.runs.get(OWNER, "run_1")) == encode(
-        run(background=True, finished_at=NOW, input=said("hi"))
+        run(background=True, finished_at=NOW, input=build_messages("hi"))
     )
     assert list(await store.runs.events(OWNER, "run_1")) == [event(1), event(2)]
     decided = question("apr_2", status="rejected", decided_at=NOW, reason="no")
@@ -162,7 +162,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert encode(list(await store.approvals.asked_as(OWNER, "q"))) == encode([ours] if since else [])
     assert encode(list(await store.approvals.asked_as(OWNER, "apr_1"))) == encode([question()])
     assert list(await store.approvals.votes(OWNER, "apr_4")) == ([vote(approval_id="apr_4")] if since else [])
-    assert list(await store.approvals.places(OWNER, "apr_4")) == ([shown_at(approval_id="apr_4")] if since else [])
+    assert list(await store.approvals.places(OWNER, "apr_4")) == ([build_place(approval_id="apr_4")] if since else [])
     lines = [line.replace(number=0) for line in await store.audit.lines(subject="apr_4")]
     assert lines == ([audit_line(subject="apr_4")] if since else [])
     resumed = await store.inbox.next("telegram", "apr_4", kind="resume")
@@ -187,7 +187,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     linked = link(identity("2"), key="bob").replace(subject="s", claims={"a": [1]}, previous_key="b", via="lnk_3")
     assert await store.identities.linked_as("s") == (linked if version >= 6 else None)
     assert await store.identities.secret("linker", b"new") == (b"old" if version >= 6 else b"new")
-    third = issued(identity("3"), "carol")
+    third = build_identity(identity("3"), "carol")
     assert await store.identities.find(identity("3")) == (third if version >= 13 else None)
     fourth = Reach(reference={"url": "u"}, group=PushGroup(conversation_id="g", reference={"thread": "7"}))
     assert await store.identities.reach(identity("4")) == (fourth if version >= 14 else Reach())
@@ -231,7 +231,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
 
 
 async def assert_it_works(store: SqlStateStore) -> None:
-    await keep_session(store, session(), said("three"))
+    await keep_session(store, session(), build_messages("three"))
     assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two", "three"]
     async with store.transaction() as transaction:
         transaction.add_grant(grant("gra_new"))
@@ -253,20 +253,20 @@ async def test_a_store_of_an_earlier_version_is_brought_up_to_date(base: Base, v
     base.build(version)
     fill(base, version)
     for _ in range(2):
-        async with base.opened() as store:
+        async with base.open() as store:
             await assert_all_is_read(store, version)
     assert base.version() == VERSION
-    async with base.opened() as store:
+    async with base.open() as store:
         await assert_it_works(store)
 
 
 async def test_a_migrated_store_is_made_of_the_same_as_a_new_one(base: Base) -> None:
     base.build(1)
-    async with base.opened():
+    async with base.open():
         pass
     grown = base.shape()
     base.clear()
-    async with base.opened():
+    async with base.open():
         pass
     assert base.shape() == grown
 
@@ -304,7 +304,7 @@ async def test_a_step_that_fails_half_way_leaves_the_earlier_version(
             await store.open()
         await store.close()
     assert base.tables() == before
-    async with base.opened() as store:
+    async with base.open() as store:
         assert (await store.sessions.get(OWNER, "ses_1") is not None) is (version > 0)
 
 

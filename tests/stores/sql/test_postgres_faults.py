@@ -47,7 +47,7 @@ def test_a_lease_was_shorter_than_a_statement_may_hang(statement_timeout: float,
 async def test_events_whose_commit_had_no_answer_failed_the_run_when_they_were_sent_again(
     store: PostgresStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await _queued(store)
+    await _queue(store)
     (held,) = await store.background.claim("host", limit=1)
     engine: Any = store._engine
     finish = engine._finish
@@ -69,7 +69,7 @@ async def test_events_whose_commit_had_no_answer_failed_the_run_when_they_were_s
 async def test_events_of_a_stalled_commit_were_added_after_another_had_ended_the_run(
     postgres: str, store: PostgresStateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await _queued(store)
+    await _queue(store)
     (held,) = await store.background.claim("host", limit=1)
     await store._engine.write([Do("UPDATE background SET until = 0")])
     engine: Any = store._engine
@@ -98,7 +98,7 @@ async def test_events_of_a_stalled_commit_were_added_after_another_had_ended_the
     await other.close()
 
 
-async def _queued(store: PostgresStateStore) -> None:
+async def _queue(store: PostgresStateStore) -> None:
     async with store.transaction() as transaction:
         transaction.queue_run(run(status="queued", background=True), job(), most_waiting=10, most_of_owner=10)
 

@@ -40,7 +40,7 @@ async def keep(store: Any, count: int) -> None:
 
 
 @asynccontextmanager
-async def counted(path: Path, count: int) -> AsyncIterator[tuple[Any, list[tuple[str, tuple[Any, ...]]]]]:
+async def open_counted(path: Path, count: int) -> AsyncIterator[tuple[Any, list[tuple[str, tuple[Any, ...]]]]]:
     """A store with so many runs, and the queries that are made of it."""
     store = SqliteStateStore(path)
     await store.open()
@@ -62,7 +62,7 @@ async def counted(path: Path, count: int) -> AsyncIterator[tuple[Any, list[tuple
 
 @pytest.mark.parametrize("where", FILTERS, ids=IDS)
 async def test_each_query_reads_a_range_of_the_index(where: RunFilter, tmp_path: Path) -> None:
-    async with counted(tmp_path / "state.db", 3 * MAX_COUNTED_RUNS) as (store, made):
+    async with open_counted(tmp_path / "state.db", 3 * MAX_COUNTED_RUNS) as (store, made):
         first = await store.runs.page(OWNER, where, limit=5)
         if first.after is not None:
             await store.runs.page(OWNER, where, after=first.after, limit=5)
@@ -80,7 +80,7 @@ async def test_each_query_reads_a_range_of_the_index(where: RunFilter, tmp_path:
 async def test_a_list_costs_the_same_however_many_runs_there_are(where: RunFilter, tmp_path: Path) -> None:
     costs: list[int] = []
     for count in (2 * MAX_COUNTED_RUNS, MANY):
-        async with counted(tmp_path / f"{count}.db", count) as (store, made):
+        async with open_counted(tmp_path / f"{count}.db", count) as (store, made):
             await store.runs.page(OWNER, where, limit=50)
             costs.append(steps(tmp_path / f"{count}.db", made))
     assert costs[1] <= 1.2 * costs[0], costs

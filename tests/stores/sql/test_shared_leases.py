@@ -9,7 +9,16 @@ from frontdesk.errors import SessionBusyError, StaleTurnError
 from frontdesk.models.session import Lease
 from frontdesk.stores.sql.postgres.engine import PostgresStateStore
 from frontdesk_testing import FakeClock
-from frontdesk_testing.store_samples import NOW, OWNER, identity, keep_session, said, seen, session, texts
+from frontdesk_testing.store_samples import (
+    NOW,
+    OWNER,
+    build_last_seen,
+    build_messages,
+    identity,
+    keep_session,
+    session,
+    texts,
+)
 from tests.scenarios.desk import until
 
 Two = tuple[PostgresStateStore, PostgresStateStore]
@@ -163,7 +172,7 @@ async def test_a_released_lease_is_not_renewed(two: Two) -> None:
 
 async def test_a_history_that_another_host_went_on_with_is_seen(two: Two) -> None:
     for number in range(6):
-        await keep_session(two[number % 2], session(), said(str(number)))
+        await keep_session(two[number % 2], session(), build_messages(str(number)))
         expected = [str(before) for before in range(number + 1)]
         for store in two:
             assert texts(await store.sessions.history(OWNER, "ses_1")) == expected
@@ -181,7 +190,7 @@ async def test_two_hosts_that_write_the_same_rows_do_not_stand_in_each_others_wa
     async def see(store: PostgresStateStore, keys: list[str]) -> None:
         async with store.transaction() as transaction:
             for key in keys:
-                transaction.see(seen(identity(key), key=key))
+                transaction.see(build_last_seen(identity(key), key=key))
 
     before = await count_deadlocks(two[0])
     for _ in range(10):

@@ -12,12 +12,15 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.models.operations import Expiry, TaskRecord
 from frontdesk.models.session import ForkPoint
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.stores.sql.sweeper import AT_ONCE
+from frontdesk.stores.sql.sweeper import BATCH_ROWS
 from frontdesk.stores.sql.writes import Do, Op
 from frontdesk_testing import FakeClock, serving
 from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
+    build_last_seen,
+    build_messages,
+    build_name,
     conversation,
     conversation_item,
     delivery,
@@ -26,11 +29,8 @@ from frontdesk_testing.store_samples import (
     identity,
     inbox_item,
     keep_session,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
 )
 from tests.scenarios.cast import echo
@@ -87,19 +87,19 @@ def base(base_with_tables: Base) -> Base:
 @asynccontextmanager
 async def quiet(base: Base, **settings: Any) -> AsyncIterator[SqlStateStore]:
     """A store that is swept only when it is told to."""
-    async with base.opened(**settings) as store:
+    async with base.open(**settings) as store:
         await store._sweep.stop()
         yield store
 
 
 async def keep_all(store: SqlStateStore) -> None:
     """For each kind, one that comes to its end now and one that waits."""
-    await store.sessions.reserve(named(), "ses_1")
-    await keep_session(store, session(key="mine"), said("one"))
-    await keep_session(store, session("ses_asked"), said("asked"))
+    await store.sessions.reserve(build_name(), "ses_1")
+    await keep_session(store, session(key="mine"), build_messages("one"))
+    await keep_session(store, session("ses_asked"), build_messages("asked"))
     async with store.transaction() as transaction:
         transaction.save_checkpoint("ses_1", "chk_1", b"data")
-        transaction.see(seen(identity()))
+        transaction.see(build_last_seen(identity()))
         transaction.add_grant(grant(expires_at=NOW + 10))
         transaction.save_run(run("run_request", finished_at=NOW))
         transaction.save_run(run("run_background", finished_at=NOW, background=True))
@@ -126,7 +126,7 @@ async def keep_all(store: SqlStateStore) -> None:
     await store._engine.write([Do(torn, (NOW, b"torn"))])
 
 
-def kept(base: Base) -> dict[str, set[str]]:
+def list_kept(base: Base) -> dict[str, set[str]]:
     return {
         table: {name for (name,) in base.execute(f"SELECT {column} FROM {table}")} for table, column in COLUMNS.items()
     }
@@ -145,12 +145,12 @@ async def test_a_record_is_dropped_when_its_time_has_come_and_not_before(base: B
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
         await keep_all(store)
-        before = kept(base)
+        before = list_kept(base)
         assert KINDS[kind][1] in before[KINDS[kind][0]]
         for seconds, dropped in ((0, 0), (100, 0), (1, 1), (10**9, 0)):
             clock.advance(seconds)
             assert await store._sweep.once() == dropped
-        assert kept(base) == minus(before, *KINDS[kind])
+        assert list_kept(base) == minus(before, *KINDS[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,21 +158,21 @@ async def test_one_look_is_enough_where_there_is_little(base: Base, kind: str) -
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
         await keep_all(store)
-        before = kept(base)
+        before = list_kept(base)
         clock.advance(101)
         assert await store._sweep.look() == 1
-        assert kept(base) == minus(before, *KINDS[kind])
+        assert list_kept(base) == minus(before, *KINDS[kind])
 
 
 async def test_a_grant_is_dropped_when_it_says_so(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(grants=900.0), clock=clock) as store:
         await keep_all(store)
-        before = kept(base)
+        before = list_kept(base)
         for seconds, dropped in ((10, 0), (1, 1)):
             clock.advance(seconds)
             assert await store._sweep.once() == dropped
-        assert kept(base) == minus(before, "grants", "gra_1")
+        assert list_kept(base) == minus(before, "grants", "gra_1")
 
 
 async def test_no_grant_is_kept_longer_than_grants_are(base: Base) -> None:
@@ -206,14 +206,14 @@ async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) 
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER, clock=clock) as store:
         await keep_all(store)
-        before = kept(base)
+        before = list_kept(base)
         clock.advance(10**9)
         assert await store._sweep.once() == 0
-        assert kept(base) == before
+        assert list_kept(base) == before
     soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
     async with quiet(base, expiry=soon, clock=clock) as store:
         await store._sweep.once()
-        assert kept(base) == {
+        assert list_kept(base) == {
             "runs": {"run_going", "run_queued"},
             "last_seen": set(),
             "approvals": {"apr_waits"},
@@ -233,8 +233,8 @@ async def test_parts_go_with_their_whole(base: Base) -> None:
     async with quiet(base, expiry=NEVER.replace(continuations=1.0, sessions=1.0), clock=clock) as store:
         await keep_all(store)
         async with store.transaction() as transaction:
-            transaction.name_session(named("other"), "ses_1")
-            transaction.name_session(named("other"), "ses_asked")
+            transaction.name_session(build_name("other"), "ses_1")
+            transaction.name_session(build_name("other"), "ses_asked")
             for session_id in ("ses_1", "ses_asked"):
                 transaction.title_session(OWNER, session_id, "A title")
         tables = ("history", "names", "past_sessions", "checkpoints", "events", "session_titles")
@@ -243,17 +243,17 @@ async def test_parts_go_with_their_whole(base: Base) -> None:
         await store._sweep.once()
         assert counts(base, *tables) == [1, 1, 0, 0, 1, 1]
         assert counts(base, "leases") == [0 if base.kind == "sqlite" else 1]
-        assert await store.sessions.find(named()) is None
-        assert await store.sessions.reserve(named(), "ses_2") == "ses_2"
+        assert await store.sessions.find(build_name()) is None
+        assert await store.sessions.reserve(build_name(), "ses_2") == "ses_2"
 
 
 async def test_a_branch_lost_what_it_shared_with_a_session_that_expired(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
-        await keep_session(store, session("root"), said("shared"))
-        await keep_session(store, session("b", parent=ForkPoint(session_id="root", messages=1)), said("b"))
+        await keep_session(store, session("root"), build_messages("shared"))
+        await keep_session(store, session("b", parent=ForkPoint(session_id="root", messages=1)), build_messages("b"))
         branch = session("c", parent=ForkPoint(session_id="b", messages=2), updated_at=NOW + 90)
-        await keep_session(store, branch, said("c"))
+        await keep_session(store, branch, build_messages("c"))
         clock.advance(150)
         assert await store._sweep.once() == 0
         assert [one.text for one in await store.sessions.history(OWNER, "c")] == ["shared", "b", "c"]
@@ -265,13 +265,13 @@ async def test_a_branch_lost_what_it_shared_with_a_session_that_expired(base: Ba
 async def test_a_session_in_which_a_turn_runs_stays(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
-        await keep_session(store, session(), said("one"))
+        await keep_session(store, session(), build_messages("one"))
         lease = await store.sessions.claim("ses_1")
         clock.advance(10**9)
         assert await store._sweep.once() == 0
         async with store.transaction() as transaction:
             transaction.save_session(session(turns=2), lease)
-            transaction.append_history("ses_1", said("two"))
+            transaction.append_history("ses_1", build_messages("two"))
         assert [one.text for one in await store.sessions.history(OWNER, "ses_1")] == ["one", "two"]
         store.sessions.release(lease)
         assert await store._sweep.once() == 1
@@ -298,28 +298,28 @@ class Counted:
 async def test_more_than_a_lot_is_dropped_in_lots(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(runs=1.0, sessions=1.0), clock=clock) as store:
-        names = [str(number) for number in range(2 * AT_ONCE + 7)]
+        names = [str(number) for number in range(2 * BATCH_ROWS + 7)]
         leases = [store.sessions.begin(OWNER, name) for name in names]
         async with store.transaction() as transaction:
             for name, lease in zip(names, leases, strict=True):
                 transaction.save_run(run(name, finished_at=NOW))
                 transaction.save_session(session(name), lease)
-                transaction.append_history(name, said("x"))
+                transaction.append_history(name, build_messages("x"))
         for lease in leases:
             store.sessions.release(lease)
         clock.advance(10**6)
         counted = Counted(store)
         assert await store._sweep.once() == 2 * len(names)
         # The runs, the sessions and their messages.
-        assert sorted(size for size in counted.sizes if size) == sorted([AT_ONCE, AT_ONCE, 7] * 3)
+        assert sorted(size for size in counted.sizes if size) == sorted([BATCH_ROWS, BATCH_ROWS, 7] * 3)
         assert counts(base, "runs", "sessions", "history") == [0, 0, 0]
 
 
 async def test_a_long_history_is_dropped_in_small_pieces(base: Base) -> None:
-    clock, many = FakeClock(NOW), 3 * AT_ONCE + 1
+    clock, many = FakeClock(NOW), 3 * BATCH_ROWS + 1
     expiry = NEVER.replace(continuations=1.0, sessions=1.0, conversations=1.0)
     async with quiet(base, expiry=expiry, clock=clock) as store:
-        await keep_session(store, session(), said("x"))
+        await keep_session(store, session(), build_messages("x"))
         async with store.transaction() as transaction:
             transaction.save_conversation(conversation())
             transaction.save_run(run(background=True, finished_at=NOW))
@@ -334,7 +334,7 @@ async def test_a_long_history_is_dropped_in_small_pieces(base: Base) -> None:
         clock.advance(2)
         counted = Counted(store)
         assert await store._sweep.once() == 3
-        assert max(counted.sizes) == AT_ONCE
+        assert max(counted.sizes) == BATCH_ROWS
         parts = ("history", "checkpoints", "items", "events", "sessions", "conversations", "runs")
         assert counts(base, *parts) == [0] * len(parts)
 
@@ -343,7 +343,7 @@ async def test_a_session_that_waits_for_an_answer_was_kept_for_ever(base: Base) 
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(sessions=100.0, pending_approvals=1000.0), clock=clock) as store:
         for session_id in ("ses_1", "ses_2"):
-            await keep_session(store, session(session_id), said("one"))
+            await keep_session(store, session(session_id), build_messages("one"))
         async with store.transaction() as transaction:
             transaction.add_approval(question("apr_1", session_id="ses_1"))
             transaction.add_approval(question("apr_2", session_id="ses_2"))
@@ -353,7 +353,7 @@ async def test_a_session_that_waits_for_an_answer_was_kept_for_ever(base: Base) 
         # The answered one went with its session; the other keeps its own for longer.
         assert await store.approvals.get(OWNER, "apr_1") is not None
         assert await store.approvals.get(OWNER, "apr_2") is None
-        assert kept(base)["sessions"] == {"ses_1"}
+        assert list_kept(base)["sessions"] == {"ses_1"}
         clock.advance(900)
         assert await store._sweep.once() == 1
         assert counts(base, "sessions", "approvals", "history") == [0, 0, 0]
@@ -366,7 +366,7 @@ async def test_conversations_were_kept_for_ever(base: Base) -> None:
             for name in ("left", "named", "added", "shortened"):
                 transaction.save_conversation(conversation(name))
                 transaction.add_items(OWNER, [conversation_item("a", name), conversation_item("b", name)])
-        await keep_session(store, session(), said("one"))
+        await keep_session(store, session(), build_messages("one"))
         clock.advance(year / 2)
         async with store.transaction() as transaction:
             transaction.save_conversation(conversation("named", topic="another"))
@@ -379,8 +379,8 @@ async def test_conversations_were_kept_for_ever(base: Base) -> None:
             transaction.add_items("stranger", [conversation_item("c", "left")])
         clock.advance(year / 2 + 1)
         await store._sweep.once()
-        assert kept(base)["conversations"] == {"named", "added", "shortened"}
-        assert kept(base)["sessions"] == set()
+        assert list_kept(base)["conversations"] == {"named", "added", "shortened"}
+        assert list_kept(base)["sessions"] == set()
         assert counts(base, "items", "history") == [2 + 3 + 1, 0]
         clock.advance(year)
         await store._sweep.once()
@@ -410,7 +410,7 @@ async def test_a_look_reads_a_page_however_large_the_table_is(base: Base, monkey
         for number in range(35):
             old = number in (3, 17, 18, 34)
             record = session(f"ses_{number:02}", updated_at=NOW - 101 if old else NOW)
-            await keep_session(store, record, said("x"))
+            await keep_session(store, record, build_messages("x"))
         reads: list[int] = []
         read = store._engine.read
 
@@ -430,13 +430,13 @@ async def test_a_look_reads_a_page_however_large_the_table_is(base: Base, monkey
 async def test_a_nonce_is_dropped_when_it_has_expired(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER, clock=clock) as store:
-        for number in range(AT_ONCE + 5):
+        for number in range(BATCH_ROWS + 5):
             assert await store.nonces.use("hmac", str(number), now=NOW, expires_at=NOW + 10)
         assert await store.nonces.use("hmac", "late", now=NOW, expires_at=NOW + 20)
         clock.advance(10)
         assert await store._sweep.look() == 0
         clock.advance(1)
-        assert await store._sweep.look() == AT_ONCE + 5
+        assert await store._sweep.look() == BATCH_ROWS + 5
         assert base.execute("SELECT nonce FROM nonces") == [("late",)]
 
 
@@ -464,7 +464,7 @@ async def test_requests_are_served_while_many_records_are_dropped(base: Base) ->
         counted.between = ask
         assert await store._sweep.once() == MANY
     # A request was answered between two transactions, again and again, and none was larger than the others.
-    assert [size for size in counted.sizes if size] == [AT_ONCE] * (MANY // AT_ONCE)
+    assert [size for size in counted.sizes if size] == [BATCH_ROWS] * (MANY // BATCH_ROWS)
     assert answers == ["you said hello"] * len(range(1, len(counted.sizes) + 1, 25))
 
 

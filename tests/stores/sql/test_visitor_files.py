@@ -28,7 +28,7 @@ async def put(store: Any, owner: str, number: int, size: int = 100, *, visitor: 
 
 
 async def test_files_that_are_put_at_once_do_not_exceed_the_room_together(base: Base) -> None:
-    async with base.opened() as store:
+    async with base.open() as store:
         store.files._limits = LIMITS
         puts = [put(store, f"visitor {owner}", number) for owner in range(5) for number in range(5)]
         refused = [error for error in await asyncio.gather(*puts, return_exceptions=True) if error is not None]
@@ -42,7 +42,7 @@ async def test_files_that_are_put_at_once_do_not_exceed_the_room_together(base: 
 
 async def test_other_hosts_files_count_and_expiry_frees_the_room(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(clock=clock, expiry=Expiry(files=DAY)) as store, base.opened(clock=clock) as other:
+    async with base.open(clock=clock, expiry=Expiry(files=DAY)) as store, base.open(clock=clock) as other:
         limits = FileLimits(max_visitor_bytes=10_000, max_visitors_bytes=1_000)
         store.files._limits = other.files._limits = limits
         await put(store, "a", 1)

@@ -26,7 +26,7 @@ class Database:
             raise StoreUnavailableError
 
 
-def writing(size: int) -> list[Op]:
+def build_write(size: int) -> list[Op]:
     return [Do("", (bytes(size),))]
 
 
@@ -36,7 +36,7 @@ async def test_a_host_probes_at_once_and_then_at_most_once_a_second(monkeypatch:
     health = WriteHealth(database.write)
     health.check()
     for _ in range(3):
-        health.note_failure(writing(10))
+        health.note_failure(build_write(10))
         await asyncio.sleep(0.01)
         with pytest.raises(StoreUnavailableError):
             health.check()
@@ -50,7 +50,7 @@ async def test_a_probe_writes_as_much_as_what_has_failed(monkeypatch: pytest.Mon
         database = Database()
         database.fails = False
         health = WriteHealth(database.write)
-        health.note_failure(writing(size))
+        health.note_failure(build_write(size))
         await until(lambda health=health: not health._fails)
         assert database.sizes == [min(size, MAX_PROBE_BYTES)]
         health.check()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from frontdesk.models.session import Lease
 from frontdesk.stores.sql.tables import GRANTS, HISTORY, LAST_SEEN, LINKS, Table
-from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group, grouped
+from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group, group_writes
 
 World = dict[str, Any]
 
@@ -55,7 +55,7 @@ def one_by_one(writes: Sequence[Sequence[Op]]) -> World:
 
 def together(writes: Sequence[Sequence[Op]]) -> World:
     world: World = {}
-    for unit in grouped([Write(ops) for ops in writes]):
+    for unit in group_writes([Write(ops) for ops in writes]):
         if isinstance(unit, Group):
             for table, rows in unit.rows:
                 for row in rows:
@@ -83,14 +83,14 @@ def test_the_result_is_the_same_as_one_by_one(writes: list[list[Op]]) -> None:
 @given(transactions)
 def test_every_transaction_is_in_one_unit_in_its_order(writes: list[list[Op]]) -> None:
     made = [Write(ops) for ops in writes]
-    found = [one for unit in grouped(made) for one in (unit.writes if isinstance(unit, Group) else [unit])]
+    found = [one for unit in group_writes(made) for one in (unit.writes if isinstance(unit, Group) else [unit])]
     assert found == made
 
 
 @given(transactions)
 def test_no_statement_has_the_same_key_twice(writes: list[list[Op]]) -> None:
     # Postgres refuses to change a row twice in one statement.
-    for unit in grouped([Write(ops) for ops in writes]):
+    for unit in group_writes([Write(ops) for ops in writes]):
         if isinstance(unit, Group):
             for table, rows in unit.rows:
                 keys = [table.get_key(row) for row in rows] if table.unique else []
@@ -108,4 +108,4 @@ def test_what_a_write_says_of_itself() -> None:
     assert Write([fence, Put(HISTORY, ("s", b""))]).plain
     assert not Write([fence, Do("count")]).plain
     assert Write([fence, Do("count")]).fences == [fence]
-    assert list(grouped([])) == []
+    assert list(group_writes([])) == []

@@ -18,7 +18,7 @@ def run_platform(*arguments: str) -> None:
 
 
 @asynccontextmanager
-async def forked_platform(log: Path, *options: str) -> AsyncIterator[MessagePlatform]:
+async def fork_platform(log: Path, *options: str) -> AsyncIterator[MessagePlatform]:
     """Start a platform as `message_platform` does, without the time that its imports take."""
     process = await fork(f"{__name__}:run_platform", "--log", str(log), *options)
     try:
@@ -35,5 +35,5 @@ async def forked_platform(log: Path, *options: str) -> AsyncIterator[MessagePlat
 async def new_platform(*options: str) -> AsyncIterator[MessagePlatform]:
     """Start a platform with an empty log."""
     with tempfile.TemporaryDirectory() as place:
-        async with forked_platform(Path(place) / "accepted.jsonl", *options) as platform:
+        async with fork_platform(Path(place) / "accepted.jsonl", *options) as platform:
             yield platform

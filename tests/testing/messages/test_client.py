@@ -38,7 +38,7 @@ async def build_error(call: Any) -> PushError:
     return caught.value
 
 
-def told(error: PushError) -> tuple[type[PushError], str, float | None, bool, bool, bool]:
+def read_error(error: PushError) -> tuple[type[PushError], str, float | None, bool, bool, bool]:
     return type(error), error.code, error.retry_after, error.permanent, error.unknown, error.everywhere
 
 
@@ -63,7 +63,7 @@ async def test_a_failure_says_what_to_do_next(kind: Any, platform: MessagePlatfo
     client = client_of(platform, seconds=0.3)
     ada = await platform.user("Ada")
     await platform.fail(kind, method="send", user_id=ada.user_id, times=1, **rule)
-    assert told(await build_error(client.send(Send(chat_id=ada.chat_id, text="hello")))) == expected
+    assert read_error(await build_error(client.send(Send(chat_id=ada.chat_id, text="hello")))) == expected
     assert [one.text for one in platform.log_on_disk()] == (["hello"] if accepted else [])
     # The next one is not taken for the answer to the last.
     assert (await client.send(Send(chat_id=ada.chat_id, text="again"))).chat_id == ada.chat_id
@@ -73,17 +73,17 @@ async def test_a_failure_says_what_to_do_next(kind: Any, platform: MessagePlatfo
 async def test_a_limit_of_the_whole_bot(platform: MessagePlatform) -> None:
     await platform.fail("flood", scope="bot", retry_after=2, times=1)
     error = await build_error(client_of(platform).send(Send(chat_id="c", text="hello")))
-    assert told(error) == (PushLimitedError, "flood", 2.0, False, False, True)
+    assert read_error(error) == (PushLimitedError, "flood", 2.0, False, False, True)
 
 
 async def test_nobody_is_there(platform: MessagePlatform) -> None:
     error = await build_error(client_of(platform, url="http://127.0.0.1:1").send(Send(chat_id="c", text="hello")))
-    assert told(error) == (PushError, "unreachable", None, False, False, False)
+    assert read_error(error) == (PushError, "unreachable", None, False, False, False)
 
 
 async def test_a_wrong_token_is_told_to_nobody(platform: MessagePlatform) -> None:
     error = await build_error(client_of(platform, token="a-wrong-token").me())
-    assert told(error) == (PushRefusedError, "unauthorized", None, True, False, False)
+    assert read_error(error) == (PushRefusedError, "unauthorized", None, True, False, False)
     assert "a-wrong-token" not in f"{error!r} {error}"
 
 

@@ -51,7 +51,7 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(platform: MessagePlatform) -> AsyncIterator[Receiver]:
+async def open_receiver(platform: MessagePlatform) -> AsyncIterator[Receiver]:
     receiver = Receiver()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(receiver), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/events"
@@ -95,13 +95,13 @@ async def test_an_idempotency_key(options: tuple[str, ...], accepted: int) -> No
         )
         assert len(platform.log_on_disk()) == len(await platform.chat(ada.chat_id)) == accepted
         assert (await platform.state()).duplicates == 2 - accepted
-        assert await client.sent_as("k") == (first if accepted == 1 else again)
-        assert await client.sent_as("other") is None
+        assert await client.find_sent("k") == (first if accepted == 1 else again)
+        assert await client.find_sent("other") is None
 
 
 async def test_an_event_is_sent_again_until_it_is_taken(platform: MessagePlatform) -> None:
     await platform.set(retry_seconds=0.02)
-    async with receiving(platform) as receiver:
+    async with open_receiver(platform) as receiver:
         # The first challenge was answered wrongly, and asked again.
         assert receiver.challenges == 2
         receiver.refuse = 2
@@ -115,7 +115,7 @@ async def test_an_event_is_sent_again_until_it_is_taken(platform: MessagePlatfor
 
 
 async def test_events_of_a_chat_come_in_order_unless_told_otherwise(platform: MessagePlatform) -> None:
-    async with receiving(platform) as receiver:
+    async with open_receiver(platform) as receiver:
         ada = await platform.user("Ada")
         events = [await platform.say(ada, str(number)) for number in range(5)]
         await platform.wait_for_acknowledged(*events)
@@ -130,7 +130,7 @@ async def test_events_of_a_chat_come_in_order_unless_told_otherwise(platform: Me
 
 async def test_what_happened_before_the_webhook_is_sent_too(platform: MessagePlatform) -> None:
     event = await platform.say(await platform.user("Ada"), "hello")
-    async with receiving(platform) as receiver:
+    async with open_receiver(platform) as receiver:
         await platform.wait_for_acknowledged(event)
         assert receiver.got == [event.event_id]
 

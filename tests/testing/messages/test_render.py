@@ -19,7 +19,7 @@ def response(*contents: Content | str, role: Any = "assistant") -> AgentResponse
     return AgentResponse(messages=[Message(role, told)])
 
 
-def asked(approval_id: str, **arguments: Any) -> Content:
+def build_question(approval_id: str, **arguments: Any) -> Content:
     call = Content.from_function_call("call-1", "pay", arguments=arguments)
     return Content.from_function_approval_request(id=approval_id, function_call=call)
 
@@ -64,7 +64,7 @@ def test_pictures_and_links() -> None:
     assert third.text == "https://example.com/a.png"
 
 
-def pressed(data: str, waiting: list[PendingApproval]) -> tuple[PendingApproval, bool] | None:
+def press(data: str, waiting: list[PendingApproval]) -> tuple[PendingApproval, bool] | None:
     name, approved = read_button(data)
     found = find_question(name, waiting)
     return None if found is None else (found, approved)
@@ -72,19 +72,19 @@ def pressed(data: str, waiting: list[PendingApproval]) -> tuple[PendingApproval,
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_button_answers_its_own_question_only(one: str, other: str) -> None:
-    (part,) = get_components(response(asked(one, amount=5)), 4096)
+    (part,) = get_components(response(build_question(one, amount=5)), 4096)
     approve, reject = part.buttons
     assert max(len(button.data.encode()) for button in part.buttons) <= 64
     waiting = [question(other), question(one)]
-    assert pressed(approve.data, waiting) == ((question(one)), True)
-    assert pressed(reject.data, waiting) == ((question(one)), False)
+    assert press(approve.data, waiting) == ((question(one)), True)
+    assert press(reject.data, waiting) == ((question(one)), False)
     if one != other:
-        assert pressed(approve.data, [question(other)]) is None
+        assert press(approve.data, [question(other)]) is None
 
 
 @given(st.text())
 def test_made_up_buttons_answer_nothing(data: str) -> None:
-    assert pressed(data, [question("call-1")]) is None
+    assert press(data, [question("call-1")]) is None
 
 
 @pytest.mark.parametrize(

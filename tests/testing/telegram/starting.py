@@ -34,7 +34,7 @@ class BotClient:
         check_result(method, answer["result"])
         return answer["result"]
 
-    async def refused(self, method: str, **parameters: Any) -> str:
+    async def read_refusal(self, method: str, **parameters: Any) -> str:
         """Return the description of the error that a call gets."""
         answer = await self.ask(method, **parameters)
         assert not answer["ok"], answer

@@ -9,12 +9,12 @@ from frontdesk_testing.telegram import FakeTelegram, FloodLimits, MovableClock
 from tests.testing.telegram.starting import telegram_and_bot
 
 
-def flooding(**limits: tuple[int, float]) -> FakeTelegram:
+def build_flooding(**limits: tuple[int, float]) -> FakeTelegram:
     return FakeTelegram(flood=FloodLimits(**limits), clock=MovableClock(running=False))
 
 
 async def test_a_private_chat_takes_one_message_in_a_second_and_edits_count() -> None:
-    async with telegram_and_bot(flooding()) as (telegram, bot):
+    async with telegram_and_bot(build_flooding()) as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)
         sent = await bot.call("sendMessage", chat_id=ann.id, text="1")
@@ -32,7 +32,7 @@ async def test_a_private_chat_takes_one_message_in_a_second_and_edits_count() ->
 
 
 async def test_a_group_takes_twenty_messages_in_a_minute() -> None:
-    async with telegram_and_bot(flooding()) as (telegram, bot):
+    async with telegram_and_bot(build_flooding()) as (telegram, bot):
         group = telegram.group("G", telegram.user("Ann"))
         for _ in range(20):
             await bot.call("sendMessage", chat_id=group.id, text="x")
@@ -46,7 +46,7 @@ async def test_a_group_takes_twenty_messages_in_a_minute() -> None:
 
 
 async def test_all_chats_together_have_a_limit() -> None:
-    async with telegram_and_bot(flooding(overall=(2, 1.0))) as (telegram, bot):
+    async with telegram_and_bot(build_flooding(overall=(2, 1.0))) as (telegram, bot):
         people = [telegram.user(name) for name in ("Ann", "Bob", "Eve")]
         for person in people:
             telegram.private(person)
@@ -56,9 +56,9 @@ async def test_all_chats_together_have_a_limit() -> None:
 
 
 async def test_a_webhook_is_set_once_in_a_second() -> None:
-    async with telegram_and_bot(flooding()) as (telegram, bot):
+    async with telegram_and_bot(build_flooding()) as (telegram, bot):
         await bot.call("setWebhook", url="http://127.0.0.1:1/")
-        assert await bot.refused("setWebhook", url="http://127.0.0.1:1/") == "Too Many Requests: retry after 1"
+        assert await bot.read_refusal("setWebhook", url="http://127.0.0.1:1/") == "Too Many Requests: retry after 1"
         telegram.clock.advance(1)
         await bot.call("setWebhook", url="http://127.0.0.1:1/")
 
@@ -67,7 +67,7 @@ async def test_an_error_is_set_for_the_next_calls() -> None:
     async with telegram_and_bot() as (telegram, bot):
         telegram.fail_next("getMe", 502, "Bad Gateway", times=2)
         telegram.fail_next("*", 429, "Too Many Requests: retry after 5", retry_after=5)
-        assert [await bot.refused("getMe") for _ in range(2)] == ["Bad Gateway"] * 2
+        assert [await bot.read_refusal("getMe") for _ in range(2)] == ["Bad Gateway"] * 2
         assert (await bot.ask("getMyCommands"))["parameters"] == {"retry_after": 5}
         await bot.call("getMe")
         assert [call.error is None for call in telegram.calls] == [False, False, False, True]

@@ -11,7 +11,7 @@ from frontdesk_testing.telegram.records import User
 from tests.testing.telegram.starting import telegram_and_bot
 
 
-def opened(telegram: FakeTelegram) -> User:
+def open_chat(telegram: FakeTelegram) -> User:
     """Add a person who has started the bot, and whose first message was read."""
     ann = telegram.user("Ann", username="ann_b")
     telegram.start(ann)
@@ -25,7 +25,7 @@ def ptb_bot(telegram: FakeTelegram) -> ptb.Bot:
 
 async def test_python_telegram_bot_sends_edits_polls_and_fetches() -> None:
     async with telegram_and_bot() as (telegram, _):
-        ann = opened(telegram)
+        ann = open_chat(telegram)
         async with ptb_bot(telegram) as bot:
             assert bot.username == "frontdesk_bot"
             markup = ptb.InlineKeyboardMarkup([[ptb.InlineKeyboardButton("Go", callback_data="go")]])
@@ -55,7 +55,7 @@ async def test_python_telegram_bot_sends_edits_polls_and_fetches() -> None:
 @pytest.mark.filterwarnings("ignore::telegram.warnings.PTBDeprecationWarning")
 async def test_python_telegram_bot_knows_the_errors() -> None:
     async with telegram_and_bot(FakeTelegram(clock=MovableClock(running=False))) as (telegram, client):
-        ann = opened(telegram)
+        ann = open_chat(telegram)
         group = telegram.group("G", ann)
         async with ptb_bot(telegram) as bot:
             telegram.fail_next("sendMessage", 429, "Too Many Requests: retry after 7", retry_after=7)

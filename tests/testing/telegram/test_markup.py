@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk_testing.telegram.errors import ApiError
-from frontdesk_testing.telegram.markup.entities import check_entities, formatted
+from frontdesk_testing.telegram.markup.entities import check_entities, format_text
 from frontdesk_testing.telegram.markup.html import parse_html
 from frontdesk_testing.telegram.markup.markdown import parse_markdown, parse_markdown_v2
-from frontdesk_testing.telegram.markup.text import FormattedText, ParseError, trimmed, units
+from frontdesk_testing.telegram.markup.text import FormattedText, ParseError, trim, units
 
 Parsed = list[tuple[str, int, int]]
 
@@ -131,43 +131,43 @@ WRONG: list[tuple[str, list[dict[str, Any]], str]] = [
 @pytest.mark.parametrize(("text", "entities", "told"), WRONG)
 def test_entities_that_cannot_be_are_refused(text: str, entities: list[dict[str, Any]], told: str) -> None:
     with pytest.raises(ApiError, match=re.escape(told)):
-        formatted(text, None, entities)
+        format_text(text, None, entities)
 
 
 def test_what_a_text_mentions_is_found() -> None:
     text = "/start@my_bot @ann_b #tag https://x.y/a?b a@b.cc x@y /a/b"
-    parsed = formatted(text, None, None)
+    parsed = format_text(text, None, None)
     kinds = [kind for kind, _, _ in brief(parsed)]
     assert kinds == ["bot_command", "mention", "hashtag", "url", "email"]
 
 
 def test_nothing_is_found_in_code_or_in_a_link() -> None:
-    assert brief(formatted("<code>@some_one</code>", "HTML", None)) == [("code", 0, 9)]
-    assert brief(formatted('<a href="https://x.y">/start</a>', "html", None)) == [("text_link", 0, 6)]
-    assert brief(formatted("<b>@some_one</b>", "HTML", None)) == [("bold", 0, 9), ("mention", 0, 9)]
+    assert brief(format_text("<code>@some_one</code>", "HTML", None)) == [("code", 0, 9)]
+    assert brief(format_text('<a href="https://x.y">/start</a>', "html", None)) == [("text_link", 0, 6)]
+    assert brief(format_text("<b>@some_one</b>", "HTML", None)) == [("bold", 0, 9), ("mention", 0, 9)]
 
 
 def test_space_around_a_text_is_removed_with_the_entities_moved() -> None:
-    parsed = formatted("  a b ", None, [entity("bold", 4, 2)])
+    parsed = format_text("  a b ", None, [entity("bold", 4, 2)])
     assert (parsed.text, brief(parsed)) == ("a b", [("bold", 2, 1)])
-    covered = trimmed(FormattedText("  a", ({"type": "code", "offset": 0, "length": 3},)))
+    covered = trim(FormattedText("  a", ({"type": "code", "offset": 0, "length": 3},)))
     assert (covered.text, brief(covered)) == ("  a", [("code", 0, 3)])
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_a_text_that_is_no_utf_8_is_refused(text: str) -> None:
     with pytest.raises(ApiError, match="strings must be encoded in UTF-8"):
-        formatted(text, None, None)
+        format_text(text, None, None)
 
 
 def test_a_message_keeps_a_hundred_entities() -> None:
-    parsed = formatted("<b>x</b> " * 101, "HTML", None)
+    parsed = format_text("<b>x</b> " * 101, "HTML", None)
     assert (len(parsed.text), len(parsed.entities)) == (201, 100)
 
 
 def test_a_parse_mode_that_there_is_not_is_refused() -> None:
     with pytest.raises(ApiError, match="unsupported parse_mode"):
-        formatted("a", "BBCode", None)
+        format_text("a", "BBCode", None)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n<>&*_[]()`|.!\\>"), max_size=40)
@@ -190,7 +190,7 @@ MARKS = st.text(st.sampled_from("*_~|`[](>!\\\n ab😀<&;/=\"'pre"), max_size=30
 @given(MARKS, st.sampled_from(["HTML", "MarkdownV2", "Markdown"]))
 def test_no_text_breaks_a_parser_and_entities_lie_within_the_text(source: str, mode: str) -> None:
     try:
-        parsed = formatted(source, mode, None)
+        parsed = format_text(source, mode, None)
     except ApiError:
         return
     assert parsed.text == parsed.text.rstrip()

@@ -50,29 +50,32 @@ async def test_captions_have_a_limit_of_their_own() -> None:
         photo = {"chat_id": ann.id, "photo": "https://a.b/c.jpg"}
         sent = await bot.call("sendPhoto", **photo, caption="*x*" + "y" * 1023, parse_mode="MarkdownV2")
         assert sent["caption_entities"] == [{"type": "bold", "offset": 0, "length": 1}]
-        assert await bot.refused("sendPhoto", **photo, caption="😀" * 513) == "Bad Request: message caption is too long"
+        assert (
+            await bot.read_refusal("sendPhoto", **photo, caption="😀" * 513)
+            == "Bad Request: message caption is too long"
+        )
 
 
 async def test_files_that_are_refused() -> None:
     async with telegram_and_bot() as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)
-        told = await bot.refused("sendPhoto", chat_id=ann.id, photo="nonsense")
+        told = await bot.read_refusal("sendPhoto", chat_id=ann.id, photo="nonsense")
         assert "wrong remote file identifier specified" in told
         said = telegram.say(ann, media=("voice", Upload(b"v")))
         voice = said.content["voice"]["file_id"]
-        assert await bot.refused("sendPhoto", chat_id=ann.id, photo=voice) == (
+        assert await bot.read_refusal("sendPhoto", chat_id=ann.id, photo=voice) == (
             "Bad Request: can't use file of type voice as photo"
         )
-        told = await bot.refused("sendDocument", chat_id=ann.id, document="attach://nothing")
+        told = await bot.read_refusal("sendDocument", chat_id=ann.id, document="attach://nothing")
         assert "not found in the multipart form" in told
         empty = await bot.http.post(
             f"{bot.url}/sendDocument", data={"chat_id": str(ann.id)}, files={"document": ("a", b"")}
         )
         assert empty.json()["description"] == "Bad Request: file must be non-empty"
-        assert await bot.refused("getFile", file_id="x") == "Bad Request: invalid file_id"
+        assert await bot.read_refusal("getFile", file_id="x") == "Bad Request: invalid file_id"
         large = telegram.say(ann, media=("document", Upload(b"x", size=20 * 1024 * 1024 + 1)))
-        told = await bot.refused("getFile", file_id=large.content["document"]["file_id"])
+        told = await bot.read_refusal("getFile", file_id=large.content["document"]["file_id"])
         assert told == "Bad Request: file is too big"
 
 
@@ -120,7 +123,7 @@ async def test_an_album_is_several_messages_of_one_group() -> None:
         assert telegram.calls[-1].files == {"one": "1.jpg", "two": "2.jpg"}
         url = "https://a.b/c"
         mixed = [{"type": "photo", "media": url}, {"type": "document", "media": url}]
-        assert "can't mix" in await bot.refused("sendMediaGroup", chat_id=ann.id, media=mixed)
+        assert "can't mix" in await bot.read_refusal("sendMediaGroup", chat_id=ann.id, media=mixed)
 
 
 async def test_places_and_contacts() -> None:
@@ -129,7 +132,7 @@ async def test_places_and_contacts() -> None:
         telegram.private(ann)
         sent = await bot.call("sendLocation", chat_id=ann.id, latitude=48.2, longitude=16.4)
         assert sent["location"] == {"latitude": 48.2, "longitude": 16.4}
-        told = await bot.refused("sendLocation", chat_id=ann.id, latitude=91, longitude=0)
+        told = await bot.read_refusal("sendLocation", chat_id=ann.id, latitude=91, longitude=0)
         assert told == "Bad Request: wrong location specified"
         sent = await bot.call("sendContact", chat_id=ann.id, phone_number="+43", first_name="Bob")
         assert sent["contact"]["first_name"] == "Bob"

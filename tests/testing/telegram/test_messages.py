@@ -70,7 +70,7 @@ REFUSED_TEXTS = [
 async def test_texts_that_are_refused(bot: BotClient, ann: User) -> None:
     for text, mode, told in REFUSED_TEXTS:
         more = {"parse_mode": mode} if mode else {}
-        assert told in await bot.refused("sendMessage", chat_id=ann.id, text=text, **more)
+        assert told in await bot.read_refusal("sendMessage", chat_id=ann.id, text=text, **more)
 
 
 async def test_the_limit_is_counted_in_utf_16_after_parsing(bot: BotClient, ann: User) -> None:
@@ -80,7 +80,7 @@ async def test_the_limit_is_counted_in_utf_16_after_parsing(bot: BotClient, ann:
 
 async def test_chats_that_cannot_be_written_to(telegram: FakeTelegram, bot: BotClient, ann: User) -> None:
     async def told(chat_id: int | str) -> str:
-        return await bot.refused("sendMessage", chat_id=chat_id, text="x")
+        return await bot.read_refusal("sendMessage", chat_id=chat_id, text="x")
 
     stranger = telegram.user("Bob")
     assert await told(12345) == "Bad Request: chat not found"
@@ -115,10 +115,10 @@ async def test_replies_and_quotes(telegram: FakeTelegram, bot: BotClient, ann: U
     assert sent["quote"] == {"text": "this", "position": 11, "is_manual": True}
     assert telegram.shown(telegram.private(ann)).messages[-1].reply_to == asked.message_id
     wrong = {"message_id": asked.message_id, "quote": "that"}
-    told = await bot.refused("sendMessage", chat_id=ann.id, text="x", reply_parameters=wrong)
+    told = await bot.read_refusal("sendMessage", chat_id=ann.id, text="x", reply_parameters=wrong)
     assert told == "Bad Request: QUOTE_TEXT_INVALID"
     telegram.delete(asked)
-    told = await bot.refused("sendMessage", chat_id=ann.id, text="x", reply_parameters=to)
+    told = await bot.read_refusal("sendMessage", chat_id=ann.id, text="x", reply_parameters=to)
     assert told == "Bad Request: message to be replied not found"
     sent = await bot.call(
         "sendMessage", chat_id=ann.id, text="x", reply_parameters={**to, "allow_sending_without_reply": True}
@@ -139,7 +139,7 @@ REFUSED_ROWS: list[tuple[list[Any], str]] = [
 async def test_keyboards_that_are_refused(bot: BotClient, ann: User) -> None:
     for rows, told in REFUSED_ROWS:
         markup = {"inline_keyboard": rows}
-        assert told in await bot.refused("sendMessage", chat_id=ann.id, text="x", reply_markup=markup)
+        assert told in await bot.read_refusal("sendMessage", chat_id=ann.id, text="x", reply_markup=markup)
 
 
 async def test_an_edit_changes_the_text_and_one_that_changes_nothing_is_an_error(
@@ -148,10 +148,10 @@ async def test_an_edit_changes_the_text_and_one_that_changes_nothing_is_an_error
     sent = await bot.call("sendMessage", chat_id=ann.id, text="one", reply_markup=keyboard("Stop"))
     place = {"chat_id": ann.id, "message_id": sent["message_id"]}
     same = {**place, "text": "one ", "reply_markup": keyboard("Stop")}
-    assert await bot.refused("editMessageText", **same) == NOT_MODIFIED
+    assert await bot.read_refusal("editMessageText", **same) == NOT_MODIFIED
     edited = await bot.call("editMessageText", **place, text="one")
     assert "reply_markup" not in edited
-    assert await bot.refused("editMessageReplyMarkup", **place) == NOT_MODIFIED
+    assert await bot.read_refusal("editMessageReplyMarkup", **place) == NOT_MODIFIED
     await bot.call("editMessageReplyMarkup", **place, reply_markup=keyboard("Again"))
     shown = telegram.shown(telegram.private(ann)).messages[-1]
     assert (shown.text, shown.buttons, shown.edited) == ("one", (("Again",),), True)
@@ -163,7 +163,7 @@ async def test_edits_that_are_refused(telegram: FakeTelegram, bot: BotClient, an
     text = await bot.call("sendMessage", chat_id=ann.id, text="t")
 
     async def told(message_id: int, method: str = "editMessageText", **more: Any) -> str:
-        return await bot.refused(method, chat_id=ann.id, message_id=message_id, **more)
+        return await bot.read_refusal(method, chat_id=ann.id, message_id=message_id, **more)
 
     assert await told(999, text="x") == "Bad Request: message to edit not found"
     assert await told(said.message_id, text="x") == "Bad Request: message can't be edited"
@@ -172,25 +172,27 @@ async def test_edits_that_are_refused(telegram: FakeTelegram, bot: BotClient, an
         "Bad Request: there is no caption in the message to edit"
     )
     assert await told(photo["message_id"], "editMessageCaption", caption="c") == NOT_MODIFIED
-    assert await bot.refused("editMessageText", text="x", message_id=1) == "Bad Request: chat_id is empty"
-    assert await bot.refused("editMessageText", text="x", inline_message_id="1") == "Bad Request: MESSAGE_ID_INVALID"
+    assert await bot.read_refusal("editMessageText", text="x", message_id=1) == "Bad Request: chat_id is empty"
+    assert (
+        await bot.read_refusal("editMessageText", text="x", inline_message_id="1") == "Bad Request: MESSAGE_ID_INVALID"
+    )
 
 
 async def test_what_can_be_deleted(telegram: FakeTelegram, bot: BotClient, ann: User) -> None:
     group = telegram.group("G", ann)
     said = telegram.say(ann, "mine", group)
     own = await bot.call("sendMessage", chat_id=group.id, text="t")
-    told = await bot.refused("deleteMessage", chat_id=group.id, message_id=said.message_id)
+    told = await bot.read_refusal("deleteMessage", chat_id=group.id, message_id=said.message_id)
     assert told == "Bad Request: message can't be deleted"
     await bot.call("deleteMessages", chat_id=group.id, message_ids=[said.message_id, own["message_id"], 999])
     assert telegram.shown(group).texts == ["mine"]
     telegram.promote(group, telegram.bot.user, by=ann)
     await bot.call("deleteMessage", chat_id=group.id, message_id=said.message_id)
-    told = await bot.refused("deleteMessage", chat_id=group.id, message_id=said.message_id)
+    told = await bot.read_refusal("deleteMessage", chat_id=group.id, message_id=said.message_id)
     assert told == "Bad Request: message to delete not found"
     old = await bot.call("sendMessage", chat_id=ann.id, text="old")
     telegram.clock.advance(48 * 3600)
-    told = await bot.refused("deleteMessage", chat_id=ann.id, message_id=old["message_id"])
+    told = await bot.read_refusal("deleteMessage", chat_id=ann.id, message_id=old["message_id"])
     assert told == "Bad Request: message can't be deleted for everyone"
 
 
@@ -205,7 +207,7 @@ async def test_typing_is_shown_for_five_seconds_or_until_a_message_comes(
     await bot.call("sendChatAction", chat_id=ann.id, action="upload_document")
     await bot.call("sendMessage", chat_id=ann.id, text="x")
     assert telegram.shown(chat).actions == ()
-    told = await bot.refused("sendChatAction", chat_id=ann.id, action="thinking")
+    told = await bot.read_refusal("sendChatAction", chat_id=ann.id, action="thinking")
     assert told == "Bad Request: wrong parameter action in request"
 
 
@@ -227,9 +229,9 @@ async def test_a_draft_is_shown_for_half_a_minute_and_can_be_stopped(
         telegram.stop(ann)
     telegram.clock.advance(30)
     assert telegram.shown(chat).drafts == ()
-    assert "non-zero" in await bot.refused("sendMessageDraft", chat_id=ann.id, draft_id=0, text="x")
+    assert "non-zero" in await bot.read_refusal("sendMessageDraft", chat_id=ann.id, draft_id=0, text="x")
     group = telegram.group("G", ann)
-    assert "private" in await bot.refused("sendMessageDraft", chat_id=group.id, draft_id=1, text="x")
+    assert "private" in await bot.read_refusal("sendMessageDraft", chat_id=group.id, draft_id=1, text="x")
 
 
 async def test_a_method_that_the_fake_does_not_act_on_is_checked_and_then_not_implemented(bot: BotClient) -> None:
@@ -237,12 +239,12 @@ async def test_a_method_that_the_fake_does_not_act_on_is_checked_and_then_not_im
     assert (answer["error_code"], answer["ok"]) == (501, False)
     answer = await bot.ask("sendMessage", chat_id=1, text="x", business_connection_id="b")
     assert answer["description"] == ("Not Implemented: the fake does not act on the parameter business_connection_id")
-    assert await bot.refused("getStickerSet") == 'Bad Request: parameter "name" is required'
+    assert await bot.read_refusal("getStickerSet") == 'Bad Request: parameter "name" is required'
 
 
 async def test_calls_are_recorded_as_they_were_understood(telegram: FakeTelegram, bot: BotClient, ann: User) -> None:
     await bot.http.post(f"{bot.url}/SENDMESSAGE", data={"chat_id": str(ann.id), "text": "x"})
-    await bot.refused("sendMessage", chat_id=ann.id, text="")
+    await bot.read_refusal("sendMessage", chat_id=ann.id, text="")
     call, refused = telegram.calls
     assert (call.method, call.parameters) == ("sendMessage", {"chat_id": ann.id, "text": "x"})
     assert call.result["text"] == "x"

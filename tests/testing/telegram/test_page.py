@@ -11,15 +11,15 @@ import httpx
 
 from frontdesk_testing.telegram import FakeTelegram
 from frontdesk_testing.telegram.page.routes import PeoplePage
-from frontdesk_testing.telegram.server import serving_on
+from frontdesk_testing.telegram.server import serve_on
 from tests.browser import chromium, need_chromium
 from tests.testing.telegram.starting import bot_at
 
 
 @asynccontextmanager
-async def paged() -> AsyncIterator[tuple[FakeTelegram, httpx.AsyncClient]]:
+async def serve_page() -> AsyncIterator[tuple[FakeTelegram, httpx.AsyncClient]]:
     telegram = FakeTelegram(privacy=False)
-    async with serving_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
+    async with serve_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
         telegram.url = url
         try:
             async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
@@ -28,23 +28,23 @@ async def paged() -> AsyncIterator[tuple[FakeTelegram, httpx.AsyncClient]]:
             await telegram.close()
 
 
-async def posted(http: httpx.AsyncClient, path: str, /, **body: Any) -> Any:
+async def post(http: httpx.AsyncClient, path: str, /, **body: Any) -> Any:
     answer = await http.post(f"/people/{path}", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def test_the_page_acts_for_people() -> None:
-    async with paged() as (telegram, http), bot_at(telegram) as bot:
-        ann = (await posted(http, "user", first_name="Ann", language_code="de"))["id"]
-        await posted(http, "act", user=ann, action="start", payload="p")
-        said = await posted(http, "say", user=ann, text="one")
+    async with serve_page() as (telegram, http), bot_at(telegram) as bot:
+        ann = (await post(http, "user", first_name="Ann", language_code="de"))["id"]
+        await post(http, "act", user=ann, action="start", payload="p")
+        said = await post(http, "say", user=ann, text="one")
         content = base64.b64encode(b"bytes").decode()
-        await posted(http, "say", user=ann, text="c", file={"kind": "document", "name": "a.txt", "content": content})
-        await posted(http, "change", user=ann, chat=ann, message_id=said["message_id"], text="two")
-        forum = (await posted(http, "group", title="F", users=[ann], forum=True))["id"]
-        topic = (await posted(http, "topic", user=ann, chat=forum, name="T"))["message_thread_id"]
-        await posted(http, "say", user=ann, chat=forum, text="in it", thread=topic)
+        await post(http, "say", user=ann, text="c", file={"kind": "document", "name": "a.txt", "content": content})
+        await post(http, "change", user=ann, chat=ann, message_id=said["message_id"], text="two")
+        forum = (await post(http, "group", title="F", users=[ann], forum=True))["id"]
+        topic = (await post(http, "topic", user=ann, chat=forum, name="T"))["message_thread_id"]
+        await post(http, "say", user=ann, chat=forum, text="in it", thread=topic)
         updates = await bot.updates()
         texts = [update["message"]["text"] for update in updates if "text" in update.get("message", {})]
         assert texts == ["/start p", "one", "in it"]
@@ -52,7 +52,7 @@ async def test_the_page_acts_for_people() -> None:
         markup = {"inline_keyboard": [[{"text": "Go", "callback_data": "go"}]]}
         sent = await bot.call("sendMessage", chat_id=ann, text="hi", reply_markup=markup)
         await bot.call("setMyCommands", commands=[{"command": "help", "description": "Help"}])
-        await posted(http, "press", user=ann, chat=ann, message_id=sent["message_id"], button="Go")
+        await post(http, "press", user=ann, chat=ann, message_id=sent["message_id"], button="Go")
         (update,) = await bot.updates()
         await bot.call("answerCallbackQuery", callback_query_id=update["callback_query"]["id"], text="Done")
         await bot.call("sendMessageDraft", chat_id=ann, draft_id=1, text="d", can_stop=True)
@@ -60,15 +60,15 @@ async def test_the_page_acts_for_people() -> None:
         assert [message["text"] for message in state["transcript"]["messages"]] == ["/start p", "two", "c", "hi"]
         assert (state["menu"], state["answers"][0]["text"]) == ({"help": "Help"}, "Done")
         assert [chat["type"] for chat in state["chats"]] == ["private", "supergroup"]
-        await posted(http, "act", user=ann, action="stop")
-        await posted(http, "change", user=ann, chat=ann, message_id=said["message_id"])
-        await posted(http, "act", user=ann, action="block")
-        assert "blocked" in await bot.refused("sendMessage", chat_id=ann, text="x")
-        await posted(http, "act", user=ann, action="unblock")
-        await posted(http, "fail", method="getMe", code=502, description="Bad Gateway", retry_after=1)
-        assert await bot.refused("getMe") == "Bad Gateway"
+        await post(http, "act", user=ann, action="stop")
+        await post(http, "change", user=ann, chat=ann, message_id=said["message_id"])
+        await post(http, "act", user=ann, action="block")
+        assert "blocked" in await bot.read_refusal("sendMessage", chat_id=ann, text="x")
+        await post(http, "act", user=ann, action="unblock")
+        await post(http, "fail", method="getMe", code=502, description="Bad Gateway", retry_after=1)
+        assert await bot.read_refusal("getMe") == "Bad Gateway"
         before = telegram.clock.now()
-        await posted(http, "advance", seconds=60)
+        await post(http, "advance", seconds=60)
         assert telegram.clock.now() - before >= 60
 
 
@@ -86,7 +86,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 
 
 async def test_what_cannot_be_done_is_told() -> None:
-    async with paged() as (telegram, http):
+    async with serve_page() as (telegram, http):
         telegram.user("Ann", user_id=77)
         for action, body in REFUSED:
             answer = await http.post(f"/people/{action}", json=body)
@@ -95,7 +95,7 @@ async def test_what_cannot_be_done_is_told() -> None:
 
 
 async def test_another_sites_form_can_do_nothing() -> None:
-    async with paged() as (telegram, http):
+    async with serve_page() as (telegram, http):
         answer = await http.post(
             "/people/user", content=b'{"first_name":"Eve"}', headers={"content-type": "text/plain"}
         )
@@ -105,7 +105,7 @@ async def test_another_sites_form_can_do_nothing() -> None:
 
 
 async def test_the_page_waits_for_a_change() -> None:
-    async with paged() as (telegram, http):
+    async with serve_page() as (telegram, http):
         ann = telegram.user("Ann")
         changes = (await http.get("/people/state")).json()["changes"]
         waiting = asyncio.create_task(
@@ -135,7 +135,7 @@ async def test_the_fake_is_a_process_that_ends_with_its_parent() -> None:
 
 async def test_a_person_writes_and_presses_on_a_phone() -> None:
     program = need_chromium("the page of the fake Telegram")
-    async with paged() as (telegram, _), bot_at(telegram) as bot, chromium(program) as new_tab:
+    async with serve_page() as (telegram, _), bot_at(telegram) as bot, chromium(program) as new_tab:
         ann = telegram.user("Ann")
         chat = telegram.private(ann)
         tab = await new_tab()

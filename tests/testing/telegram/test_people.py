@@ -89,12 +89,12 @@ async def test_members_come_and_go() -> None:
         assert await bot.call("getChatMemberCount", chat_id=group.id) == 2
         statuses = [member["status"] for member in await bot.call("getChatAdministrators", chat_id=group.id)]
         assert statuses == ["creator", "administrator"]
-        assert await bot.refused("getChatMember", chat_id=group.id, user_id=1) == "Bad Request: user not found"
+        assert await bot.read_refusal("getChatMember", chat_id=group.id, user_id=1) == "Bad Request: user not found"
         telegram.private(ann)
-        told = await bot.refused("getChatAdministrators", chat_id=ann.id)
+        told = await bot.read_refusal("getChatAdministrators", chat_id=ann.id)
         assert told == "Bad Request: there are no administrators in the private chat"
         assert (await bot.call("getChat", chat_id=group.id))["title"] == "G"
-        assert "private chats" in await bot.refused("leaveChat", chat_id=ann.id)
+        assert "private chats" in await bot.read_refusal("leaveChat", chat_id=ann.id)
 
 
 async def test_a_bot_hears_that_it_was_added_removed_blocked_and_unblocked() -> None:
@@ -143,9 +143,9 @@ async def test_topics_of_a_forum() -> None:
         sent = await bot.call("sendMessage", **place, text="there")
         assert sent["is_topic_message"] is True
         assert telegram.shown(forum, thread=topic.thread_id).answers == ["there"]
-        told = await bot.refused("sendMessage", chat_id=forum.id, message_thread_id=999, text="x")
+        told = await bot.read_refusal("sendMessage", chat_id=forum.id, message_thread_id=999, text="x")
         assert told == "Bad Request: message thread not found"
-        assert await bot.refused("createForumTopic", chat_id=forum.id, name="x") == (
+        assert await bot.read_refusal("createForumTopic", chat_id=forum.id, name="x") == (
             "Bad Request: not enough rights to manage topics"
         )
         with pytest.raises(ValueError, match="no topic"):
@@ -159,19 +159,20 @@ async def test_a_bot_manages_topics_as_an_administrator() -> None:
         topic = await bot.call("createForumTopic", chat_id=forum.id, name="New")
         place = {"chat_id": forum.id, "message_thread_id": topic["message_thread_id"]}
         await bot.call("editForumTopic", **place, name="Newer")
-        assert await bot.refused("editForumTopic", **place, name="Newer") == "Bad Request: TOPIC_NOT_MODIFIED"
+        assert await bot.read_refusal("editForumTopic", **place, name="Newer") == "Bad Request: TOPIC_NOT_MODIFIED"
         await bot.call("closeForumTopic", **place)
-        assert await bot.refused("closeForumTopic", **place) == "Bad Request: TOPIC_NOT_MODIFIED"
+        assert await bot.read_refusal("closeForumTopic", **place) == "Bad Request: TOPIC_NOT_MODIFIED"
         telegram.world.set_status(forum, ann, telegram.bot.user, "member")
-        assert await bot.refused("sendMessage", **place, text="x") == "Bad Request: TOPIC_CLOSED"
+        assert await bot.read_refusal("sendMessage", **place, text="x") == "Bad Request: TOPIC_CLOSED"
         telegram.promote(forum, telegram.bot.user, by=ann)
         await bot.call("reopenForumTopic", **place)
         await bot.call("sendMessage", **place, text="x")
         await bot.call("deleteForumTopic", **place)
-        assert await bot.refused("sendMessage", **place, text="x") == "Bad Request: message thread not found"
+        assert await bot.read_refusal("sendMessage", **place, text="x") == "Bad Request: message thread not found"
         plain = telegram.supergroup("S", ann)
         assert (
-            await bot.refused("createForumTopic", chat_id=plain.id, name="x") == "Bad Request: the chat is not a forum"
+            await bot.read_refusal("createForumTopic", chat_id=plain.id, name="x")
+            == "Bad Request: the chat is not a forum"
         )
 
 
@@ -185,7 +186,7 @@ async def test_replies_in_a_plain_supergroup_have_a_thread_that_is_no_topic() ->
         message = (await bot.updates())[-1]["message"]
         assert message["message_thread_id"] == first.message_id
         assert "is_topic_message" not in message
-        told = await bot.refused("sendMessage", chat_id=chat.id, message_thread_id=first.message_id, text="x")
+        told = await bot.read_refusal("sendMessage", chat_id=chat.id, message_thread_id=first.message_id, text="x")
         assert told == "Bad Request: message thread not found"
 
 
@@ -217,7 +218,7 @@ async def test_a_button_is_pressed_and_answered_in_time() -> None:
             telegram.press(ann, message, "Docs")
         late = telegram.press(ann, message, "y")
         telegram.clock.advance(150)
-        told = await bot.refused("answerCallbackQuery", callback_query_id=late.id)
+        told = await bot.read_refusal("answerCallbackQuery", callback_query_id=late.id)
         assert told == ("Bad Request: query is too old and response timeout expired or query ID is invalid")
         telegram.delete(message)
         telegram.press(ann, message, "y")
@@ -278,10 +279,12 @@ async def test_commands_are_offered_by_scope_and_language() -> None:
         await bot.call("deleteMyCommands", scope=admins)
         assert await bot.call("getMyCommands", scope=admins) == []
         assert telegram.menu(ann, group) == {"hilfe": "Hilfe"}
-        assert await bot.refused("setMyCommands", commands=named("Help")) == "Bad Request: BOT_COMMAND_INVALID"
-        assert await bot.refused("setMyCommands", commands=named("a") * 101) == "Bad Request: BOT_COMMANDS_TOO_MUCH"
-        assert await bot.refused("setMyCommands", commands=[], language_code="deu") == (
+        assert await bot.read_refusal("setMyCommands", commands=named("Help")) == "Bad Request: BOT_COMMAND_INVALID"
+        assert (
+            await bot.read_refusal("setMyCommands", commands=named("a") * 101) == "Bad Request: BOT_COMMANDS_TOO_MUCH"
+        )
+        assert await bot.read_refusal("setMyCommands", commands=[], language_code="deu") == (
             "Bad Request: invalid language code specified"
         )
         unknown = {"type": "chat", "chat_id": 5}
-        assert await bot.refused("setMyCommands", commands=[], scope=unknown) == "Bad Request: chat not found"
+        assert await bot.read_refusal("setMyCommands", commands=[], scope=unknown) == "Bad Request: chat not found"

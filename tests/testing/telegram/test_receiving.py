@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from frontdesk_testing.telegram import FakeTelegram, MovableClock
 from frontdesk_testing.telegram.schema.values import check_value
-from frontdesk_testing.telegram.server import serving_on
-from frontdesk_testing.telegram.updates import CLICK_LIFETIME, LIFETIME, QUIET_WEEK
+from frontdesk_testing.telegram.server import serve_on
+from frontdesk_testing.telegram.updates import CLICK_LIFETIME_SECONDS, LIFETIME_SECONDS, QUIET_WEEK_SECONDS
 from frontdesk_testing.telegram.webhooks import pause_before
 from tests.testing.telegram.starting import BotClient, telegram_and_bot
 
@@ -68,7 +68,7 @@ async def test_a_poll_waits_for_an_update_or_for_its_timeout() -> None:
 async def test_a_second_poll_ends_the_one_that_waits_after_three_seconds() -> None:
     async with telegram_and_bot(still()) as (telegram, bot):
         ann = telegram.user("Ann")
-        first = asyncio.create_task(bot.refused("getUpdates", timeout=30))
+        first = asyncio.create_task(bot.read_refusal("getUpdates", timeout=30))
         await telegram.until(lambda: telegram.bot.updates.is_polled)
         second = asyncio.create_task(bot.call("getUpdates", timeout=30))
         await telegram.until(lambda: len(telegram.calls) == 2)
@@ -83,7 +83,7 @@ async def test_a_second_poll_ends_the_one_that_waits_after_three_seconds() -> No
 
 async def test_polling_and_a_webhook_exclude_each_other() -> None:
     async with telegram_and_bot(still()) as (telegram, bot):
-        poll = asyncio.create_task(bot.refused("getUpdates", timeout=30))
+        poll = asyncio.create_task(bot.read_refusal("getUpdates", timeout=30))
         await telegram.until(lambda: telegram.bot.updates.is_polled)
         await bot.call("setWebhook", url="http://127.0.0.1:1/")
         telegram.clock.advance(3)
@@ -121,11 +121,11 @@ async def test_old_updates_are_gone_and_ids_are_drawn_anew_after_a_quiet_week() 
         telegram.press(ann, telegram.private(ann).messages[sent["message_id"]], "b")
         first = await bot.call("getUpdates")
         assert [len(first), "callback_query" in first[-1]] == [2, True]
-        telegram.clock.advance(CLICK_LIFETIME)
+        telegram.clock.advance(CLICK_LIFETIME_SECONDS)
         assert len(await bot.call("getUpdates")) == 1
-        telegram.clock.advance(LIFETIME)
+        telegram.clock.advance(LIFETIME_SECONDS)
         assert await bot.call("getUpdates") == []
-        telegram.clock.advance(QUIET_WEEK)
+        telegram.clock.advance(QUIET_WEEK_SECONDS)
         telegram.say(ann, "later")
         (update,) = await bot.call("getUpdates")
         assert abs(update["update_id"] - first[-1]["update_id"]) > 10
@@ -164,23 +164,23 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
+async def open_receiver() -> AsyncIterator[Receiver]:
     receiver = Receiver()
-    async with serving_on(Starlette(routes=[Route("/hook", receiver.receive, methods=["POST"])]), 0) as url:
+    async with serve_on(Starlette(routes=[Route("/hook", receiver.receive, methods=["POST"])]), 0) as url:
         receiver.url = f"{url}/hook"
         yield receiver
 
 
-async def failed(telegram: FakeTelegram, count: int) -> None:
+async def wait_for_failures(telegram: FakeTelegram, count: int) -> None:
     await telegram.until(lambda: telegram.bot.webhook.failures == count)
 
 
 async def empty(telegram: FakeTelegram) -> None:
-    await telegram.until(lambda: not telegram.bot.updates.pending())
+    await telegram.until(lambda: not telegram.bot.updates.list_pending())
 
 
 async def test_a_webhook_gets_updates_with_its_secret() -> None:
-    async with receiving() as hook, telegram_and_bot() as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot() as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.say(ann, "before")
         answer = await bot.ask("setWebhook", url=hook.url, secret_token="a-Secret_1")
@@ -194,31 +194,31 @@ async def test_a_webhook_gets_updates_with_its_secret() -> None:
 
 
 async def test_an_update_is_sent_again_with_growing_pauses_and_holds_up_its_chat_only() -> None:
-    async with receiving() as hook, telegram_and_bot(still()) as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot(still()) as (telegram, bot):
         ann, bob = telegram.user("Ann"), telegram.user("Bob")
         await bot.call("setWebhook", url=hook.url)
         hook.answers = [Response(status_code=500)] * 3
         telegram.say(ann, "one")
         telegram.say(ann, "two")
-        await failed(telegram, 2)
+        await wait_for_failures(telegram, 2)
         telegram.clock.advance(2)
-        await failed(telegram, 3)
+        await wait_for_failures(telegram, 3)
         info = await bot.call("getWebhookInfo")
         assert info["last_error_message"] == "Wrong response from the webhook: 500 Internal Server Error"
         assert info["pending_update_count"] == 2
         telegram.say(bob, "other")
-        await telegram.until(lambda: len(telegram.bot.updates.pending()) == 2)
+        await telegram.until(lambda: len(telegram.bot.updates.list_pending()) == 2)
         telegram.clock.advance(4)
         await empty(telegram)
         assert texts(hook.bodies) == ["one", "one", "one", "other", "one", "two"]
 
 
 async def test_a_webhook_says_how_long_to_wait() -> None:
-    async with receiving() as hook, telegram_and_bot(still()) as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot(still()) as (telegram, bot):
         await bot.call("setWebhook", url=hook.url)
         hook.answers = [Response(status_code=429, headers={"retry-after": "30"})]
         telegram.say(telegram.user("Ann"), "one")
-        await failed(telegram, 1)
+        await wait_for_failures(telegram, 1)
         telegram.clock.advance(29)
         assert len(hook.bodies) == 1
         telegram.clock.advance(1)
@@ -227,18 +227,18 @@ async def test_a_webhook_says_how_long_to_wait() -> None:
 
 
 async def test_a_webhook_that_is_gone_for_23_hours_is_removed() -> None:
-    async with receiving() as hook, telegram_and_bot(still()) as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot(still()) as (telegram, bot):
         await bot.call("setWebhook", url=hook.url)
         hook.answers = [Response(status_code=410)] * 3
         telegram.say(telegram.user("Ann"), "one")
-        await failed(telegram, 2)
+        await wait_for_failures(telegram, 2)
         telegram.clock.advance(23 * 3600)
         await telegram.until(lambda: not telegram.bot.webhook.url)
         assert texts(await bot.updates()) == ["one"]
 
 
 async def test_a_webhook_is_called_so_often_at_once_as_it_allows() -> None:
-    async with receiving() as hook, telegram_and_bot() as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot() as (telegram, bot):
         people = [telegram.user(name) for name in ("Ann", "Bob", "Eve")]
         for person in people:
             telegram.say(person, person.first_name)
@@ -256,14 +256,14 @@ async def test_a_webhook_that_nobody_serves_is_tried_again() -> None:
         await bot.call("setWebhook", url="http://127.0.0.1:1/hook")
         telegram.say(telegram.user("Ann"), "one")
         await telegram.until(lambda: telegram.bot.webhook.last_error_message == "Connection refused")
-        async with receiving() as hook:
+        async with open_receiver() as hook:
             await bot.call("setWebhook", url=hook.url)
             await empty(telegram)
             assert texts(hook.bodies) == ["one"]
 
 
 async def test_a_method_in_the_answer_of_a_webhook_is_acted_on() -> None:
-    async with receiving() as hook, telegram_and_bot() as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot() as (telegram, bot):
         ann = telegram.user("Ann")
         await bot.call("setWebhook", url=hook.url)
         hook.answers = [JSONResponse({"method": "sendMessage", "chat_id": ann.id, "text": "at once"})]
@@ -273,7 +273,7 @@ async def test_a_method_in_the_answer_of_a_webhook_is_acted_on() -> None:
 
 
 async def test_a_click_overtakes_messages_that_wait() -> None:
-    async with receiving() as hook, telegram_and_bot(still()) as (telegram, bot):
+    async with open_receiver() as hook, telegram_and_bot(still()) as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)
         markup = {"inline_keyboard": [[{"text": "Go", "callback_data": "go"}]]}
@@ -281,9 +281,9 @@ async def test_a_click_overtakes_messages_that_wait() -> None:
         await bot.call("setWebhook", url=hook.url)
         hook.answers = [Response(status_code=503)] * 2
         telegram.say(ann, "one")
-        await failed(telegram, 2)
+        await wait_for_failures(telegram, 2)
         telegram.press(ann, telegram.private(ann).messages[sent["message_id"]], "Go")
-        await telegram.until(lambda: len(telegram.bot.updates.pending()) == 1)
+        await telegram.until(lambda: len(telegram.bot.updates.list_pending()) == 1)
         assert "callback_query" in hook.bodies[-1]
         telegram.clock.advance(2)
         await empty(telegram)
@@ -302,7 +302,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
 async def test_webhooks_that_are_refused() -> None:
     async with telegram_and_bot() as (_, bot):
         for given, told in REFUSED:
-            assert told in await bot.refused("setWebhook", **given)
+            assert told in await bot.read_refusal("setWebhook", **given)
 
 
 async def test_updates_that_wait_can_be_dropped() -> None:

@@ -17,8 +17,8 @@ def cell(text: str = "a", **fields: Any) -> dict[str, Any]:
     return {"text": text, "align": "left", "valign": "top", **fields}
 
 
-def nested(levels: int) -> Any:
-    return paragraph() if levels == 1 else {"type": "blockquote", "blocks": [nested(levels - 1)]}
+def nest(levels: int) -> Any:
+    return paragraph() if levels == 1 else {"type": "blockquote", "blocks": [nest(levels - 1)]}
 
 
 async def test_blocks_are_received_shown_and_changed() -> None:
@@ -32,7 +32,7 @@ async def test_blocks_are_received_shown_and_changed() -> None:
         assert sent["rich_message"]["blocks"][0]["items"][0]["label"] == "3."
         assert telegram.shown(chat).answers == ["3. one!\na | b"]
         edit = {"chat_id": ann.id, "message_id": sent["message_id"]}
-        same = await bot.refused("editMessageText", **edit, rich_message={"blocks": blocks})
+        same = await bot.read_refusal("editMessageText", **edit, rich_message={"blocks": blocks})
         assert "message is not modified" in same
         await bot.call("editMessageText", **edit, text="plain")
         assert telegram.shown(chat).answers == ["plain"]
@@ -53,7 +53,7 @@ async def test_blocks_are_received_shown_and_changed() -> None:
         ({"blocks": [{"type": "divider"}]}, "must be non-empty"),
         ({"blocks": [paragraph("x" * 32_769)]}, "too long"),
         ({"blocks": [paragraph()] * 501}, "too many blocks"),
-        ({"blocks": [nested(17)]}, "nested too deeply"),
+        ({"blocks": [nest(17)]}, "nested too deeply"),
         ({"blocks": [{"type": "table", "cells": [[cell()] * 21]}]}, "too many columns"),
         ({"blocks": [{"type": "table", "cells": [[cell()], [cell()] * 2]}]}, "same number of cells"),
         ({"blocks": [{"type": "table", "cells": [[cell(valign="up")]]}]}, "wrong alignment"),
@@ -66,4 +66,4 @@ async def test_what_is_beyond_the_limits_is_refused(message: Any, reason: str) -
     async with telegram_and_bot(FakeTelegram()) as (telegram, bot):
         ann = telegram.user("Ann")
         telegram.private(ann)
-        assert reason in await bot.refused("sendRichMessage", chat_id=ann.id, rich_message=message)
+        assert reason in await bot.read_refusal("sendRichMessage", chat_id=ann.id, rich_message=message)

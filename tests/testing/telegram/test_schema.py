@@ -13,7 +13,7 @@ from frontdesk_testing.telegram.errors import ApiError
 from frontdesk_testing.telegram.schema.calls import check_call
 from frontdesk_testing.telegram.schema.load import bot_api
 from frontdesk_testing.telegram.schema.values import MismatchError, check_value
-from tools.telegram_schema import TARGET, compact, main, written
+from tools.telegram_schema import TARGET, compact, main, write
 
 SAMPLE = {
     "api": {"version": "10.3"},
@@ -77,13 +77,13 @@ def test_the_generator_keeps_types_limits_and_unions(tmp_path: Any) -> None:
     source, target = tmp_path / "schema.json", tmp_path / "made.json"
     source.write_text(json.dumps(SAMPLE), "utf-8")
     main([str(source), "--target", str(target)])
-    assert target.read_text("utf-8") == written(made)
+    assert target.read_text("utf-8") == write(made)
     assert json.loads(target.read_text("utf-8"))["methods"] == made["methods"]
 
 
 def test_the_file_is_as_the_generator_writes_it() -> None:
     text = TARGET.read_text("utf-8")
-    assert written(json.loads(text)) == text
+    assert write(json.loads(text)) == text
 
 
 def test_the_schema_knows_every_type_that_it_names() -> None:

@@ -28,18 +28,18 @@ def keys() -> ApiKeyAuth:
     return ApiKeyAuth({"alice": ALICE, "bob": BOB})
 
 
-def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+def read_answer(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
     """Return the answer without its date and its id."""
     shown = {name: answer.headers[name] for name in answer.headers if name not in ("date", "x-request-id")}
     return answer.status_code, answer.content, shown
 
 
-def broken_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+def fail_in_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
     """Fail."""
     raise RuntimeError(REASON)
 
 
-async def lost_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> Any:
+async def return_nothing(request: ChannelRequest, *, target: Any, protocol_request: Any) -> Any:
     """A hook that does not return the request."""
 
 
@@ -76,7 +76,7 @@ class Callers(ChannelDriver):
                     ]
                     assert answers[0].status_code == 404
                     assert self.error_text(answers[0])
-                    assert told(answers[0]) == told(answers[1])
+                    assert read_answer(answers[0]) == read_answer(answers[1])
 
     async def test_what_is_ones_own_is_found(self) -> None:
         async with self.serve(self.channel(auth=keys())) as served:
@@ -106,7 +106,7 @@ class Callers(ChannelDriver):
             assert self.error_text(answer)
             assert served.untouched()
 
-    @pytest.mark.parametrize("hook", [broken_hook, lost_hook])
+    @pytest.mark.parametrize("hook", [fail_in_hook, return_nothing])
     async def test_a_hook_that_fails_is_a_422(self, hook: Any) -> None:
         async with self.serve(self.channel(run_hook=hook)) as served:
             answer = await self.post(served.http)

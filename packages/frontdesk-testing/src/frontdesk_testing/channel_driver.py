@@ -17,7 +17,7 @@ from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.ids import FakeIds
 from frontdesk_testing.server import serving
 
-TIMEOUT = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 class ChannelDriver:
@@ -99,7 +99,7 @@ class ServedChannel:
         reader, writer = await self.connect()
         try:
             writer.write("\r\n".join([*head, f"host: {urlsplit(self.base_url).netloc}", "", ""]).encode() + body)
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await _read_answer(reader)
         finally:
             writer.close()

@@ -22,10 +22,10 @@ from frontdesk_testing.chat_live import LiveMessages  # noqa: E402
 from frontdesk_testing.chat_membership import Membership  # noqa: E402
 from frontdesk_testing.chat_pushes import Pushes  # noqa: E402
 from frontdesk_testing.chat_questions import Questions  # noqa: E402
-from frontdesk_testing.chat_talking import Talking  # noqa: E402
+from frontdesk_testing.chat_talking import ChatMessages  # noqa: E402
 
 
-class ChatContract(Talking, Questions, Pushes, LiveMessages, Membership, WebhookBodies, Invokes):
+class ChatContract(ChatMessages, Questions, Pushes, LiveMessages, Membership, WebhookBodies, Invokes):
     """The contract of a chat channel."""
 
     pytestmark = pytest.mark.asyncio

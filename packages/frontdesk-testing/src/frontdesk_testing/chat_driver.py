@@ -17,7 +17,7 @@ from frontdesk_testing.agents import EchoAgent
 from frontdesk_testing.chat_platform import ChatPerson, FakePlatform, ShownMessage
 from frontdesk_testing.server import HostClient, serving
 
-TIMEOUT = 60.0
+TIMEOUT_SECONDS = 60.0
 _QUICK = PushTerms(retry=RetryPolicy(attempts=8, first_delay=0.01), pause=0.01)
 _SOON = LiveTerms(interval=0.01)
 
@@ -40,7 +40,7 @@ class Chat:
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until a condition holds on the platform, or fail after a timeout."""
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await self.platform.until(condition)
 
     async def messages(self, chat_id: str, count: int) -> Sequence[ShownMessage]:
@@ -89,7 +89,7 @@ class Chat:
         await self.until(there)
         return await self.platform.notice(event_id)
 
-    async def pushed(self, who: ChatPerson) -> list[str]:
+    async def say_last_and_list(self, who: ChatPerson) -> list[str]:
         """Send another message. Return all texts of the direct chat after it was answered."""
         await self.platform.say(who, "the last word")
 
@@ -166,7 +166,7 @@ class ChatDriver:
         """Make a channel on a platform, with settings of `ChatConfig`."""
         raise NotImplementedError("implement `channel` of the driver")
 
-    def verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
+    def list_verified_claims(self, who: ChatPerson) -> Mapping[str, str]:
         """Return the claims that the channel proves about a person, if any."""
         return {}
 
@@ -200,7 +200,7 @@ class ChatDriver:
             more: Any = host or {}
             served = AgentFrameworkHost(target or EchoAgent(), channels=[channel], store=store, **more)
             client = await stack.enter_async_context(serving(served))
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await channel.connected.wait()
             chat = Chat(platform, channel, client, store)
             await platform.listen(chat.webhook)

@@ -49,7 +49,7 @@ class WebhookBodies(ChatDriver):
             assert await chat.texts(eve.chat_id, 1) == ["let me in"]
             # A copy changes nothing.
             assert await _post(chat, body, right) == 200
-            assert await chat.pushed(eve) == ["let me in", "the last word"]
+            assert await chat.say_last_and_list(eve) == ["let me in", "the last word"]
 
     async def test_a_platform_that_is_away_at_the_start_is_asked_again(self) -> None:
         async with self.platform() as platform:
@@ -73,27 +73,27 @@ class Invokes(ChatDriver):
 
     async def test_an_invoke_is_answered_in_its_response_and_not_stored(self) -> None:
         agent = EchoAgent()
-        async with self._invoking(agent) as (chat, platform):
+        async with self._open_invoking(agent) as (chat, platform):
             ada = await platform.person("Ada")
             first = await platform.invoke(ada, self.invoke_name)
             assert first[0] == 200
             assert await platform.invoke(ada, self.invoke_name) == first
-            assert await chat.pushed(ada) == ["the last word"]
+            assert await chat.say_last_and_list(ada) == ["the last word"]
             assert len(agent.seen) == 1
 
     async def test_an_unknown_invoke_is_not_implemented(self) -> None:
-        async with self._invoking() as (_, platform):
+        async with self._open_invoking() as (_, platform):
             status, _ = await platform.invoke(await platform.person("Ada"), "nothing of the kind")
             assert status == 501
 
     async def test_an_invoke_of_a_stranger_is_refused(self) -> None:
-        async with self._invoking() as (_, platform):
+        async with self._open_invoking() as (_, platform):
             right = await platform.invoke(await platform.person("Ada"), self.invoke_name)
-        async with self._invoking(allowlist=NativeIdAllowlist(["somebody else"])) as (_, platform):
+        async with self._open_invoking(allowlist=NativeIdAllowlist(["somebody else"])) as (_, platform):
             assert await platform.invoke(await platform.person("Eve"), self.invoke_name) != right
 
     async def test_an_invoke_is_limited_like_other_events(self) -> None:
-        async with self._invoking(event_limits=EventLimits(per_caller=RateLimit(1, per_seconds=3600.0))) as (
+        async with self._open_invoking(event_limits=EventLimits(per_caller=RateLimit(1, per_seconds=3600.0))) as (
             _,
             platform,
         ):
@@ -105,11 +105,11 @@ class Invokes(ChatDriver):
     async def test_verified_claims_of_a_person_decide_on_access(self) -> None:
         async with self.platform() as platform:
             ada, eve = await platform.person("Ada"), await platform.person("Eve")
-            claims = self.verified_claims(ada)
+            claims = self.list_verified_claims(ada)
             if not claims:
                 pytest.skip("the platform proves no claims")
             name, value = next(iter(claims.items()))
-            assert self.verified_claims(eve)[name] != value
+            assert self.list_verified_claims(eve)[name] != value
             async with self.chat(platform=platform, allowlist=LinkedClaimAllowlist(name, [value])) as chat:
                 await platform.say(ada, "hello")
                 await chat.until_shown(ada.chat_id, "hello")
@@ -131,7 +131,7 @@ class Invokes(ChatDriver):
             # Somebody else, who was not answered by it.
             await platform.rate(eve, shown, "down")
             await platform.rate(ada, shown, "down")
-            assert await chat.pushed(ada) == ["hello", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["hello", "the last word"]
             await chat.until(lambda: _has(given, 2))
             assert [feedback.value for feedback in given] == ["up", "down"]
             assert {feedback.identity.native_id for feedback in given} == {ada.id}
@@ -157,7 +157,7 @@ class Invokes(ChatDriver):
             assert not await chat.channel.context.storage.get_reference(identity)
 
     @asynccontextmanager
-    async def _invoking(
+    async def _open_invoking(
         self, target: EchoAgent | None = None, **settings: Any
     ) -> AsyncGenerator[tuple[Chat, InvokingPlatform]]:
         if not self.invoke_name:

@@ -10,7 +10,7 @@ from frontdesk.chat.messages import Destination, OutboundMessage
 from frontdesk.interfaces.chat import LiveTerms
 from frontdesk.stores.memory.store import InMemoryStateStore
 from frontdesk_testing.agents import GatedAgent
-from frontdesk_testing.chat_driver import TIMEOUT, Chat, ChatDriver
+from frontdesk_testing.chat_driver import TIMEOUT_SECONDS, Chat, ChatDriver
 from frontdesk_testing.chat_platform import StoppingPlatform
 
 _REPEATS = LiveTerms(interval=0.01, silence=0.02)
@@ -47,7 +47,7 @@ class _Updates:
     async def more(self, count: int) -> None:
         """Wait for more updates."""
         enough = len(self.numbers) + count
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while len(self.numbers) < enough:
                 self._changed.clear()
                 await self._changed.wait()
@@ -115,8 +115,8 @@ class LiveMessages(ChatDriver):
             await platform.say(ada, "one two three")
             await chat.until_shown(ada.chat_id, "one")
             await platform.stop(ada)
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await agent.cancelled.wait()
             agent.release.set()
-            assert await chat.pushed(ada) == ["one", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["one", "the last word"]
             assert await chat.run_statuses() == ["cancelled", "completed"]

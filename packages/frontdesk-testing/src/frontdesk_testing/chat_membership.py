@@ -25,7 +25,7 @@ class Membership(ChatDriver):
             await platform.shut(ada)
             await chat.until(lambda: _is_dead(chat))
             await platform.readmit(ada)
-            assert await chat.pushed(ada) == ["hello", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["hello", "the last word"]
 
     async def test_what_waits_for_a_group_that_removes_the_bot_ends_at_once(self) -> None:
         self._require_membership()

@@ -54,14 +54,14 @@ class Pushes(ChatDriver):
             ada = await chat.platform.person("Ada")
             await chat.platform.fail(failure)
             await chat.platform.say(ada, "hello")
-            assert await chat.pushed(ada) == ["hello", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["hello", "the last word"]
 
     async def test_an_answer_that_is_refused_is_given_up_and_keeps_nothing_back(self) -> None:
         async with self.chat() as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.fail("refused")
             await chat.platform.say(ada, "hello")
-            assert await chat.pushed(ada) == ["the last word"]
+            assert await chat.say_last_and_list(ada) == ["the last word"]
             (dead,) = await chat.deliveries("dead")
             assert dead.error
 
@@ -100,7 +100,7 @@ class Pushes(ChatDriver):
             with claims_wait_for(chat.store, 2):
                 await chat.platform.say(ada, "a cat", files=[PICTURE], album="a-1")
                 await chat.platform.say(ada, "a dog", files=[second], album="a-1")
-                assert await chat.pushed(ada) == ["a cat a dog", "the last word"]
+                assert await chat.say_last_and_list(ada) == ["a cat a dog", "the last word"]
         contents = [content for message in agent.seen[0] for content in message.contents if content.type == "data"]
         files = [base64.b64decode((content.uri or "").partition(",")[2]) for content in contents]
         assert files == [PICTURE.data, second.data]
@@ -116,7 +116,7 @@ class Pushes(ChatDriver):
                 await chat.platform.say(ada, text, chat_id=group, files=[PICTURE], album=album)
                 await chat.platform.say(ada, "", chat_id=group, files=[PICTURE], album=album)
             await chat.until_shown(group, "look")
-            assert await chat.pushed(ada) == ["the last word"]
+            assert await chat.say_last_and_list(ada) == ["the last word"]
             assert [message.text.strip() for message in await chat.platform.shown(group)] == ["look"]
         contents = [content.type for message in agent.seen[0] for content in message.contents]
         assert contents == ["text", "data", "data"]
@@ -148,7 +148,7 @@ class Pushes(ChatDriver):
             agent.release.set()
             (whole,) = await chat.until_shown(ada.chat_id, "one two three")
             assert whole.message_id == growing.message_id
-            assert await chat.pushed(ada) == ["one two three", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["one two three", "the last word"]
 
     async def test_an_answer_that_is_being_written_can_be_cancelled(self) -> None:
         self.require_live()
@@ -160,7 +160,7 @@ class Pushes(ChatDriver):
             await chat.platform.say(ada, "/cancel")
             await agent.cancelled.wait()
             agent.release.set()
-            assert await chat.pushed(ada) == ["one", "I have stopped.", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["one", "I have stopped.", "the last word"]
 
     async def test_a_host_that_stops_while_it_writes_is_followed_by_another(self) -> None:
         self.require_live()
@@ -172,7 +172,7 @@ class Pushes(ChatDriver):
                 await chat.until_shown(ada.chat_id, "one")
             async with self.chat(platform=platform, store=store, live="auto") as chat:
                 await chat.until_shown(ada.chat_id, "one two three")
-                assert await chat.pushed(ada) == ["one two three", "the last word"]
+                assert await chat.say_last_and_list(ada) == ["one two three", "the last word"]
 
     async def test_an_answer_that_broke_off_keeps_what_was_shown_of_it(self) -> None:
         self.require_live()
@@ -184,7 +184,7 @@ class Pushes(ChatDriver):
             agent.release.set()
             # The failure is told behind it.
             await chat.messages(ada.chat_id, 2)
-            first, *_ = await chat.pushed(ada)
+            first, *_ = await chat.say_last_and_list(ada)
             assert first == "once upon"
 
 

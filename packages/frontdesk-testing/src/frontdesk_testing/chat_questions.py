@@ -53,7 +53,7 @@ class _Asker(Executor):
         await context.yield_output(f"heard {answer}")
 
 
-def _asking() -> Workflow:
+def _build_asking_workflow() -> Workflow:
     asker = _Asker()
     return WorkflowBuilder(name="asker", start_executor=asker, output_from=[asker]).build()
 
@@ -138,7 +138,7 @@ class Questions(ChatDriver):
         assert bank.paid == [5]
 
     async def test_a_question_of_a_workflow_is_answered_by_a_button_or_a_word(self) -> None:
-        async with self.chat(_asking) as chat:
+        async with self.chat(_build_asking_workflow) as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.say(ada, "ask me")
             (question,) = await chat.messages(ada.chat_id, 1)

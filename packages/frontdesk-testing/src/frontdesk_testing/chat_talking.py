@@ -8,7 +8,7 @@ from frontdesk_testing.agents import EchoAgent, GatedAgent
 from frontdesk_testing.chat_driver import ChatDriver
 
 
-class Talking(ChatDriver):
+class ChatMessages(ChatDriver):
     """Messages in direct chats, groups and threads, and commands."""
 
     async def test_every_message_is_answered_once_and_in_order(self) -> None:
@@ -20,7 +20,7 @@ class Talking(ChatDriver):
             for text in ("two", "three"):
                 await chat.platform.say(ada, text)
             await chat.platform.repeat(first)
-            assert await chat.pushed(ada) == ["one", "two", "three", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["one", "two", "three", "the last word"]
 
     async def test_two_people_have_two_conversations(self) -> None:
         agent = EchoAgent()
@@ -96,7 +96,7 @@ class Talking(ChatDriver):
             await chat.until_shown(ada.chat_id, "I have stopped.")
             await agent.cancelled.wait()
             agent.release.set()
-            assert await chat.pushed(ada) == ["I have stopped.", "the last word"]
+            assert await chat.say_last_and_list(ada) == ["I have stopped.", "the last word"]
 
     async def test_a_code_for_linking_is_shown_in_the_direct_chat_alone(self) -> None:
         self.require_groups()

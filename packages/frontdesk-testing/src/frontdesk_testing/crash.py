@@ -68,31 +68,31 @@ def _watch_commits(engine: Any, plan: CrashPlan) -> None:
         finish(*connection)
         plan.reach("after_commit")
 
-    async def awaited(*connection: Any) -> None:
+    async def finish_watched(*connection: Any) -> None:
         plan.reach("before_commit")
         await finish(*connection)
         plan.reach("after_commit")
 
-    engine._finish = awaited if inspect.iscoroutinefunction(finish) else at_once
+    engine._finish = finish_watched if inspect.iscoroutinefunction(finish) else at_once
 
 
 def _watch(channel: Any, methods: Sequence[str], plan: CrashPlan, points: tuple[CrashPoint, ...]) -> None:
     for name in methods:
-        setattr(channel, name, _watched(getattr(channel, name), plan, points))
+        setattr(channel, name, _surround(getattr(channel, name), plan, points))
 
 
-def _watched(
+def _surround(
     call: Callable[..., Awaitable[Any]], plan: CrashPlan, points: tuple[CrashPoint, ...]
 ) -> Callable[..., Awaitable[Any]]:
     before, after = points
 
-    async def watched(*given: Any) -> Any:
+    async def call_watched(*given: Any) -> Any:
         plan.reach(before)
         answer = await call(*given)
         plan.reach(after)
         return answer
 
-    return watched
+    return call_watched
 
 
 class _WatchedApp:
@@ -101,9 +101,9 @@ class _WatchedApp:
         self._plan = plan
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def watched(message: Message) -> None:
+        async def send_watched(message: Message) -> None:
             self._plan.reach("before_send")
             await send(message)
             self._plan.reach("after_send")
 
-        await self._app(scope, receive, watched if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_watched if scope["type"] == "http" else send)

@@ -22,7 +22,7 @@ def get_store(host: Any) -> HostStateStore:
 
 def active_runs(host: Any) -> list[ActiveRun]:
     """Return the runs of a host that have not ended."""
-    return get_components(host).active.running()
+    return get_components(host).active.list_running()
 
 
 @contextmanager

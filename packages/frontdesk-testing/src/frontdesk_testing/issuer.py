@@ -28,7 +28,7 @@ PEOPLE: dict[str, dict[str, Any]] = {
     "ada": {"sub": "ada", "name": "Ada", "email": "ada@example.com", "email_verified": True, "groups": ["staff"]},
     "bob": {"sub": "bob", "name": "Bob", "email": "bob@example.com", "email_verified": True, "groups": ["guests"]},
 }
-_LIFETIME = 300
+_LIFETIME_SECONDS = 300
 _MAX_BODY_BYTES = 16 * 1024
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in</title>
 <body style="font-family: sans-serif; margin: 3em"><h1>A stand-in for an identity provider</h1><p>Who are you?</p>{}
@@ -110,9 +110,20 @@ class Issuer:
         if base64.urlsafe_b64encode(proof).rstrip(b"=").decode() != grant.challenge:
             return JSONResponse({"error": "invalid_grant"}, 400)
         now = int(self._clock.now())
-        claims = {**PEOPLE[grant.person], "iss": self.url, "aud": grant.client_id, "iat": now, "exp": now + _LIFETIME}
+        claims = {
+            **PEOPLE[grant.person],
+            "iss": self.url,
+            "aud": grant.client_id,
+            "iat": now,
+            "exp": now + _LIFETIME_SECONDS,
+        }
         token = jwt.encode({"alg": "RS256", "kid": "the-key"}, {**claims, "nonce": grant.nonce}, self._key)
-        answer = {"access_token": new_secret(), "token_type": "Bearer", "expires_in": _LIFETIME, "id_token": token}
+        answer = {
+            "access_token": new_secret(),
+            "token_type": "Bearer",
+            "expires_in": _LIFETIME_SECONDS,
+            "id_token": token,
+        }
         return JSONResponse(answer)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-_PIECE = 65_536
+_PIECE_BYTES = 65_536
 
 
 class TcpProxy:
@@ -42,7 +42,7 @@ class TcpProxy:
     async def accept(self) -> None:
         """Accept connections, always at the same port."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            self._server = await asyncio.start_server(self._forward, "127.0.0.1", self.port)
             self.port = self._server.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
@@ -71,7 +71,7 @@ class TcpProxy:
         """Forward held and new bytes."""
         self._flowing.set()
 
-    async def _connected(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -94,7 +94,7 @@ class TcpProxy:
 
     async def _pass_on(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         try:
-            while piece := await source.read(_PIECE):
+            while piece := await source.read(_PIECE_BYTES):
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 await self._flowing.wait()

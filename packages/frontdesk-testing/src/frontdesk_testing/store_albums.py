@@ -3,7 +3,7 @@
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import InboxItem
 from frontdesk_testing.store_boxes import accept, finish
-from frontdesk_testing.store_control_events import cancel_earlier, claimed_control, left
+from frontdesk_testing.store_control_events import cancel_earlier, claim_control, finish_turns
 from frontdesk_testing.store_samples import NOW, inbox_item
 
 
@@ -73,7 +73,7 @@ class Albums:
 
     async def test_a_cancellation_ends_the_part_of_an_album_that_came_before_it(self, store: HostStateStore) -> None:
         await accept(store, picture("evt_1"), inbox_item("evt_2", kind="control"), picture("evt_3"))
-        await cancel_earlier(store, await claimed_control(store))
+        await cancel_earlier(store, await claim_control(store))
         assert await take(store) == ["evt_3"]
 
     async def test_a_message_of_an_album_interrupts_all_but_its_album(self, store: HostStateStore) -> None:
@@ -86,4 +86,4 @@ class Albums:
             transaction.interrupt_earlier(late, only=others)
         async with store.transaction() as transaction:
             transaction.interrupt_earlier(late, only=())
-        assert await left(store) == ["evt_1 !", "evt_2", "evt_3", "evt_4"]
+        assert await finish_turns(store) == ["evt_1 !", "evt_2", "evt_3", "evt_4"]

@@ -18,7 +18,7 @@ class Answers:
         await _decide(store, "approved", "att_1")
         assert [approval.approval_id for approval in await store.approvals.pending(OWNER)] == ["apr_1"]
         await _decide(store, "approved", "att_2", reason="again")
-        approval = await _stored(store)
+        approval = await _get_approval(store)
         assert (approval.status, approval.attempt, approval.begun, approval.reason) == (
             "approved",
             "att_2",
@@ -30,7 +30,7 @@ class Answers:
         await _begin(store, "att_2")
         for status in ("approved", "rejected", "cancelled"):
             assert not await _decided(store, status, "att_3")
-        approval = await _stored(store)
+        approval = await _get_approval(store)
         assert (approval.status, approval.attempt, approval.begun) == ("approved", "att_2", True)
         assert list(await store.approvals.pending(OWNER)) == []
 
@@ -42,7 +42,7 @@ class Answers:
         await _decide(store, "approved", "att_2")
         with pytest.raises(LostAnswerError):
             await _begin(store, "att_1")
-        assert not (await _stored(store)).begun
+        assert not (await _get_approval(store)).begun
         # An attempt that got no answer to its write repeats it.
         await _begin(store, "att_2")
         await _begin(store, "att_2")
@@ -63,7 +63,7 @@ class Answers:
         for attempt in ("att_0", "att_1"):
             async with store.transaction() as transaction:
                 transaction.release_approval(OWNER, "apr_1", attempt)
-            approval = await _stored(store)
+            approval = await _get_approval(store)
             assert (approval.status, approval.begun) == ("rejected", attempt == "att_0")
         # What the attempt has sent before arrives too late.
         with pytest.raises(LostAnswerError):
@@ -104,7 +104,7 @@ class Answers:
 
         acted = await asyncio.gather(*(act(number) for number in range(20)))
         assert acted.count(True) == 1
-        assert (await _stored(store)).attempt == f"att_{acted.index(True)}"
+        assert (await _get_approval(store)).attempt == f"att_{acted.index(True)}"
 
     async def test_an_attempt_has_nothing_of_another_owner_s(self, store: HostStateStore) -> None:
         await _ask(store)
@@ -116,7 +116,7 @@ class Answers:
                 transaction.begin_approval(OTHER, "apr_1", "att_1")
         async with store.transaction() as transaction:
             transaction.release_approval(OTHER, "apr_1", "att_1")
-        assert (await _stored(store)).attempt == "att_1"
+        assert (await _get_approval(store)).attempt == "att_1"
         assert [approval.status for approval in await store.approvals.pending(OTHER)] == ["pending"]
 
 
@@ -153,7 +153,7 @@ async def _begin(store: HostStateStore, attempt: str, *asked: PendingApproval) -
         transaction.begin_approval(OWNER, "apr_1", attempt)
 
 
-async def _stored(store: HostStateStore) -> PendingApproval:
+async def _get_approval(store: HostStateStore) -> PendingApproval:
     approval = await store.approvals.get(OWNER, "apr_1")
     assert approval is not None
     return approval

@@ -16,9 +16,9 @@ from frontdesk_testing.store_samples import (
     OTHER,
     OWNER,
     audit_line,
+    build_place,
     inbox_item,
     question,
-    shown_at,
     terms,
     vote,
 )
@@ -85,14 +85,14 @@ class Decisions:
             transaction.add_vote(vote(at=NOW + 1))
             transaction.add_vote(vote(OTHER, at=NOW + 2))
             for place in (
-                shown_at(),
-                shown_at(at=NOW + 9),
-                shown_at("msg_2", at=NOW + 1),
-                shown_at(approval_id="apr_2"),
+                build_place(),
+                build_place(at=NOW + 9),
+                build_place("msg_2", at=NOW + 1),
+                build_place(approval_id="apr_2"),
             ):
                 transaction.add_place(place)
         assert list(await store.approvals.votes(OWNER, "apr_1")) == [vote(at=NOW + 1), vote(OTHER, at=NOW + 2)]
-        assert list(await store.approvals.places(OWNER, "apr_1")) == [shown_at(), shown_at("msg_2", at=NOW + 1)]
+        assert list(await store.approvals.places(OWNER, "apr_1")) == [build_place(), build_place("msg_2", at=NOW + 1)]
         for read in (store.approvals.votes, store.approvals.places):
             assert list(await read(OTHER, "apr_1")) == []
 
@@ -227,25 +227,25 @@ class Decisions:
             transaction.add_approval(question("apr_3", rule=terms(escalate_to=(kim,))))
             transaction.add_approval(question("apr_4"))
 
-        async def waiting(*approvers: str, **page: Any) -> list[str]:
+        async def list_waiting(*approvers: str, **page: Any) -> list[str]:
             return [asked.approval_id for asked in await store.approvals.waiting_for(approvers, **page)]
 
         bob, group, number = person_key(terms().approvers[0]), claim_key("groups", "finance"), claim_key("groups", 7)
         assert group is not None
         assert number is not None
-        assert await waiting(bob) == ["apr_1", "apr_3"]
-        assert await waiting(person_key(kim), group, number) == ["apr_2", "apr_3"]
-        assert await waiting(group) == ["apr_2"]
-        assert await waiting(bob, group, limit=2) == ["apr_1", "apr_2"]
-        assert await waiting(bob, group, after="apr_2") == ["apr_3"]
-        assert await waiting(owner=OWNER) == await waiting(bob, owner=OWNER) == ["apr_1", "apr_3", "apr_4"]
-        assert await waiting(group, owner=OWNER, limit=2) == ["apr_1", "apr_2"]
-        assert await waiting(group, owner=OWNER, after="apr_2", limit=2) == ["apr_3", "apr_4"]
-        assert await waiting() == await waiting("claim:6:groups:bool:True", "person:3:web:ada") == []
+        assert await list_waiting(bob) == ["apr_1", "apr_3"]
+        assert await list_waiting(person_key(kim), group, number) == ["apr_2", "apr_3"]
+        assert await list_waiting(group) == ["apr_2"]
+        assert await list_waiting(bob, group, limit=2) == ["apr_1", "apr_2"]
+        assert await list_waiting(bob, group, after="apr_2") == ["apr_3"]
+        assert await list_waiting(owner=OWNER) == await list_waiting(bob, owner=OWNER) == ["apr_1", "apr_3", "apr_4"]
+        assert await list_waiting(group, owner=OWNER, limit=2) == ["apr_1", "apr_2"]
+        assert await list_waiting(group, owner=OWNER, after="apr_2", limit=2) == ["apr_3", "apr_4"]
+        assert await list_waiting() == await list_waiting("claim:6:groups:bool:True", "person:3:web:ada") == []
         async with store.transaction() as transaction:
             transaction.decide_approval(OWNER, "apr_1", "rejected", at=NOW)
-        assert await waiting(bob) == ["apr_3"]
-        assert await waiting(owner=OWNER) == ["apr_3", "apr_4"]
+        assert await list_waiting(bob) == ["apr_3"]
+        assert await list_waiting(owner=OWNER) == ["apr_3", "apr_4"]
         async with store.transaction() as transaction:
             transaction.cancel_approvals(OWNER, at=NOW)
-        assert await waiting(bob, group) == ["apr_2"]
+        assert await list_waiting(bob, group) == ["apr_2"]

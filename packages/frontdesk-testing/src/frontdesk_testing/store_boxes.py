@@ -26,13 +26,13 @@ async def finish_next(store: HostStateStore, channel: str = "telegram", chat: st
     return item.event_id
 
 
-async def waiting(store: HostStateStore, holder: str = "host_me") -> list[tuple[str, str]]:
+async def list_claimable(store: HostStateStore, holder: str = "host_me") -> list[tuple[str, str]]:
     """Return the conversations with an event that can be claimed."""
     conversations = [(item.channel, item.conversation_id) for item in await store.inbox.waiting(holder)]
     return sorted(set(conversations))
 
 
-async def claimed(store: HostStateStore, holder: str = "host_me", chat: str = "chat") -> InboxItem:
+async def claim_event(store: HostStateStore, holder: str = "host_me", chat: str = "chat") -> InboxItem:
     """Claim the next event."""
     item = await store.inbox.claim("telegram", chat, holder)
     assert item is not None
@@ -50,7 +50,7 @@ class Inbox:
 
     async def test_an_empty_inbox_has_nothing_to_do(self, store: HostStateStore) -> None:
         assert await store.inbox.next("telegram", "chat") is None
-        assert await waiting(store) == []
+        assert await list_claimable(store) == []
 
     async def test_an_event_is_found_by_its_id(self, store: HostStateStore) -> None:
         assert await store.inbox.find("telegram", "evt_1") is None
@@ -60,7 +60,7 @@ class Inbox:
         assert await store.inbox.find("telegram", "evt_1") == ("run_1", False)
         assert await store.inbox.find("telegram", "evt_2") == (None, False)
         assert await store.inbox.find("other", "evt_1") is None
-        await finish(store, await claimed(store))
+        await finish(store, await claim_event(store))
         assert await store.inbox.find("telegram", "evt_1") == ("run_1", True)
         assert await store.inbox.find("telegram", "evt_2") == (None, False)
 
@@ -87,7 +87,7 @@ class Inbox:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_1"))
         await accept(store, inbox_item("evt_1", chat="another"))
         assert [await finish_next(store) for _ in range(3)] == ["evt_1", "evt_2", None]
-        assert await waiting(store) == []
+        assert await list_claimable(store) == []
 
     async def test_twenty_retries_at_once_are_one_event(self, store: HostStateStore) -> None:
         await asyncio.gather(*(accept(store, inbox_item("evt_1")) for _ in range(20)))
@@ -98,11 +98,11 @@ class Inbox:
         assert await finish_next(store) == "evt_1"
         await accept(store, inbox_item("evt_1"))
         assert await store.inbox.next("telegram", "chat") is None
-        assert await waiting(store) == []
+        assert await list_claimable(store) == []
 
     async def test_an_event_is_finished_once(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
-        item = await claimed(store)
+        item = await claim_event(store)
         await finish(store, item)
         with pytest.raises(LostEventError):
             await finish(store, item)
@@ -116,28 +116,28 @@ class Inbox:
         claims = await asyncio.gather(*(store.inbox.claim("telegram", "chat", "host_me") for _ in range(20)))
         (item,) = [claim for claim in claims if claim is not None]
         assert (item.event_id, item.attempts) == ("evt_1", 1)
-        assert await waiting(store) == [("telegram", "chat"), ("telegram", "other")]
-        assert (await claimed(store, chat="other")).event_id == "evt_3"
+        assert await list_claimable(store) == [("telegram", "chat"), ("telegram", "other")]
+        assert (await claim_event(store, chat="other")).event_id == "evt_3"
         await finish(store, item)
-        assert (await claimed(store)).event_id == "evt_2"
-        assert await waiting(store) == []
+        assert (await claim_event(store)).event_id == "evt_2"
+        assert await list_claimable(store) == []
         assert await store.inbox.claim("telegram", "empty", "host_me") is None
 
     async def test_an_event_that_is_given_back_is_first_again(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
         for _ in range(3):
-            item = await claimed(store)
+            item = await claim_event(store)
             assert (item.event_id, item.attempts) == ("evt_1", 1)
             async with store.transaction() as transaction:
                 transaction.give_back(item)
             assert list(await store.inbox.renew([item])) == []
         async with store.transaction() as transaction:
-            transaction.give_back(await claimed(store), tried=True)
-        assert (await claimed(store)).attempts == 2
+            transaction.give_back(await claim_event(store), tried=True)
+        assert (await claim_event(store)).attempts == 2
 
     async def test_whoever_took_an_event_up_last_has_the_say(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"))
-        item = await claimed(store)
+        item = await claim_event(store)
         assert list(await store.inbox.renew([item])) == [item]
         old = item.replace(fence=item.fence - 1)
         assert list(await store.inbox.renew([old, item])) == [item]
@@ -154,7 +154,7 @@ class Inbox:
     async def test_what_could_not_be_answered_is_seen(self, store: HostStateStore) -> None:
         await accept(store, *(inbox_item(f"evt_{number}") for number in range(4)))
         for error in ("denied", None, "target_failed \ud800", "died"):
-            await finish(store, await claimed(store), error)
+            await finish(store, await claim_event(store), error)
         failed = [(item.event_id, error) for item, error in await store.inbox.failed()]
         assert failed == [("evt_3", "died"), ("evt_2", "target_failed \ud800"), ("evt_0", "denied")]
         last = (await store.inbox.failed(limit=1))[0][0]
@@ -172,21 +172,21 @@ class Inbox:
         names = ["web", "telegram", "web", "slack", "x" * 300]
         await accept(store, *(inbox_item(f"evt_{number}", channel=name) for number, name in enumerate(names)))
 
-        async def listed(channels: list[str], *, other: bool = False) -> list[str]:
+        async def list_channels(channels: list[str], *, other: bool = False) -> list[str]:
             return [item.channel for item in await store.inbox.waiting("me", channels=channels, other=other)]
 
-        assert await listed(["telegram"]) == ["telegram"]
-        assert await listed(["slack", "web"]) == ["web", "web", "slack"]
-        assert await listed(["x" * 300]) == ["x" * 300]
-        assert await listed(["web", "slack"], other=True) == ["telegram", "x" * 300]
-        assert (await listed([]), await listed([], other=True)) == ([], names)
+        assert await list_channels(["telegram"]) == ["telegram"]
+        assert await list_channels(["slack", "web"]) == ["web", "web", "slack"]
+        assert await list_channels(["x" * 300]) == ["x" * 300]
+        assert await list_channels(["web", "slack"], other=True) == ["telegram", "x" * 300]
+        assert (await list_channels([]), await list_channels([], other=True)) == ([], names)
         assert [item.channel for item in await store.inbox.waiting("me", channels=["web"], limit=1)] == ["web"]
 
     async def test_waiting_turns_of_a_channel_are_counted(self, store: HostStateStore) -> None:
         await accept(store, *(inbox_item(f"evt_{number}") for number in range(3)), inbox_item("evt", channel="web"))
         await accept(store, inbox_item("evt_click").replace(kind="control"))
-        await finish(store, await claimed(store))
-        await claimed(store)
+        await finish(store, await claim_event(store))
+        await claim_event(store)
         counted = [await store.inbox.count_waiting_on(channel) for channel in ("telegram", "web", "slack")]
         assert counted == [2, 1, 0]
 
@@ -194,15 +194,15 @@ class Inbox:
         await accept(
             store, inbox_item("evt_1", chat="a"), inbox_item("evt_2", chat="b"), inbox_item("evt_1", channel="slack")
         )
-        assert await waiting(store) == [("slack", "chat"), ("telegram", "a"), ("telegram", "b")]
+        assert await list_claimable(store) == [("slack", "chat"), ("telegram", "a"), ("telegram", "b")]
         assert await finish_next(store, chat="b") == "evt_2"
-        assert await waiting(store) == [("slack", "chat"), ("telegram", "a")]
+        assert await list_claimable(store) == [("slack", "chat"), ("telegram", "a")]
         assert await finish_next(store, "slack") == "evt_1"
         assert await finish_next(store, chat="a") == "evt_1"
 
     async def test_odd_ids_are_events_and_chats_like_any_other(self, store: HostStateStore) -> None:
         await accept(store, *(inbox_item(key, chat=key) for key in ODD_KEYS))
-        assert len(await waiting(store)) == len(ODD_KEYS)
+        assert len(await list_claimable(store)) == len(ODD_KEYS)
         for key in ODD_KEYS:
             assert await finish_next(store, chat=key) == key
-        assert await waiting(store) == []
+        assert await list_claimable(store) == []

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.errors import LostEventError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.live_message import LiveFence, LiveMessageRecord
-from frontdesk_testing.store_samples import NOW, ODD_KEYS, VALUE_PLACE, sealed
+from frontdesk_testing.store_samples import NOW, ODD_KEYS, VALUE_PLACE, build_value
 
 
 class ChannelValues:
@@ -15,7 +15,7 @@ class ChannelValues:
 
     async def test_a_value_is_kept_replaced_and_deleted(self, store: HostStateStore) -> None:
         assert await store.channel_values.get(VALUE_PLACE, now=NOW) is None
-        for value in (sealed("val_1"), sealed("val_2", expires_at=NOW + 5), sealed("val_3")):
+        for value in (build_value("val_1"), build_value("val_2", expires_at=NOW + 5), build_value("val_3")):
             await store.channel_values.set(VALUE_PLACE, value)
             assert await store.channel_values.get(VALUE_PLACE, now=NOW) == value
         await store.channel_values.delete(VALUE_PLACE)
@@ -27,27 +27,27 @@ class ChannelValues:
         places += [VALUE_PLACE.replace(storage=odd) for odd in ODD_KEYS]
         places += [VALUE_PLACE.replace(key=odd) for odd in ODD_KEYS]
         for number, place in enumerate(places):
-            await store.channel_values.set(place, sealed(f"val_{number}"))
+            await store.channel_values.set(place, build_value(f"val_{number}"))
         found = [await store.channel_values.get(place, now=NOW) for place in places]
-        assert found == [sealed(f"val_{number}") for number in range(len(places))]
+        assert found == [build_value(f"val_{number}") for number in range(len(places))]
         assert await store.channel_values.get(VALUE_PLACE, now=NOW) is None
 
     async def test_a_value_that_has_expired_is_not_there(self, store: HostStateStore) -> None:
-        value = sealed(expires_at=NOW + 5)
+        value = build_value(expires_at=NOW + 5)
         await store.channel_values.set(VALUE_PLACE, value)
         assert await store.channel_values.get(VALUE_PLACE, now=NOW + 4.9) == value
         assert await store.channel_values.get(VALUE_PLACE, now=NOW + 5) is None
-        assert not await store.channel_values.compare_and_set(VALUE_PLACE, "val_1", sealed("val_2"), now=NOW + 5)
-        assert await store.channel_values.compare_and_set(VALUE_PLACE, None, sealed("val_3"), now=NOW + 5)
+        assert not await store.channel_values.compare_and_set(VALUE_PLACE, "val_1", build_value("val_2"), now=NOW + 5)
+        assert await store.channel_values.compare_and_set(VALUE_PLACE, None, build_value("val_3"), now=NOW + 5)
 
     async def test_a_value_is_set_only_in_place_of_the_one_that_was_read(self, store: HostStateStore) -> None:
         values = store.channel_values
-        assert not await values.compare_and_set(VALUE_PLACE, "val_0", sealed("val_1"), now=NOW)
-        assert await values.compare_and_set(VALUE_PLACE, None, sealed("val_1"), now=NOW)
-        assert not await values.compare_and_set(VALUE_PLACE, None, sealed("val_2"), now=NOW)
-        assert not await values.compare_and_set(VALUE_PLACE, "val_0", sealed("val_2"), now=NOW)
-        assert await values.compare_and_set(VALUE_PLACE, "val_1", sealed("val_2"), now=NOW)
-        assert await values.get(VALUE_PLACE, now=NOW) == sealed("val_2")
+        assert not await values.compare_and_set(VALUE_PLACE, "val_0", build_value("val_1"), now=NOW)
+        assert await values.compare_and_set(VALUE_PLACE, None, build_value("val_1"), now=NOW)
+        assert not await values.compare_and_set(VALUE_PLACE, None, build_value("val_2"), now=NOW)
+        assert not await values.compare_and_set(VALUE_PLACE, "val_0", build_value("val_2"), now=NOW)
+        assert await values.compare_and_set(VALUE_PLACE, "val_1", build_value("val_2"), now=NOW)
+        assert await values.get(VALUE_PLACE, now=NOW) == build_value("val_2")
 
     async def test_a_value_is_set_under_a_fence_only_by_the_owner_of_the_live_answer(
         self, store: HostStateStore
@@ -63,7 +63,9 @@ class ChannelValues:
             version += 1
             await values.delete(VALUE_PLACE)
             try:
-                return await values.compare_and_set(VALUE_PLACE, None, sealed(f"val_{version}"), now=NOW, fence=fence)
+                return await values.compare_and_set(
+                    VALUE_PLACE, None, build_value(f"val_{version}"), now=NOW, fence=fence
+                )
             except LostEventError:
                 assert await values.get(VALUE_PLACE, now=NOW) is None
                 return False
@@ -84,12 +86,12 @@ class ChannelValues:
             transaction.save_live(live)
         fence = LiveFence(run_id="run_1", channel="web", place="p", fence=2)
         with pytest.raises(LostEventError):
-            await store.channel_values.compare_and_set(VALUE_PLACE, None, sealed("val_1"), now=NOW, fence=fence)
+            await store.channel_values.compare_and_set(VALUE_PLACE, None, build_value("val_1"), now=NOW, fence=fence)
 
     async def test_of_twenty_that_read_the_same_one_sets(self, store: HostStateStore) -> None:
         expected: str | None = None
         for turn in range(2):
-            values = [sealed(f"val_{turn}_{number}") for number in range(20)]
+            values = [build_value(f"val_{turn}_{number}") for number in range(20)]
             done = await asyncio.gather(
                 *(store.channel_values.compare_and_set(VALUE_PLACE, expected, value, now=NOW) for value in values)
             )

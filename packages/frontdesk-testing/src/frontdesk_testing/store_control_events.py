@@ -5,11 +5,11 @@ import pytest
 from frontdesk.errors import LostEventError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import Cancelled, InboxItem
-from frontdesk_testing.store_boxes import accept, claimed, finish
+from frontdesk_testing.store_boxes import accept, claim_event, finish
 from frontdesk_testing.store_samples import NOW, inbox_item
 
 
-async def claimed_control(store: HostStateStore, chat: str = "chat") -> InboxItem:
+async def claim_control(store: HostStateStore, chat: str = "chat") -> InboxItem:
     """Claim the next control event."""
     item = await store.inbox.claim("telegram", chat, "host_me", kind="control")
     assert item is not None
@@ -23,7 +23,7 @@ async def cancel_earlier(store: HostStateStore, item: InboxItem, *, anyone: bool
         transaction.finish(item)
 
 
-async def left(store: HostStateStore, chat: str = "chat") -> list[str]:
+async def finish_turns(store: HostStateStore, chat: str = "chat") -> list[str]:
     """Finish all turns of a conversation and return their ids. Cancelled ones are marked."""
     events: list[str] = []
     while (item := await store.inbox.next("telegram", chat)) is not None:
@@ -43,7 +43,7 @@ class ControlEvents:
         assert await store.inbox.count_waiting(inbox_item("evt_new", sender="3")) == 0
         # One that is sent again is not there twice.
         assert await store.inbox.count_waiting(inbox_item("evt_1")) == 1
-        first = await claimed(store)
+        first = await claim_event(store)
         assert await store.inbox.count_waiting(inbox_item("evt_new")) == 2
         await finish(store, first)
         assert await store.inbox.count_waiting(inbox_item("evt_new")) == 1
@@ -51,89 +51,89 @@ class ControlEvents:
     async def test_control_events_do_not_wait_for_turns(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"), inbox_item("evt_3"))
         await accept(store, inbox_item("evt_4", kind="control"))
-        turn, control = await claimed(store), await claimed_control(store)
+        turn, control = await claim_event(store), await claim_control(store)
         assert (turn.event_id, control.event_id, control.kind) == ("evt_1", "evt_2", "control")
         assert await store.inbox.claim("telegram", "chat", "host_me", kind="control") is None
         await finish(store, control)
         waiting = await store.inbox.waiting("host_me", kind="control")
         assert [(event.conversation_id, event.number > turn.number) for event in waiting] == [("chat", True)]
-        assert (await claimed_control(store)).event_id == "evt_4"
+        assert (await claim_control(store)).event_id == "evt_4"
         await finish(store, turn)
-        assert (await claimed(store)).event_id == "evt_3"
+        assert (await claim_event(store)).event_id == "evt_3"
 
     async def test_a_cancellation_drops_what_waits_and_marks_what_is_worked_on(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_3", kind="control"))
         await accept(store, inbox_item("evt_4"), inbox_item("evt_5", chat="other"))
-        turn, control = await claimed(store), await claimed_control(store)
+        turn, control = await claim_event(store), await claim_control(store)
         assert await store.inbox.count_earlier(control) == Cancelled(running=1, dropped=1)
         await cancel_earlier(store, control, session_id="ses_old")
         (kept,) = await store.inbox.renew([turn])
         assert kept == turn.replace(cancelled="ses_old")
         assert [(item.event_id, error) for item, error in await store.inbox.failed()] == [("evt_2", "cancelled")]
-        assert await left(store) == ["evt_1 ses_old!", "evt_4"]
-        assert await left(store, "other") == ["evt_5"]
+        assert await finish_turns(store) == ["evt_1 ses_old!", "evt_4"]
+        assert await finish_turns(store, "other") == ["evt_5"]
 
     async def test_a_turn_that_was_taken_up_and_waits_again_is_marked(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_3", kind="control"))
         async with store.transaction() as transaction:
-            transaction.give_back(await claimed(store))
-        control = await claimed_control(store)
+            transaction.give_back(await claim_event(store))
+        control = await claim_control(store)
         assert await store.inbox.count_earlier(control) == Cancelled(running=1, dropped=1)
         await cancel_earlier(store, control)
         assert [(item.event_id, error) for item, error in await store.inbox.failed()] == [("evt_2", "cancelled")]
-        assert await left(store) == ["evt_1 !"]
+        assert await finish_turns(store) == ["evt_1 !"]
 
     async def test_a_cancelled_turn_is_finished_as_cancelled_and_in_no_other_way(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"))
-        turn = await claimed(store)
-        await cancel_earlier(store, await claimed_control(store))
+        turn = await claim_event(store)
+        await cancel_earlier(store, await claim_control(store))
         for error in (None, "target_failed"):
             with pytest.raises(LostEventError):
                 await finish(store, turn, error)
         async with store.transaction() as transaction:
             transaction.give_back(turn, tried=True)
-        again = await claimed(store)
+        again = await claim_event(store)
         assert (again.event_id, again.cancelled, again.attempts) == ("evt_1", "", 2)
         await finish(store, again, "cancelled")
         assert await store.inbox.next("telegram", "chat") is None
 
     async def test_the_first_cancellation_says_which_session_a_turn_belongs_to(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), *(inbox_item(f"evt_{number}", kind="control") for number in (2, 3)))
-        turn = await claimed(store)
-        await cancel_earlier(store, await claimed_control(store), session_id="ses_1")
-        await cancel_earlier(store, await claimed_control(store), session_id="ses_2")
+        turn = await claim_event(store)
+        await cancel_earlier(store, await claim_control(store), session_id="ses_1")
+        await cancel_earlier(store, await claim_control(store), session_id="ses_2")
         assert [item.cancelled for item in await store.inbox.renew([turn])] == ["ses_1"]
 
     async def test_only_the_sender_s_own_turns_are_cancelled_unless_anyone_s_are(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1", sender="2", group=True), inbox_item("evt_2", group=True))
         controls = [inbox_item(f"evt_{number}", kind="control", group=True) for number in (3, 4)]
         await accept(store, *controls)
-        first = await claimed_control(store)
+        first = await claim_control(store)
         assert await store.inbox.count_earlier(first) == Cancelled(dropped=1)
         assert await store.inbox.count_earlier(first, anyone=True) == Cancelled(dropped=2)
         await cancel_earlier(store, first)
         assert [item.event_id for item, _ in await store.inbox.failed()] == ["evt_2"]
-        await cancel_earlier(store, await claimed_control(store), anyone=True)
+        await cancel_earlier(store, await claim_control(store), anyone=True)
         assert [item.event_id for item, _ in await store.inbox.failed()] == ["evt_2", "evt_1"]
 
     async def test_a_cancellation_that_is_lost_cancels_nothing(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"))
-        control = await claimed_control(store)
+        control = await claim_control(store)
         with pytest.raises(LostEventError):
             await cancel_earlier(store, control.replace(fence=control.fence - 1))
-        assert await left(store) == ["evt_1"]
+        assert await finish_turns(store) == ["evt_1"]
 
     async def test_an_interruption_marks_the_sender_s_messages_and_finishes_none(self, store: HostStateStore) -> None:
         clicked = inbox_item("evt_2")
         clicked = clicked.replace(request=clicked.request.replace(operation="approval"))
         await accept(store, inbox_item("evt_1"), clicked, inbox_item("evt_3"), inbox_item("evt_4", sender="2"))
-        turn = await claimed(store)
+        turn = await claim_event(store)
         for _ in range(2):
             async with store.transaction() as transaction:
                 transaction.accept(inbox_item("evt_5"))
                 transaction.interrupt_earlier(inbox_item("evt_5"))
         assert [item.cancelled for item in await store.inbox.renew([turn])] == [""]
-        assert await left(store) == ["evt_1 !", "evt_2", "evt_3 !", "evt_4", "evt_5"]
+        assert await finish_turns(store) == ["evt_1 !", "evt_2", "evt_3 !", "evt_4", "evt_5"]
 
 
 class CancelledEvents:
@@ -143,30 +143,30 @@ class CancelledEvents:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
         await cancel_event(store, inbox_item("evt_1"))
         assert [(item.event_id, error) for item, error in await store.inbox.failed()] == [("evt_1", "cancelled")]
-        assert await left(store) == ["evt_2"]
+        assert await finish_turns(store) == ["evt_2"]
 
     async def test_a_turn_that_was_taken_up_once_is_left_to_its_next_holder(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"))
-        item = await claimed(store)
+        item = await claim_event(store)
         async with store.transaction() as transaction:
             transaction.give_back(item)
         await cancel_event(store, item)
-        assert await left(store) == ["evt_1 !"]
+        assert await finish_turns(store) == ["evt_1 !"]
 
     async def test_a_turn_that_is_worked_on_is_left_to_its_holder(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
-        item = await claimed(store)
+        item = await claim_event(store)
         await cancel_event(store, item)
         (marked,) = await store.inbox.renew([item])
         assert marked.cancelled == ""
         with pytest.raises(LostEventError):
             await finish(store, item)
         await finish(store, item, "cancelled")
-        assert await left(store) == ["evt_2"]
+        assert await finish_turns(store) == ["evt_2"]
 
     async def test_an_event_that_has_changed_is_left_alone(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"))
-        item = await claimed(store)
+        item = await claim_event(store)
         unknown = inbox_item("evt_9")
         for wrong in (item.replace(fence=item.fence - 1), inbox_item("evt_2", kind="control"), unknown):
             with pytest.raises(LostEventError):
@@ -236,7 +236,7 @@ class Bundles:
         item = await store.inbox.claim_bundle("telegram", "chat", "host_me", now=NOW, longest=5.0, limit=10)
         assert item is not None
         assert [member.attempts for member in item.members] == [1, 1]
-        await cancel_earlier(store, await claimed_control(store))
+        await cancel_earlier(store, await claim_control(store))
         (marked,) = await store.inbox.renew([item])
         assert [member.cancelled for member in marked.members] == ["", ""]
         with pytest.raises(LostEventError):

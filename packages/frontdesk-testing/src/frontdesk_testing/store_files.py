@@ -14,6 +14,7 @@ from frontdesk_testing.store_samples import (
     ODD_KEYS,
     OTHER,
     OWNER,
+    build_messages,
     conversation,
     data_uri,
     inbox_item,
@@ -21,17 +22,16 @@ from frontdesk_testing.store_samples import (
     keep_session,
     pictures,
     run,
-    said,
     session,
 )
 
-LARGE = 700_000
+LARGE_BYTES = 700_000
 
 
 class Files:
     """Files of owners, and the data of records."""
 
-    @pytest.mark.parametrize("size", [0, 1, LARGE])
+    @pytest.mark.parametrize("size", [0, 1, LARGE_BYTES])
     async def test_a_file_is_there_for_its_owner_alone(self, store: HostStateStore, size: int) -> None:
         content = bytes(number % 251 for number in range(size))
         file = await store.files.put(OWNER, content, media_type="image/png", name="cat \0 ü.png")
@@ -65,11 +65,11 @@ class Files:
         assert await store.files.get_size(OWNER) == 0
 
     async def test_a_history_with_pictures_is_read_as_it_was_written(self, store: HostStateStore) -> None:
-        asked = [*pictures("a", "b"), *said("what is that?"), *pictures("a")]
+        asked = [*pictures("a", "b"), *build_messages("what is that?"), *pictures("a")]
         await keep_session(store, session(), asked)
-        await keep_session(store, session(), [*said("and this?"), *pictures("c")])
+        await keep_session(store, session(), [*build_messages("and this?"), *pictures("c")])
         read = list(await store.sessions.history(OWNER, "ses_1"))
-        assert encode(read) == encode([*asked, *said("and this?"), *pictures("c")])
+        assert encode(read) == encode([*asked, *build_messages("and this?"), *pictures("c")])
 
     async def test_a_run_with_pictures_is_read_as_it_was_written(self, store: HostStateStore) -> None:
         record = run(input=pictures("a"), details={"input": [{"image_url": data_uri("a")}, {"file_data": "data:"}]})
@@ -114,6 +114,6 @@ class Files:
 
     async def test_a_text_that_looks_like_a_reference_stays_a_text(self, store: HostStateStore) -> None:
         file = await store.files.put(OTHER, b"cat", media_type="image/png")
-        told = said(f"frontdesk-file:{file.file_id};image/png", f'"frontdesk-file:{file.file_id};image/png"')
+        told = build_messages(f"frontdesk-file:{file.file_id};image/png", f'"frontdesk-file:{file.file_id};image/png"')
         await keep_session(store, session(), [*told, *pictures("a")])
         assert encode(list(await store.sessions.history(OWNER, "ses_1"))) == encode([*told, *pictures("a")])

@@ -68,7 +68,7 @@ class Grants:
 
     async def test_what_comes_with_a_grant_that_is_not_there_is_not_written(self, store: HostStateStore) -> None:
         with pytest.raises(StoreError):
-            await self._using_nothing(store)
+            await self._use_unknown(store)
         assert await store.runs.get(OWNER, "run_1") is None
 
     async def test_odd_ids_are_grants_like_any_other(self, store: HostStateStore) -> None:
@@ -83,7 +83,7 @@ class Grants:
             await begin(store, "gra_1")
             assert await use(store, "gra_1")
 
-    async def _using_nothing(self, store: HostStateStore) -> None:
+    async def _use_unknown(self, store: HostStateStore) -> None:
         async with store.transaction() as transaction:
             transaction.save_run(run())
             transaction.use_grant("gra_unknown")

@@ -14,22 +14,22 @@ from frontdesk_testing.store_samples import (
     NOW,
     OTHER,
     OWNER,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
+    build_place,
     conversation,
     conversation_item,
     delivery,
     event,
     identity,
-    issued,
     job,
     keep_session,
     link,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
-    shown_at,
     vote,
     watcher,
 )
@@ -58,7 +58,7 @@ async def _last_messages(store: HostStateStore, owner: str) -> Sequence[Any]:
 
 
 READS: dict[str, Read] = {
-    "sessions.find": lambda store, owner: store.sessions.find(named(owner=owner)),
+    "sessions.find": lambda store, owner: store.sessions.find(build_name(owner=owner)),
     "sessions.get": lambda store, owner: store.sessions.get(owner, "ses_1"),
     "sessions.history": lambda store, owner: store.sessions.history(owner, "ses_1"),
     "sessions.history_page": _last_messages,
@@ -118,11 +118,11 @@ NOTHING = {encode(None), encode([]), encode({})}
 
 async def keep_everything(store: HostStateStore) -> None:
     """Store a record of each kind, all of one owner."""
-    await store.sessions.reserve(named(), "ses_1")
-    await keep_session(store, session(key="mine"), said("secret"))
-    await store.identities.remember(issued(identity()))
+    await store.sessions.reserve(build_name(), "ses_1")
+    await keep_session(store, session(key="mine"), build_messages("secret"))
+    await store.identities.remember(build_identity(identity()))
     async with store.transaction() as transaction:
-        transaction.see(seen(identity()))
+        transaction.see(build_last_seen(identity()))
         transaction.add_link(link(identity()))
         transaction.save_run(run())
         transaction.save_run(run("run_3", finished_at=NOW + 1, root_run_id="run_1"))
@@ -133,7 +133,7 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.title_session(OWNER, "ses_1", "secret")
         transaction.add_approval(question(target_request_id="call"))
         transaction.add_vote(vote())
-        transaction.add_place(shown_at())
+        transaction.add_place(build_place())
         transaction.add_approval(question("apr_2"))
         transaction.add_delivery(delivery())
         transaction.save_conversation(conversation())
@@ -143,7 +143,7 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.decide_approval(OWNER, "apr_2", "approved", at=NOW, attempt="att_1")
 
 
-async def seen_by(store: HostStateStore, owner: str) -> dict[str, bytes]:
+async def read_all(store: HostStateStore, owner: str) -> dict[str, bytes]:
     """Return the records that an owner can see, in a comparable form."""
     results = {name: await read(store, owner) for name, read in READS.items()}
     return {
@@ -157,22 +157,22 @@ class Isolation:
 
     async def test_an_owner_sees_all_of_it_and_nobody_else_any(self, store: HostStateStore) -> None:
         await keep_everything(store)
-        assert NOTHING.isdisjoint((await seen_by(store, OWNER)).values())
+        assert NOTHING.isdisjoint((await read_all(store, OWNER)).values())
         for stranger in (OTHER, "", OWNER.upper(), f"{OWNER} ", f"{OWNER}\0", "%", "*"):
-            assert NOTHING.issuperset((await seen_by(store, stranger)).values()), stranger
+            assert NOTHING.issuperset((await read_all(store, stranger)).values()), stranger
 
     @pytest.mark.parametrize("name", WRITES)
     async def test_nobody_else_can_change_anything(self, store: HostStateStore, name: str) -> None:
         await keep_everything(store)
-        before = await seen_by(store, OWNER)
+        before = await read_all(store, OWNER)
         for stranger in (OTHER, ""):
             try:
                 async with store.transaction() as transaction:
                     WRITES[name](transaction, stranger)
             except StoreError:
                 assert name in ("decide_approval", "begin_approval", "count_vote", "escalate_approval")
-            assert await seen_by(store, OWNER) == before
-            assert NOTHING.issuperset((await seen_by(store, stranger)).values())
+            assert await read_all(store, OWNER) == before
+            assert NOTHING.issuperset((await read_all(store, stranger)).values())
         async with store.transaction() as transaction:
             WRITES[name](transaction, OWNER)
-        assert await seen_by(store, OWNER) != before
+        assert await read_all(store, OWNER) != before

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.errors import StaleTurnError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.session import Lease
-from frontdesk_testing.store_samples import OTHER, OWNER, keep_session, named, said, session, texts
+from frontdesk_testing.store_samples import OTHER, OWNER, build_messages, build_name, keep_session, session, texts
 
 
 async def save(store: HostStateStore, lease: Lease, turns: int, *, keep: bool = False) -> None:
@@ -16,7 +16,7 @@ async def save(store: HostStateStore, lease: Lease, turns: int, *, keep: bool = 
         transaction.save_session(session(lease.session_id, turns=turns), lease, keep=keep)
 
 
-async def refused(store: HostStateStore, lease: Lease) -> None:
+async def check_refused(store: HostStateStore, lease: Lease) -> None:
     """Check that a lease that has ended writes nothing."""
     before = await store.sessions.get(OWNER, lease.session_id)
     with pytest.raises(StaleTurnError):
@@ -43,12 +43,12 @@ class Leases:
         lease = store.sessions.begin(OWNER, "ses_1")
         assert lease.session_id == "ses_1"
         assert await store.sessions.get(OWNER, "ses_1") is None
-        assert await store.sessions.reserve(named("ses_1"), "ses_2") == "ses_1"
-        assert await store.sessions.reserve(named("ses_1", owner=OTHER), "ses_3") == "ses_3"
+        assert await store.sessions.reserve(build_name("ses_1"), "ses_2") == "ses_1"
+        assert await store.sessions.reserve(build_name("ses_1", owner=OTHER), "ses_3") == "ses_3"
         async with store.transaction() as transaction:
             transaction.save_session(session(turns=1), lease)
-        assert await store.sessions.find(named("ses_1")) == session(turns=1)
-        assert await store.sessions.find(named("ses_1", owner=OTHER)) is None
+        assert await store.sessions.find(build_name("ses_1")) == session(turns=1)
+        assert await store.sessions.find(build_name("ses_1", owner=OTHER)) is None
         newer = await store.sessions.claim("ses_1")
         assert newer.fence > lease.fence
         with pytest.raises(StaleTurnError):
@@ -101,15 +101,15 @@ class Leases:
     async def test_a_lease_that_was_released_has_ended(self, store: HostStateStore, begun: bool) -> None:
         lease = store.sessions.begin(OWNER, "ses_1") if begun else await store.sessions.claim("ses_1")
         store.sessions.release(lease)
-        await refused(store, lease)
+        await check_refused(store, lease)
         await save(store, await store.sessions.claim("ses_1"), 1)
-        await refused(store, lease)
+        await check_refused(store, lease)
 
     async def test_a_lease_that_is_released_after_it_was_used_has_ended_too(self, store: HostStateStore) -> None:
         lease = await store.sessions.claim("ses_1")
         await save(store, lease, 1)
         store.sessions.release(lease)
-        await refused(store, lease)
+        await check_refused(store, lease)
 
     async def test_releasing_again_or_an_older_lease_changes_nothing(self, store: HostStateStore) -> None:
         old = await store.sessions.claim("ses_1")
@@ -129,7 +129,7 @@ class Leases:
                 await save(store, lease, turns, keep=True)
                 assert await store.sessions.get(OWNER, session_id) == session(session_id, turns=turns)
             newer = await store.sessions.claim(session_id)
-            await refused(store, lease)
+            await check_refused(store, lease)
             store.sessions.release(lease)
             await save(store, newer, 4)
 
@@ -139,7 +139,7 @@ class Leases:
         async def write() -> None:
             async with store.transaction() as transaction:
                 transaction.save_session(session(turns=1), old)
-                transaction.append_history("ses_1", said("last words"))
+                transaction.append_history("ses_1", build_messages("last words"))
 
         writing = asyncio.create_task(write())
         # The turn has given its result away, and waits for it to be safe.
@@ -148,7 +148,7 @@ class Leases:
         assert await store.sessions.get(OWNER, "ses_1") == session(turns=1)
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["last words"]
         await writing
-        await refused(store, old)
+        await check_refused(store, old)
         await save(store, new, 2)
 
     async def test_good_leases_are_renewed_and_lost_ones_named(self, store: HostStateStore) -> None:

@@ -13,16 +13,16 @@ from frontdesk_testing.store_samples import (
     OTHER,
     OWNER,
     audit_line,
+    build_identity,
+    build_messages,
     delivery,
     identity,
     inbox_item,
-    issued,
     job,
     keep_session,
     link,
     question,
     run,
-    said,
     session,
 )
 
@@ -45,14 +45,18 @@ async def fill(store: HostStateStore, count: int = 5) -> None:
         owner = (OWNER, OTHER)[number % 2]
         channel = ("telegram", "slack")[number % 2]
         who = identity(f"n{number}", channel=channel)
-        await keep_session(store, session(f"ses_{number}", owner=owner, updated_at=NOW + number), said("hello"))
+        await keep_session(
+            store, session(f"ses_{number}", owner=owner, updated_at=NOW + number), build_messages("hello")
+        )
         async with store.transaction() as transaction:
             transaction.save_run(run(f"run_{number}", owner=owner, status=_outcome(number), finished_at=NOW + number))
             transaction.add_delivery(
-                delivery(f"dlv_{number}", owner=owner, channel=channel, run_id=f"run_{number}", status=_sent(number))
+                delivery(
+                    f"dlv_{number}", owner=owner, channel=channel, run_id=f"run_{number}", status=_get_status(number)
+                )
             )
             transaction.add_approval(question(f"apr_{number}", owner=owner))
-            transaction.remember_identity(issued(who, owner))
+            transaction.remember_identity(build_identity(who, owner))
             transaction.add_link(link(who, key=owner))
             transaction.accept(inbox_item(f"evt_{number}", channel=channel, chat=f"chat_{number}"))
             transaction.add_audit(audit_line(subject=f"apr_{number}").replace(owner=owner, by=owner))
@@ -62,7 +66,7 @@ def _outcome(number: int) -> Any:
     return "failed" if number == 1 else "completed"
 
 
-def _sent(number: int) -> Any:
+def _get_status(number: int) -> Any:
     return "dead" if number == 1 else "pending"
 
 

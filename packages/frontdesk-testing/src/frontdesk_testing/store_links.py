@@ -10,7 +10,18 @@ from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.approval import claim_key
 from frontdesk.models.identity import IdentityRecord
 from frontdesk.models.link import LinkRecord
-from frontdesk_testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, grant, identity, issued, link, question, run
+from frontdesk_testing.store_samples import (
+    NOW,
+    ODD_KEYS,
+    OTHER,
+    OWNER,
+    build_identity,
+    grant,
+    identity,
+    link,
+    question,
+    run,
+)
 
 
 async def keep(store: HostStateStore, *links: LinkRecord) -> None:
@@ -88,20 +99,20 @@ class Links:
         assert [record.identity.key for record in records] == sorted(person.key for person in people)
 
     async def test_a_change_is_made_only_by_who_knows_the_last_one(self, store: HostStateStore) -> None:
-        first = await store.identities.remember(issued(identity()))
+        first = await store.identities.remember(build_identity(identity()))
         second = first.replace(isolation_key=OTHER, version=1, archived=(OWNER,))
         assert await change(store, second, first)
         assert await store.identities.find(identity()) == second
         assert list(await store.identities.of_owner(OTHER)) == [identity()]
         for outdated in (first, second.replace(version=0), second.replace(isolation_key=OWNER)):
             assert not await change(store, second.replace(isolation_key="third", version=2), outdated)
-        assert not await change(store, issued(identity("new"), "third"), issued(identity("new")))
+        assert not await change(store, build_identity(identity("new"), "third"), build_identity(identity("new")))
         assert await store.identities.find(identity()) == second
         assert await store.identities.find(identity("new")) is None
         assert await store.runs.get(OWNER, "run_third") is None
 
     async def test_of_twenty_changes_at_once_one_counts(self, store: HostStateStore) -> None:
-        record = await store.identities.remember(issued(identity()))
+        record = await store.identities.remember(build_identity(identity()))
         changes = [record.replace(isolation_key=f"key_{number}", version=1) for number in range(20)]
         made = await asyncio.gather(*(change(store, changed, record) for changed in changes))
         assert made.count(True) == 1

@@ -20,7 +20,7 @@ async def save(store: HostStateStore, *answers: LiveMessageRecord, deliveries: S
             transaction.save_live(answer)
 
 
-async def known(store: HostStateStore, answer: LiveMessageRecord) -> LiveMessageRecord | None:
+async def find_live(store: HostStateStore, answer: LiveMessageRecord) -> LiveMessageRecord | None:
     """Return the stored live message."""
     return await store.live.get(answer.run_id, answer.channel, answer.place)
 
@@ -30,18 +30,18 @@ class LiveAnswers:
 
     async def test_a_live_answer_is_read_as_it_was_written(self, store: HostStateStore) -> None:
         opening = live_answer()
-        assert await known(store, opening) is None
+        assert await find_live(store, opening) is None
         for answer in (opening, opening.replace(state="open", handles=('{"id": "\0"}', "")), opening):
             await save(store, answer)
-            assert await known(store, opening) == answer
+            assert await find_live(store, opening) == answer
 
     async def test_no_other_place_has_it(self, store: HostStateStore) -> None:
         answers = [live_answer(place=odd, handles=(odd,)) for odd in ODD_KEYS]
         answers += [live_answer(channel=odd, handles=(odd,)) for odd in ODD_KEYS]
         answers += [live_answer(odd, handles=(odd,)) for odd in ODD_KEYS]
         await save(store, *answers)
-        assert [await known(store, answer) for answer in answers] == answers
-        assert await known(store, live_answer()) is None
+        assert [await find_live(store, answer) for answer in answers] == answers
+        assert await find_live(store, live_answer()) is None
 
     async def test_a_later_claim_takes_it_over_and_an_earlier_one_can_not_write(self, store: HostStateStore) -> None:
         opened = live_answer(state="open", handles=("h",))
@@ -51,14 +51,14 @@ class LiveAnswers:
         for late in (opened, opened.replace(state="closed")):
             with pytest.raises(LostEventError):
                 await save(store, late)
-        assert await known(store, opened) == taken
+        assert await find_live(store, opened) == taken
 
     async def test_one_that_is_closed_stays_closed(self, store: HostStateStore) -> None:
         closed = live_answer(state="closed", handles=("h",))
         await save(store, closed)
         with pytest.raises(LostEventError):
             await save(store, closed.replace(state="opening", fence=2))
-        assert await known(store, closed) == closed
+        assert await find_live(store, closed) == closed
 
     async def test_a_write_that_came_too_late_takes_the_whole_transaction_with_it(self, store: HostStateStore) -> None:
         await save(store, live_answer(fence=2))

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.errors import LostEventError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.delivery import InboxItem
-from frontdesk_testing.store_boxes import accept, claimed, finish
+from frontdesk_testing.store_boxes import accept, claim_event, finish
 from frontdesk_testing.store_samples import NOW, inbox_item
 
 EndLeases = Callable[[], Awaitable[object]]
@@ -52,46 +52,46 @@ class LostEvents:
 
     async def test_an_event_whose_holder_has_ended_was_lost(self, store: HostStateStore, end_leases: EndLeases) -> None:
         await accept(store, inbox_item("evt_1"))
-        assert counts(await claimed(store, "host_1")) == (1, 0, 0)
+        assert counts(await claim_event(store, "host_1")) == (1, 0, 0)
         for number in (2, 3):
             await end_leases()
-            assert counts(await claimed(store, f"host_{number}")) == (number, number - 1, 0)
+            assert counts(await claim_event(store, f"host_{number}")) == (number, number - 1, 0)
 
     async def test_an_event_that_was_given_back_was_not_lost(
         self, store: HostStateStore, end_leases: EndLeases
     ) -> None:
         await accept(store, inbox_item("evt_1"))
-        item = await claimed(store, "host_1")
+        item = await claim_event(store, "host_1")
         await isolate(store, item)
         await give_back(store, item)
-        again = await claimed(store, "host_2")
+        again = await claim_event(store, "host_2")
         assert counts(again) == (1, 0, 0)
         await give_back(store, again, tried=True)
-        assert counts(await claimed(store, "host_3")) == (2, 0, 0)
+        assert counts(await claim_event(store, "host_3")) == (2, 0, 0)
         await end_leases()
         # The isolation has ended with the first try.
-        assert counts(await claimed(store, "host_4")) == (3, 1, 0)
+        assert counts(await claim_event(store, "host_4")) == (3, 1, 0)
 
     async def test_an_event_that_was_isolated_when_its_holder_ended_was_alone(
         self, store: HostStateStore, end_leases: EndLeases
     ) -> None:
         await accept(store, inbox_item("evt_1"))
         for number in range(4):
-            item = await claimed(store, f"host_{number}")
+            item = await claim_event(store, f"host_{number}")
             assert counts(item) == (number + 1, number, number)
             await isolate(store, item)
             await end_leases()
-        item = await claimed(store, "host_4")
+        item = await claim_event(store, "host_4")
         await isolate(store, item)
         await isolate(store, item, False)
         await end_leases()
-        assert counts(await claimed(store, "host_5")) == (6, 5, 4)
+        assert counts(await claim_event(store, "host_5")) == (6, 5, 4)
 
     async def test_only_the_holder_isolates_an_event(self, store: HostStateStore, end_leases: EndLeases) -> None:
         await accept(store, inbox_item("evt_1"))
-        late = await claimed(store, "host_1")
+        late = await claim_event(store, "host_1")
         await end_leases()
-        item = await claimed(store, "host_2")
+        item = await claim_event(store, "host_2")
         with pytest.raises(LostEventError):
             await isolate(store, late)
         await finish(store, item)
@@ -115,7 +115,7 @@ class LostEvents:
         self, store: HostStateStore, end_leases: EndLeases
     ) -> None:
         await accept(store, *(inbox_item(f"evt_{chat}", chat=chat) for chat in "abc"))
-        items = [await claimed(store, "host_1", chat) for chat in "abc"]
+        items = [await claim_event(store, "host_1", chat) for chat in "abc"]
         await isolate(store, items[1])
         await end_leases()
-        assert [counts(await claimed(store, "host_2", chat)) for chat in "abc"] == [(2, 1, 0), (2, 1, 1), (2, 1, 0)]
+        assert [counts(await claim_event(store, "host_2", chat)) for chat in "abc"] == [(2, 1, 0), (2, 1, 1), (2, 1, 0)]

@@ -20,7 +20,7 @@ async def save(store: HostStateStore, *runs: RunRecord) -> None:
             transaction.save_run(one)
 
 
-def ended(number: int, **fields: Any) -> RunRecord:
+def build_ended_run(number: int, **fields: Any) -> RunRecord:
     """Return a run with a unique end time."""
     return run(f"run_{number:04}", finished_at=NOW + number, **fields)
 
@@ -43,17 +43,25 @@ class RunChains:
     """The runs that continue another one."""
 
     async def test_a_chain_has_its_newest_run_and_the_order_of_all(self, store: HostStateStore) -> None:
-        root, second, third = ended(1), ended(2, root_run_id="run_0001"), ended(3, root_run_id="run_0001")
-        await save(store, third, root, second, ended(4), ended(5, owner=OTHER, root_run_id="run_0001"))
+        root, second, third = (
+            build_ended_run(1),
+            build_ended_run(2, root_run_id="run_0001"),
+            build_ended_run(3, root_run_id="run_0001"),
+        )
+        await save(
+            store, third, root, second, build_ended_run(4), build_ended_run(5, owner=OTHER, root_run_id="run_0001")
+        )
         assert await store.runs.newest_of_chain(OWNER, "run_0001") == third
         assert await store.runs.newest_of_chain(OWNER, "run_0004") is None
-        assert await store.runs.newest_of_chain(OTHER, "run_0001") == ended(5, owner=OTHER, root_run_id="run_0001")
+        assert await store.runs.newest_of_chain(OTHER, "run_0001") == build_ended_run(
+            5, owner=OTHER, root_run_id="run_0001"
+        )
         assert await store.runs.next_of_chain(OWNER, "run_0001", root) == second
         assert await store.runs.next_of_chain(OWNER, "run_0001", second) == third
         assert await store.runs.next_of_chain(OWNER, "run_0001", third) is None
 
     async def test_an_open_run_is_the_newest_of_its_chain(self, store: HostStateStore) -> None:
-        first, second = run("run_9", status="running", root_run_id="run_1"), ended(2, root_run_id="run_1")
+        first, second = run("run_9", status="running", root_run_id="run_1"), build_ended_run(2, root_run_id="run_1")
         await save(store, run(finished_at=NOW), first, second)
         assert await store.runs.newest_of_chain(OWNER, "run_1") == first
         assert await store.runs.next_of_chain(OWNER, "run_1", second) == first
@@ -67,7 +75,7 @@ class RunChains:
         assert await store.runs.newest_of_chain(OWNER, "run_1") == waiting
 
     async def test_a_deleted_run_leaves_its_chain_and_the_list(self, store: HostStateStore) -> None:
-        await save(store, ended(1), ended(2, root_run_id="run_0001"))
+        await save(store, build_ended_run(1), build_ended_run(2, root_run_id="run_0001"))
         assert ids((await store.runs.page(OWNER, RunFilter())).runs) == ["run_0002", "run_0001"]
         async with store.transaction() as transaction:
             transaction.delete_run(OWNER, "run_0002")
@@ -104,7 +112,14 @@ class RunLists:
     """The list of an owner's runs."""
 
     async def test_open_runs_come_first_then_those_that_ended_last(self, store: HostStateStore) -> None:
-        await save(store, ended(2), run("run_open", status="running"), ended(3), ended(1), ended(4, owner=OTHER))
+        await save(
+            store,
+            build_ended_run(2),
+            run("run_open", status="running"),
+            build_ended_run(3),
+            build_ended_run(1),
+            build_ended_run(4, owner=OTHER),
+        )
         part = await store.runs.page(OWNER, RunFilter())
         assert ids(part.runs) == ["run_open", "run_0003", "run_0002", "run_0001"]
         assert (part.total, part.is_total_exact, part.after) == (4, True, None)
@@ -124,19 +139,19 @@ class RunLists:
         assert parts[-1].runs
 
     async def test_runs_that_end_meanwhile_are_not_read_twice(self, store: HostStateStore) -> None:
-        await save(store, *(ended(number) for number in range(6)))
+        await save(store, *(build_ended_run(number) for number in range(6)))
         first = await store.runs.page(OWNER, RunFilter(), limit=3)
-        await save(store, ended(9))
+        await save(store, build_ended_run(9))
         second = await store.runs.page(OWNER, RunFilter(), after=first.after, limit=3)
         assert ids([*first.runs, *second.runs]) == [f"run_{number:04}" for number in reversed(range(6))]
 
     async def test_each_filter_leaves_what_matches(self, store: HostStateStore) -> None:
         await save(
             store,
-            ended(1, channel="a2a", session_key="s"),
-            ended(2, channel="a2a", session_key="t", root_run_id="run_0001"),
-            ended(3, channel="mcp", status="failed"),
-            ended(4, channel="mcp", session_key="s", status="cancelled"),
+            build_ended_run(1, channel="a2a", session_key="s"),
+            build_ended_run(2, channel="a2a", session_key="t", root_run_id="run_0001"),
+            build_ended_run(3, channel="mcp", status="failed"),
+            build_ended_run(4, channel="mcp", session_key="s", status="cancelled"),
             run("run_5", status="queued", channel="a2a"),
             run("run_6", status="running", session_key="s"),
         )
@@ -163,7 +178,9 @@ class RunLists:
 
     async def test_a_long_list_is_read_in_bounded_parts(self, store: HostStateStore) -> None:
         # The only run of the channel is the oldest one.
-        await save(store, *(ended(number, channel="rare" if number == 0 else "web") for number in range(LONG_LIST)))
+        await save(
+            store, *(build_ended_run(number, channel="rare" if number == 0 else "web") for number in range(LONG_LIST))
+        )
         whole = await store.runs.page(OWNER, RunFilter(), limit=50)
         assert not whole.is_total_exact
         assert whole.total >= MAX_COUNTED_RUNS

@@ -10,7 +10,7 @@ from frontdesk.errors import ApprovalExistsError, RunExistsError, StoreError
 from frontdesk.interfaces.store import HostStateStore
 from frontdesk.models.approval import ApprovalStatus, PendingApproval
 from frontdesk.models.run import RunFailure, RunRecord
-from frontdesk_testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, event, question, run, said, texts
+from frontdesk_testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, build_messages, event, question, run, texts
 
 
 class Runs:
@@ -40,7 +40,7 @@ class Runs:
         value: Any = {"mood": "good"}
         result = AgentResponse[Any](messages=[Message("assistant", ["hello"])], value=value)
         async with store.transaction() as transaction:
-            transaction.save_run(run(input=said("hi"), result=result))
+            transaction.save_run(run(input=build_messages("hi"), result=result))
         record = await store.runs.get(OWNER, "run_1")
         assert record is not None
         assert texts(record.input) == ["hi"]
@@ -172,7 +172,7 @@ class Approvals:
         async with store.transaction() as transaction:
             transaction.decide_approval(OWNER, "apr_1", "rejected", at=NOW + 1, reason="no")
         for status in ("approved", "rejected", "cancelled"):
-            await self._refused(store, OWNER, "apr_1", status)
+            await self._check_refused(store, OWNER, "apr_1", status)
         approval = await store.approvals.get(OWNER, "apr_1")
         assert approval is not None
         assert (approval.status, approval.decided_at, approval.reason) == ("rejected", NOW + 1, "no")
@@ -202,8 +202,8 @@ class Approvals:
         assert await store.approvals.get(OTHER, "apr_1") is None
         assert list(await store.approvals.of_session(OTHER, "ses_1")) == []
         assert list(await store.approvals.pending(OTHER)) == []
-        await self._refused(store, OTHER, "apr_1", "approved")
-        await self._refused(store, OWNER, "apr_unknown", "approved")
+        await self._check_refused(store, OTHER, "apr_1", "approved")
+        await self._check_refused(store, OWNER, "apr_unknown", "approved")
         assert [approval.status for approval in await store.approvals.pending(OWNER)] == ["pending"]
 
     async def test_one_id_of_two_owners_is_two_questions(self, store: HostStateStore) -> None:
@@ -239,7 +239,7 @@ class Approvals:
             return False
         return True
 
-    async def _refused(self, store: HostStateStore, owner: str, approval_id: str, status: ApprovalStatus) -> None:
+    async def _check_refused(self, store: HostStateStore, owner: str, approval_id: str, status: ApprovalStatus) -> None:
         with pytest.raises(StoreError):
             async with store.transaction() as transaction:
                 transaction.decide_approval(owner, approval_id, status, at=NOW + 2)

@@ -80,12 +80,12 @@ def session(session_id: str = "ses_1", *, owner: str = OWNER, **fields: Any) -> 
     return record.replace(**fields)
 
 
-def named(value: str = "mine", *, owner: str = OWNER) -> SessionName:
+def build_name(value: str = "mine", *, owner: str = OWNER) -> SessionName:
     """Make a name that a caller chose."""
     return SessionName(owner=owner, kind="named", value=value)
 
 
-def said(*texts: str) -> list[Message]:
+def build_messages(*texts: str) -> list[Message]:
     """Make messages of a user, with all fields that have to be stored."""
     return [
         Message("user", [Content.from_text(text)], message_id=f"msg {text}", additional_properties={"hosting": [text]})
@@ -117,12 +117,12 @@ def identity(native_id: str = "1", *, channel: str = "telegram", **attributes: A
     return ChannelIdentity(channel=channel, native_id=native_id, attributes=attributes)
 
 
-def issued(who: ChannelIdentity, key: str = OWNER) -> IdentityRecord:
+def build_identity(who: ChannelIdentity, key: str = OWNER) -> IdentityRecord:
     """Make an isolation key that was issued."""
     return IdentityRecord(identity=who, isolation_key=key, created_at=NOW)
 
 
-def seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen:
+def build_last_seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen:
     """Return a presence of a person."""
     return LastSeen(isolation_key=key, identity=who, conversation_id="chat", at=at)
 
@@ -186,7 +186,7 @@ def vote(voter: str = OWNER, approval_id: str = "apr_1", *, approved: bool = Tru
     return ApprovalVote(owner=OWNER, approval_id=approval_id, voter=voter, approved=approved, at=at)
 
 
-def shown_at(
+def build_place(
     handle: str = "msg_1", approval_id: str = "apr_1", *, place: str = "chat", at: float = NOW
 ) -> ApprovalPlace:
     """Return a message that shows a question."""
@@ -276,11 +276,11 @@ async def keep_session(store: HostStateStore, record: SessionRecord, messages: S
 async def write_all_rows(store: HostStateStore, transaction: StateTransaction, name: str) -> None:
     """Write a record of each kind, all under one name."""
     transaction.save_session(session(name), await store.sessions.claim(name))
-    transaction.name_session(named(name), name)
+    transaction.name_session(build_name(name), name)
     transaction.title_session(OWNER, name, name)
-    transaction.append_history(name, said("question", "answer"))
-    transaction.remember_identity(issued(identity(name), name))
-    transaction.see(seen(identity(name), key=name))
+    transaction.append_history(name, build_messages("question", "answer"))
+    transaction.remember_identity(build_identity(identity(name), name))
+    transaction.see(build_last_seen(identity(name), key=name))
     transaction.add_link(link(identity(name), key=name))
     transaction.add_grant(grant(name))
     transaction.save_run(run(name))
@@ -297,7 +297,7 @@ async def count_all_rows(store: HostStateStore, name: str) -> int:
     """Count the records of `write_all_rows` that exist: 20 is all of them."""
     single = [
         await store.sessions.get(OWNER, name),
-        await store.sessions.find(named(name)),
+        await store.sessions.find(build_name(name)),
         await store.identities.find(identity(name)),
         await store.identities.last_seen(name),
         await store.identities.grant(name),
@@ -322,7 +322,7 @@ async def count_all_rows(store: HostStateStore, name: str) -> int:
 VALUE_PLACE = ValueLocation(channel="chat", storage="tokens", key="bot")
 
 
-def sealed(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:
+def build_value(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:
     """Return a sealed value with an identifiable content."""
     return SealedValue(version=version, key_id="k1", data=f"\0{version}".encode(), expires_at=expires_at)
 

@@ -16,14 +16,14 @@ def task(task_id: str = "task_1", *, name: str = "mail", due_at: float = NOW, **
     return TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at)
 
 
-async def claimed(store: HostStateStore, task_id: str = "task_1", holder: str = ME, now: float = NOW) -> TaskRecord:
+async def claim_task(store: HostStateStore, task_id: str = "task_1", holder: str = ME, now: float = NOW) -> TaskRecord:
     """Claim a task that is due."""
     record = await store.tasks.claim(task_id, holder, now=now)
     assert record is not None
     return record
 
 
-async def done(store: HostStateStore, taken: TaskRecord) -> TaskRecord | None:
+async def settle_task(store: HostStateStore, taken: TaskRecord) -> TaskRecord | None:
     """End a task with success."""
     return await store.tasks.settle(taken, "succeeded", due_at=taken.due_at, attempts=taken.attempts)
 
@@ -51,7 +51,7 @@ class Tasks:
     async def test_a_task_is_taken_up_when_it_is_due_and_the_attempt_counts(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task(due_at=NOW + 1))
         assert await store.tasks.claim("task_1", ME, now=NOW) is None
-        taken = await claimed(store, now=NOW + 1)
+        taken = await claim_task(store, now=NOW + 1)
         assert (taken.status, taken.attempts, taken.holder) == ("running", 1, ME)
         assert await store.tasks.claim("task_1", ME, now=NOW + 9) is None
         assert await self._due(store, NOW + 9) == []
@@ -72,30 +72,30 @@ class Tasks:
 
     async def test_a_task_that_ended_is_known_and_begins_anew(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
-        settled = await done(store, await claimed(store))
+        settled = await settle_task(store, await claim_task(store))
         assert settled is not None
         assert await store.tasks.get("task_1") == settled
         assert (settled.status, settled.holder) == ("succeeded", "")
         assert await store.tasks.claim("task_1", OTHER, now=NOW) is None
         await store.tasks.schedule(task(text="new"))
-        again = await claimed(store, holder=OTHER)
+        again = await claim_task(store, holder=OTHER)
         assert (again.attempts, again.payload) == (1, {"text": "new"})
 
     async def test_a_task_that_is_scheduled_while_it_runs_runs_again(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
-        taken = await claimed(store)
+        taken = await claim_task(store)
         await store.tasks.schedule(task(due_at=NOW + 7))
         await store.tasks.schedule(task(due_at=NOW + 3, text="new"))
-        settled = await done(store, taken)
+        settled = await settle_task(store, taken)
         assert settled is not None
         assert (settled.status, settled.due_at, settled.attempts) == ("pending", NOW + 3, 0)
-        again = await claimed(store, now=NOW + 3)
+        again = await claim_task(store, now=NOW + 3)
         assert again.payload == {"text": "new"}
-        assert (await done(store, again) or taken).status == "succeeded"
+        assert (await settle_task(store, again) or taken).status == "succeeded"
 
     async def test_a_task_that_failed_waits_with_its_attempts(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
-        taken = await claimed(store)
+        taken = await claim_task(store)
         await store.tasks.settle(taken, "pending", due_at=NOW + 5, attempts=1, error="OSError \ud800")
         record = await store.tasks.get("task_1")
         assert record is not None
@@ -105,12 +105,12 @@ class Tasks:
             NOW + 5,
             "OSError \ud800",
         )
-        assert (await claimed(store, now=NOW + 5)).attempts == 2
+        assert (await claim_task(store, now=NOW + 5)).attempts == 2
 
     async def test_what_was_tried_and_is_due_too_far_ahead_is_found(self, store: HostStateStore) -> None:
         for task_id in ("soon", "b", "a", "runs"):
             await store.tasks.schedule(task(task_id))
-            taken = await claimed(store, task_id)
+            taken = await claim_task(store, task_id)
             if task_id != "runs":
                 due_at = NOW + {"soon": 60.0, "a": 61.0, "b": 62.0}[task_id]
                 await store.tasks.settle(taken, "pending", due_at=due_at, attempts=1, error="OSError")
@@ -124,11 +124,11 @@ class Tasks:
         assert not await store.tasks.cancel("task_1")
         await store.tasks.schedule(task("waits"))
         await store.tasks.schedule(task("runs"))
-        taken = await claimed(store, "runs")
+        taken = await claim_task(store, "runs")
         for task_id in ("waits", "runs"):
             assert await store.tasks.cancel(task_id)
             assert not await store.tasks.cancel(task_id)
-        assert await done(store, taken) is None
+        assert await settle_task(store, taken) is None
         assert list(await store.tasks.renew([taken])) == []
         records = [await store.tasks.get(task_id) for task_id in ("waits", "runs")]
         assert [record and record.status for record in records] == ["cancelled", "cancelled"]
@@ -136,19 +136,19 @@ class Tasks:
 
     async def test_only_what_is_held_can_be_kept_and_settled(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
-        taken = await claimed(store)
+        taken = await claim_task(store)
         assert list(await store.tasks.renew([taken])) == [taken]
         assert list(await store.tasks.renew([])) == []
         old = taken.replace(fence=taken.fence - 1)
         assert list(await store.tasks.renew([old, taken])) == [taken]
-        assert await done(store, old) is None
-        assert await done(store, taken) is not None
-        assert await done(store, taken) is None
+        assert await settle_task(store, old) is None
+        assert await settle_task(store, taken) is not None
+        assert await settle_task(store, taken) is None
 
     async def test_odd_ids_are_tasks_like_any_other(self, store: HostStateStore) -> None:
         for key in ODD_KEYS:
             await store.tasks.schedule(task(key))
         assert sorted(await self._due(store, NOW + 1)) == sorted(ODD_KEYS)
         for key in ODD_KEYS:
-            payload: Mapping[str, Any] = (await claimed(store, key)).payload
+            payload: Mapping[str, Any] = (await claim_task(store, key)).payload
             assert payload == {}

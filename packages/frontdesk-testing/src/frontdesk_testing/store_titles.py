@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from frontdesk.interfaces.store import HostStateStore
-from frontdesk_testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, said, session, texts
+from frontdesk_testing.store_samples import ODD_KEYS, OTHER, OWNER, build_messages, keep_session, session, texts
 
 
 async def _retitle(store: HostStateStore, title: str | None, *, owner: str = OWNER, session_id: str = "ses_1") -> None:
@@ -15,7 +15,7 @@ class SessionTitles:
     """Titles that people give their sessions."""
 
     async def test_a_title_is_kept_replaced_and_removed(self, store: HostStateStore) -> None:
-        await keep_session(store, session("ses_1"), said("one"))
+        await keep_session(store, session("ses_1"), build_messages("one"))
         assert await store.sessions.titles(OWNER, ["ses_1"]) == {}
         for title in ("Holiday", "Plans", "nul\0byte \ud800"):
             await _retitle(store, title)
@@ -26,13 +26,13 @@ class SessionTitles:
         assert await store.sessions.titles(OWNER, []) == {}
 
     async def test_a_turn_leaves_the_title_alone(self, store: HostStateStore) -> None:
-        await keep_session(store, session("ses_1"), said("one"))
+        await keep_session(store, session("ses_1"), build_messages("one"))
         await _retitle(store, "Holiday")
-        await keep_session(store, session("ses_1", turns=2, messages=2), said("two"))
+        await keep_session(store, session("ses_1", turns=2, messages=2), build_messages("two"))
         assert await store.sessions.titles(OWNER, ["ses_1"]) == {"ses_1": "Holiday"}
 
     async def test_a_title_is_for_a_session_of_the_owner_that_is_there(self, store: HostStateStore) -> None:
-        await keep_session(store, session("ses_1"), said("one"))
+        await keep_session(store, session("ses_1"), build_messages("one"))
         await _retitle(store, "Mine")
         for title in ("Theirs", None):
             await _retitle(store, title, owner=OTHER)
@@ -40,11 +40,11 @@ class SessionTitles:
         assert await store.sessions.titles(OWNER, ["ses_1", "ses_2"]) == {"ses_1": "Mine"}
         assert await store.sessions.titles(OTHER, ["ses_1", "ses_2"]) == {}
         # A session that comes later is not called what somebody said before.
-        await keep_session(store, session("ses_2"), said("two"))
+        await keep_session(store, session("ses_2"), build_messages("two"))
         assert await store.sessions.titles(OWNER, ["ses_2"]) == {}
 
     async def test_a_title_that_was_not_committed_is_none(self, store: HostStateStore) -> None:
-        await keep_session(store, session("ses_1"), said("one"))
+        await keep_session(store, session("ses_1"), build_messages("one"))
         with suppress(RuntimeError):
             async with store.transaction() as transaction:
                 transaction.title_session(OWNER, "ses_1", "Never")
@@ -53,7 +53,7 @@ class SessionTitles:
 
     async def test_sessions_of_odd_names_have_titles_of_their_own(self, store: HostStateStore) -> None:
         for number, odd in enumerate(ODD_KEYS):
-            await keep_session(store, session(odd), said(f"first {number}"))
+            await keep_session(store, session(odd), build_messages(f"first {number}"))
             await _retitle(store, f"title {number}", session_id=odd)
         expected = {odd: f"title {number}" for number, odd in enumerate(ODD_KEYS)}
         assert await store.sessions.titles(OWNER, ODD_KEYS) == expected
@@ -63,9 +63,9 @@ class SessionTitles:
         }
 
     async def test_a_session_begins_with_its_first_turn(self, store: HostStateStore) -> None:
-        await keep_session(store, session("ses_1"), said("one", "two"))
-        await keep_session(store, session("ses_1", turns=2), said("three"))
-        await keep_session(store, session("ses_2", owner=OTHER), said("theirs"))
+        await keep_session(store, session("ses_1"), build_messages("one", "two"))
+        await keep_session(store, session("ses_1", turns=2), build_messages("three"))
+        await keep_session(store, session("ses_2", owner=OTHER), build_messages("theirs"))
         await keep_session(store, session("ses_3"), ())
         first = await store.sessions.first_messages(OWNER, ["ses_1", "ses_2", "ses_3", "ses_4"])
         assert {name: texts(messages) for name, messages in first.items()} == {"ses_1": ["one", "two"]}

@@ -10,6 +10,10 @@ from frontdesk.models.session import Lease
 from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
+    build_identity,
+    build_last_seen,
+    build_messages,
+    build_name,
     conversation,
     conversation_item,
     count_all_rows,
@@ -18,14 +22,10 @@ from frontdesk_testing.store_samples import (
     grant,
     identity,
     inbox_item,
-    issued,
     keep_session,
     link,
-    named,
     question,
     run,
-    said,
-    seen,
     session,
     texts,
     write_all_rows,
@@ -34,11 +34,11 @@ from frontdesk_testing.store_samples import (
 
 async def prepare(store: HostStateStore) -> Lease:
     """Store a record of each kind that can be changed or removed."""
-    await store.sessions.reserve(named(), "ses_old")
+    await store.sessions.reserve(build_name(), "ses_old")
     await keep_session(store, session("ses_old"))
-    await store.identities.remember(issued(identity("1")))
+    await store.identities.remember(build_identity(identity("1")))
     async with store.transaction() as transaction:
-        transaction.see(seen(identity("1"), at=NOW))
+        transaction.see(build_last_seen(identity("1"), at=NOW))
         transaction.add_link(link(identity("old")))
         transaction.save_run(run("run_old"))
         transaction.add_approval(question("apr_old"))
@@ -57,10 +57,10 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     finished = await store.inbox.next("telegram", "old")
     assert finished is not None
     transaction.save_session(session("ses_new"), lease)
-    transaction.name_session(named(), "ses_new")
-    transaction.append_history("ses_new", said("new"))
-    transaction.remember_identity(issued(identity("2")))
-    transaction.see(seen(identity("2"), at=NOW + 1))
+    transaction.name_session(build_name(), "ses_new")
+    transaction.append_history("ses_new", build_messages("new"))
+    transaction.remember_identity(build_identity(identity("2")))
+    transaction.see(build_last_seen(identity("2"), at=NOW + 1))
     transaction.add_link(link(identity("new")))
     transaction.remove_link(OWNER, identity("old"))
     transaction.save_run(run("run_new"))
@@ -86,7 +86,7 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
 
 async def look(store: HostStateStore) -> dict[str, object]:
     """Return the records that `note_everything` changes."""
-    current = await store.sessions.find(named())
+    current = await store.sessions.find(build_name())
     place = await store.identities.last_seen(OWNER)
     conversations = [await store.conversations.get(OWNER, f"conv_{name}") for name in ("old", "new")]
     runs = [await store.runs.get(OWNER, f"run_{name}") for name in ("old", "new")]
@@ -161,7 +161,7 @@ class Transactions:
     async def test_an_error_in_the_block_writes_nothing(self, store: HostStateStore, error: BaseException) -> None:
         lease = await prepare(store)
         with pytest.raises(type(error)) as caught:
-            await self._interrupted(store, lease, error)
+            await self._interrupt(store, lease, error)
         assert caught.value is error
         assert await look(store) == BEFORE
 
@@ -176,13 +176,13 @@ class Transactions:
     async def test_an_approval_that_does_not_wait_writes_nothing(self, store: HostStateStore) -> None:
         lease = await prepare(store)
         with pytest.raises(StoreError):
-            await self._answering_nothing(store, lease)
+            await self._answer_unknown(store, lease)
         assert await look(store) == BEFORE
 
     async def test_after_a_failure_the_next_transaction_is_whole(self, store: HostStateStore) -> None:
         lease = await prepare(store)
         with pytest.raises(StoreError):
-            await self._answering_nothing(store, lease)
+            await self._answer_unknown(store, lease)
         async with store.transaction() as transaction:
             await note_everything(store, transaction, lease)
         assert await look(store) == AFTER
@@ -224,12 +224,12 @@ class Transactions:
         counts = [await count_all_rows(store, f"all_{number}") for number in range(50)]
         assert counts == [0 if number % 5 == 0 else 20 for number in range(50)]
 
-    async def _interrupted(self, store: HostStateStore, lease: Lease, error: BaseException) -> None:
+    async def _interrupt(self, store: HostStateStore, lease: Lease, error: BaseException) -> None:
         async with store.transaction() as transaction:
             await note_everything(store, transaction, lease)
             raise error
 
-    async def _answering_nothing(self, store: HostStateStore, lease: Lease) -> None:
+    async def _answer_unknown(self, store: HostStateStore, lease: Lease) -> None:
         async with store.transaction() as transaction:
             await note_everything(store, transaction, lease)
             transaction.decide_approval(OWNER, "apr_unknown", "approved", at=NOW)

@@ -10,7 +10,7 @@ from frontdesk.channels.a2a.modes import JSON, TEXT, is_accepted
 from frontdesk.channels.a2a.parse import DATA_PART
 from frontdesk.channels.a2a.schema import ArtifactOut, PartOut
 from frontdesk.framework.contents import file_name
-from frontdesk.framework.outputs import json_form, output_json, said_in
+from frontdesk.framework.outputs import json_form, output_json, read_output
 from frontdesk.framework.types import is_event, is_response, list_updates
 from frontdesk.models.conversation import answer_message_id
 from frontdesk.streaming.pieces import ConsentPiece, MediaPiece, Piece, PieceAssembler, TextPiece
@@ -29,7 +29,7 @@ class PartAssembler(PieceAssembler):
     def add(self, update: Any) -> None:
         if is_event(update) and update.type == "output":
             output: Any = update.data
-            if not isinstance(output, AgentResponseUpdate) and said_in(output) is None:
+            if not isinstance(output, AgentResponseUpdate) and read_output(output) is None:
                 shown = Content.from_text(output_json(output), additional_properties={_DATA: True})
                 self.message(Message("assistant", [shown]))
                 return
@@ -62,16 +62,16 @@ def build_part(content: Content) -> PartOut | None:
         part = PartOut(data={"fileId": content.file_id})
     else:
         return None
-    return _described(part, content)
+    return _describe(part, content)
 
 
 def _raw_part(content: Content) -> PartOut:
     head, _, data = (content.uri or "").partition(",")
     part = PartOut(raw=data) if head.endswith(";base64") else PartOut(url=content.uri or "")
-    return _described(part, content)
+    return _describe(part, content)
 
 
-def _described(part: PartOut, content: Content) -> PartOut:
+def _describe(part: PartOut, content: Content) -> PartOut:
     if content.media_type:
         part.media_type = content.media_type
     if name := file_name(content):
@@ -106,7 +106,7 @@ def data_part(value: Any, modes: Collection[str]) -> PartOut | None:
     return PartOut(text=output_json(value)) if is_accepted(TEXT, modes) else None
 
 
-def structured_value(result: Any) -> Any:
+def read_structured_value(result: Any) -> Any:
     """Return the structured output of an agent as JSON, or None."""
     value = result.value if is_response(result) else None
     return None if value is None else msgspec.json.decode(output_json(value))
@@ -135,7 +135,7 @@ def build_artifacts(run_id: str, result: Any, modes: Collection[str]) -> list[Ar
     """Return an artifact for each message of an answer. Calls, reasoning and refusals are left out."""
     if result is None:
         return []
-    value = structured_value(result)
+    value = read_structured_value(result)
     if value is None and is_plain(result):
         part = text_part(result.messages[0].contents[0].text or "", modes)
         return [] if part is None else [ArtifactOut(artifact_id=answer_message_id(run_id, 0), parts=[part])]

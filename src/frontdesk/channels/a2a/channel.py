@@ -220,9 +220,9 @@ class A2AChannel(HttpChannel, WatchesRuns):
         push = None if params.configuration is None else params.configuration.task_push_notification_config
         try:
             if plan.request is None:
-                return await reply.send(await self._settled(ask, sent, plan, push))
+                return await reply.send(await self._settle(ask, sent, plan, push))
             if sent.returns_immediately or push is not None:
-                return await reply.send(await self._submitted(ask, sent, plan.request, payload, push))
+                return await reply.send(await self._submit(ask, sent, plan.request, payload, push))
             answer = await self._tasks.run(caller, sent, plan.request, payload, ask.call.detach())
         except LinkRequiredError as error:
             answer = AnswerOut(task=await self._link_task(ask, sent, plan.request, payload, error))
@@ -237,7 +237,7 @@ class A2AChannel(HttpChannel, WatchesRuns):
         payload = None if self.run_hook is None else await read_payload(ask.body, ask.call.scope)
         return sent, await self._tasks.plan(ask.call.caller, sent, params.metadata), payload
 
-    async def _settled(self, ask: Ask, sent: Sent, plan: Plan, push: PushConfigIn | None) -> AnswerOut:
+    async def _settle(self, ask: Ask, sent: Sent, plan: Plan, push: PushConfigIn | None) -> AnswerOut:
         """Record the answers of a message that starts no run, and return its task."""
         caller, chain = ask.call.caller, plan.chain
         if chain is None:
@@ -252,7 +252,7 @@ class A2AChannel(HttpChannel, WatchesRuns):
         view = await self._tasks.view(caller, chain)
         return AnswerOut(task=view.task(history_length=sent.history_length))
 
-    async def _submitted(
+    async def _submit(
         self, ask: Ask, sent: Sent, request: ChannelRequest, payload: Any, push: PushConfigIn | None
     ) -> AnswerOut:
         """Run a message in the background, and return its task."""
@@ -288,7 +288,7 @@ class A2AChannel(HttpChannel, WatchesRuns):
         push = None if configuration is None else configuration.task_push_notification_config
         if plan.request is None:
             # The first event is the task as it is, and a task under way goes on after it.
-            answer = await self._settled(ask, sent._replace(returns_immediately=True), plan, push)
+            answer = await self._settle(ask, sent._replace(returns_immediately=True), plan, push)
             return await self._streams.send_task(ask.call, answer, ask.reply)
         request = plan.request.replace(background=True, stream=True)
         try:

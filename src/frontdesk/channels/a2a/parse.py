@@ -201,7 +201,7 @@ def parse_sent(params: SendIn, tenant: str, input_modes: Collection[str]) -> Sen
         _check_part(part, f"message.parts[{place}]", input_modes)
     modes, length, immediately = (), None, False
     if configuration is not None:
-        modes = _accepted(configuration.accepted_output_modes or ())
+        modes = _parse_accepted(configuration.accepted_output_modes or ())
         length = parse_number(configuration.history_length, "configuration.historyLength")
         immediately = bool(configuration.return_immediately)
     task_id = message.task_id or None
@@ -212,7 +212,7 @@ def parse_sent(params: SendIn, tenant: str, input_modes: Collection[str]) -> Sen
     return Sent(message, parts, message_id, task_id, context_id, tenant, modes, length, immediately, key)
 
 
-def _accepted(given: Sequence[str]) -> tuple[str, ...]:
+def _parse_accepted(given: Sequence[str]) -> tuple[str, ...]:
     for mode in given:
         if not is_mode(mode.partition(";")[0].strip()):
             raise invalid("acceptedOutputModes must be media types.", "configuration.acceptedOutputModes")

@@ -9,12 +9,12 @@ from msgspec import UNSET
 from frontdesk.channels.a2a.errors import invalid
 from frontdesk.channels.a2a.modes import JSON
 from frontdesk.channels.a2a.schema import PartIn, PartOut, format_time
-from frontdesk.display.person_names import build_label, waited_for
+from frontdesk.display.person_names import build_label, list_awaited
 from frontdesk.framework.approval_ids import waits_for
-from frontdesk.framework.contents import asked_for, display_call
+from frontdesk.framework.contents import display_call, get_asked_call
 from frontdesk.framework.outputs import output_json
 from frontdesk.framework.request_forms import build_schema
-from frontdesk.framework.workflow_requests import chosen, extract_choices, question_text
+from frontdesk.framework.workflow_requests import extract_choices, find_choice, question_text
 from frontdesk.models.approval import ApprovalAnswer, PendingApproval
 from frontdesk.models.base import FrozenStruct
 from frontdesk.models.request import ClientOutput
@@ -85,7 +85,7 @@ def pieces_as_questions(pieces: Sequence[QuestionPiece]) -> list[OpenQuestion]:
 
 def _approval(approval: PendingApproval) -> OpenQuestion:
     terms = approval.terms
-    people = None if terms is None else [build_label(person) for person in waited_for(terms)]
+    people = None if terms is None else [build_label(person) for person in list_awaited(terms)]
     return _build_approval(approval.approval_id, approval.request, people, approval.digest, approval.expires_at)
 
 
@@ -96,13 +96,13 @@ def _approval_piece(piece: QuestionPiece) -> OpenQuestion:
 def _build_approval(
     approval_id: str, request: Any, people: Sequence[str] | None, digest: str | None, expires_at: float | None
 ) -> OpenQuestion:
-    tool, arguments = asked_for(request)
+    tool, arguments = get_asked_call(request)
     shown, shown_arguments = display_call(request)
     data: dict[str, Any] = {
         "id": approval_id,
         "kind": "approval",
         "tool": tool,
-        "arguments": _parsed(arguments),
+        "arguments": _parse(arguments),
         "schema": _APPROVAL_SCHEMA,
     }
     if digest is not None:
@@ -118,7 +118,7 @@ def _build_approval(
 
 def _question(piece: QuestionPiece) -> OpenQuestion:
     request = piece.request
-    payload = cast("dict[str, Any]", _parsed(piece.arguments) or {})
+    payload = cast("dict[str, Any]", _parse(piece.arguments) or {})
     data = payload.get("data")
     wanted: Any = getattr(request, "response_type", None) or payload.get("response_type")
     choices: list[str] = [choice.label for choice in extract_choices(wanted)] or payload.get("choices") or []
@@ -147,7 +147,7 @@ def _plain_schema(wanted: Any) -> dict[str, Any]:
     return {"type": kinds[name]} if name in kinds else {}
 
 
-def _parsed(arguments: str) -> Any:
+def _parse(arguments: str) -> Any:
     try:
         return msgspec.json.decode(arguments)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -248,7 +248,7 @@ def _decision(text: str) -> bool | None:
     word = text.strip().strip(".!").casefold()
     if word in _APPROVING or word in _REJECTING:
         return word in _APPROVING
-    choice = chosen(_WORDS, word)
+    choice = find_choice(_WORDS, word)
     return None if choice is None else choice.value
 
 
@@ -269,7 +269,7 @@ def _fit(text: str, question: OpenQuestion) -> Any:
     wanted = _PLAIN_TYPES.get(wanted, wanted) if isinstance(wanted, str) else wanted
     choices = extract_choices(wanted)
     if choices:
-        choice = chosen(choices, text)
+        choice = find_choice(choices, text)
         return UNSET if choice is None else choice.value
     if question.choices:
         return next((label for label in question.choices if label.casefold() == text.casefold()), UNSET)

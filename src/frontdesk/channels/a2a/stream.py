@@ -13,7 +13,7 @@ from frontdesk.channels.a2a.artifacts import (
     encode,
     group_pieces,
     part_of_piece,
-    structured_value,
+    read_structured_value,
 )
 from frontdesk.channels.a2a.config import A2AConfig
 from frontdesk.channels.a2a.errors import UNSUPPORTED_OPERATION, ProtocolError
@@ -134,7 +134,7 @@ class RunEvents:
 
     def close(self, result: Any) -> list[bytes]:
         """Return the events at the end of the run, before that of its status."""
-        events = [*self.working(), *self.end_artifact(structured_value(result))]
+        events = [*self.working(), *self.end_artifact(read_structured_value(result))]
         self._assembler.take()
         return events
 
@@ -156,7 +156,7 @@ class TaskStreams:
     ) -> None:
         """Send the events of a message until its task has ended or waits for input."""
         run = stream.run
-        begun = (run if run.status not in FINAL else _reopened(run)).replace(input=sent_input)
+        begun = (run if run.status not in FINAL else _reopen(run)).replace(input=sent_input)
         first = frame.frame(
             encode(AnswerOut(task=(await self._begun(call, begun)).task(history_length=history_length)))
         )
@@ -216,7 +216,7 @@ class TaskStreams:
             raise ProtocolError(UNSUPPORTED_OPERATION, message, metadata=state)
         stored: Sequence[Any] = ()
         if newest.status not in FINAL:
-            stored = await self._context.runs.stored_updates(caller, newest.run_id)
+            stored = await self._context.runs.list_stored_updates(caller, newest.run_id)
         task = (await self._tasks.view(caller, chain)).task()
         if stored:
             written = artifacts_of_updates(newest, stored, get_modes(newest) or get_modes(chain.root))
@@ -247,7 +247,7 @@ class TaskStreams:
             async with stream:
                 events = RunEvents(stream.run, frame.frame, get_modes(stream.run), skip=(skip or 0) if begun else 0)
                 events.is_working = begun and state == WORKING
-                hosted = await pump(stream, partial(_shown, events, is_known), sender.send)
+                hosted = await pump(stream, partial(_render_update, events, is_known), sender.send)
             if is_known:
                 continue
             for event in events.close(hosted.result):
@@ -339,7 +339,7 @@ def artifacts_of_updates(run: RunRecord, updates: Sequence[Any], modes: Sequence
     return list(group_pieces(assembler.pieces, modes))
 
 
-def _shown(events: RunEvents, is_known: bool, update: Any) -> list[bytes]:
+def _render_update(events: RunEvents, is_known: bool, update: Any) -> list[bytes]:
     return [] if is_known else events.update(update)
 
 
@@ -349,6 +349,6 @@ def _status_event(chain: RunChain, frame: Frame) -> bytes:
     return frame(encode(AnswerOut(status_update=update)))
 
 
-def _reopened(run: RunRecord) -> RunRecord:
+def _reopen(run: RunRecord) -> RunRecord:
     """Return a run that has ended as it was when it began: its stream is sent again."""
     return run.replace(status="queued", finished_at=None, result=None, failure=None, client_calls=())

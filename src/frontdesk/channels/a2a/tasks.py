@@ -149,7 +149,7 @@ class Tasks:
         answers = find_answers(sent.parts, questions) if questions else Answers()
         if not answers:
             return Plan(request, chain)
-        details = {**request.details[DETAILS], "answer": _written(sent.parts)}
+        details = {**request.details[DETAILS], "answer": _write(sent.parts)}
         request = request.replace(input=None, details={DETAILS: details}, client_outputs=answers.outputs)
         if not answers.approvals:
             return Plan(request, chain)
@@ -231,10 +231,10 @@ class Tasks:
                 reason=answer.reason,
             )
             if decision.outcome == "not_yours":
-                raise _refused("Other people decide this question.", "approval_not_yours", answer.approval_id)
+                raise _build_refusal("Other people decide this question.", "approval_not_yours", answer.approval_id)
             if decision.outcome in ("late", "changed"):
                 message = "This question was answered before, or its call has changed. Read the task again."
-                raise _refused(message, f"approval_{decision.outcome}", answer.approval_id)
+                raise _build_refusal(message, f"approval_{decision.outcome}", answer.approval_id)
 
     async def settle(self, caller: Caller, run_id: str) -> RunChain:
         """Wait until a task has ended or waits for input, and return its chain."""
@@ -277,12 +277,12 @@ class Tasks:
         )
         scan = TaskScan(self._context, caller, where)
         chains, token = await scan.page(asked.page_token or None, size or DEFAULT_PAGE_SIZE)
-        tasks = [await self._listed(caller, chain, length, bool(asked.include_artifacts)) for chain in chains]
+        tasks = [await self._list_item(caller, chain, length, bool(asked.include_artifacts)) for chain in chains]
         return ListOut(
             tasks=tasks, next_page_token=token, page_size=size or DEFAULT_PAGE_SIZE, total_size=await scan.count()
         )
 
-    async def _listed(self, caller: Caller, chain: RunChain, length: int | None, artifacts: bool) -> TaskOut:
+    async def _list_item(self, caller: Caller, chain: RunChain, length: int | None, artifacts: bool) -> TaskOut:
         view = TaskView(chain) if length == 0 and not artifacts else await self.view(caller, chain)
         task = view.task(history_length=length, artifacts=artifacts)
         if artifacts and task.artifacts is UNSET:
@@ -396,7 +396,7 @@ def may_wait(run: RunRecord) -> bool:
     return bool(run.client_calls) or not (run.result is None or is_plain(run.result))
 
 
-def _written(parts: Sequence[PartIn]) -> str:
+def _write(parts: Sequence[PartIn]) -> str:
     """Return the parts of an answer for the history of its task."""
     shown = [
         PartOut(
@@ -411,7 +411,7 @@ def _written(parts: Sequence[PartIn]) -> str:
     return msgspec.json.encode(shown).decode()
 
 
-def _refused(message: str, code: str, approval_id: str) -> RequestError:
+def _build_refusal(message: str, code: str, approval_id: str) -> RequestError:
     error = invalid(message, "message.parts")
     error.metadata = {"code": code, "id": approval_id}
     return error

@@ -14,7 +14,7 @@ from frontdesk.framework.contents import file_name
 from frontdesk.framework.types import is_event
 from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.models.run import RunFailure, RunRecord
-from frontdesk.openai.bodies import answers, counted, encode
+from frontdesk.openai.bodies import answers, encode, sum_usage
 from frontdesk.streaming.pieces import (
     ArgumentsPiece,
     CallEndPiece,
@@ -133,7 +133,7 @@ class PieceRenderer:
     def _add_reasoning(self, events: list[bytes], piece: ReasoningPiece) -> None:
         self._begin_message(events, piece.message_id)
         if self._reasoning is None:
-            shown_id = reasoning_id(piece.message_id, self._thoughts)
+            shown_id = build_reasoning_id(piece.message_id, self._thoughts)
             self._thoughts += 1
             self._reasoning = _Deltas("REASONING_MESSAGE_CONTENT", shown_id)
             events.append(event("REASONING_START", messageId=shown_id))
@@ -182,7 +182,7 @@ class PieceRenderer:
         return self._client_calls
 
 
-def reasoning_id(message_id: str, number: int) -> str:
+def build_reasoning_id(message_id: str, number: int) -> str:
     return f"{message_id}{SEPARATOR}r{number}"
 
 
@@ -298,5 +298,5 @@ class Script:
 
 
 def _usage(result: Any) -> dict[str, int]:
-    usage = counted(answers(result)) or {}
+    usage = sum_usage(answers(result)) or {}
     return {name: int(usage[key]) for name, key in _USAGE if usage.get(key) is not None}

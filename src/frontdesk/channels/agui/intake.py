@@ -27,7 +27,7 @@ from frontdesk.channels.agui.thread import (
     branch_key,
     continue_thread,
     is_of_thread,
-    named_runs,
+    list_named_runs,
 )
 from frontdesk.channels.agui.threads import Threads, read_page
 from frontdesk.concurrency.offload import run_sized
@@ -103,7 +103,7 @@ class Intake:
             raise InvalidRequestError(f"A run can have at most {MAX_NEW_MESSAGES} new messages.", param="messages")
         resume = await self._resume(caller, body, thread) if body.resume else Resume()
         if resume.answers or resume.outputs:
-            return await self._answered(body, thread, continuation, resume, size)
+            return await self._build_answer_request(body, thread, continuation, resume, size)
         if body.resume and not continuation.new:
             # Nothing is left to run: the questions were decided elsewhere, or are left open.
             if resume.decided:
@@ -115,7 +115,7 @@ class Intake:
             await self._context.runs.cancel_chain(caller, resume.cancelled_run)
         if not continuation.new:
             return await self._repeated(caller, body)
-        return await self._asked(caller, body, thread, continuation, size)
+        return await self._build_request(caller, body, thread, continuation, size)
 
     async def _repeated(self, caller: Caller, body: RunInput) -> ReplayRun:
         with suppress(NotFoundError):
@@ -128,7 +128,7 @@ class Intake:
         """Return the thread, or the branch of it that has the last answer that the client knows."""
         key = body.thread_id
         messages, before = await self._read(caller, key, None, _RECENT_TURNS)
-        run_id = next(named_runs(body.messages), None)
+        run_id = next(list_named_runs(body.messages), None)
         known = KnownMessages(messages)
         if run_id is None and messages and not any(known.find(message) is not None for message in body.messages):
             # A page without history continues the branch that it would be shown.
@@ -158,12 +158,12 @@ class Intake:
         page = await read_page(self._context, caller, key, before, turns)
         return page.messages, page.before
 
-    async def _asked(
+    async def _build_request(
         self, caller: Caller, body: RunInput, thread: Thread, continuation: Continuation, size: int
     ) -> ChannelRequest:
         """Return the request of a run with new messages."""
         request = await run_sized(size, self._request, body, thread, continuation)
-        outputs = await self._missing_outputs(caller, thread, continuation, request.client_outputs)
+        outputs = await self._find_missing_outputs(caller, thread, continuation, request.client_outputs)
         key, previous = thread.key, None
         if continuation.branches:
             key, previous = branch_key(body.thread_id, body.run_id), continuation.previous_run_id
@@ -173,7 +173,7 @@ class Intake:
             client_outputs=(*request.client_outputs, *outputs),
         )
 
-    async def _answered(
+    async def _build_answer_request(
         self, body: RunInput, thread: Thread, continuation: Continuation, resume: Resume, size: int
     ) -> ChannelRequest:
         """Return the request of a run that answers questions, and perhaps has new messages."""
@@ -220,7 +220,7 @@ class Intake:
                 outputs = [output.replace(after=output.after and output.after + 1) for output in outputs]
         return messages, outputs
 
-    async def _missing_outputs(
+    async def _find_missing_outputs(
         self, caller: Caller, thread: Thread, continuation: Continuation, given: Sequence[ClientOutput]
     ) -> list[ClientOutput]:
         """Return outputs for frontend tools that the client has not run, for example because its page was closed."""

@@ -31,7 +31,7 @@ def answer_id(shown_id: str) -> str:
     return shown_id.partition(SEPARATOR)[0]
 
 
-def named_runs(messages: Sequence[InputMessage]) -> Iterator[str]:
+def list_named_runs(messages: Sequence[InputMessage]) -> Iterator[str]:
     """Yield the runs whose answers a client has, the last one first."""
     for message in reversed(messages):
         if not isinstance(message, (UserMessage, ToolMessage)):

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.channels.agui.events import Script, event, reasoning_id, show_file
+from frontdesk.channels.agui.events import Script, build_reasoning_id, event, show_file
 from frontdesk.channels.agui.interrupts import Questions
 from frontdesk.channels.agui.parse import CONTEXT_DIGEST
 from frontdesk.channels.agui.schema import Interrupt
 from frontdesk.channels.agui.thread import SEPARATOR
 from frontdesk.errors import NotFoundError, RequestError
-from frontdesk.framework.contents import asked_for, call_arguments, call_outcome
+from frontdesk.framework.contents import call_arguments, call_outcome, get_asked_call
 from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.http.sse import EventStream, pump
 from frontdesk.interfaces.channel import ChannelContext
@@ -97,7 +97,7 @@ class Snapshot:
         for content in message.contents:
             is_thought = content.type == "text_reasoning"
             if is_thought and not was_thought:
-                shown_id = reasoning_id(message_id, thoughts)
+                shown_id = build_reasoning_id(message_id, thoughts)
                 self.messages.append({"id": shown_id, "role": "reasoning", "content": ""})
                 thoughts += 1
                 # The answer follows the reasoning that comes before it.
@@ -126,7 +126,7 @@ class Snapshot:
     def _call(self, content: Content) -> Sequence[Shown]:
         if content.type == "function_approval_request":
             call = content.function_call
-            call_id, (name, arguments) = "" if call is None else str(call.call_id), asked_for(content)
+            call_id, (name, arguments) = "" if call is None else str(call.call_id), get_asked_call(content)
         else:
             call_id, name, arguments = str(content.call_id), content.name or content.tool_name, call_arguments(content)
         if not call_id or call_id in self._calls or name == REQUEST_INFO:
@@ -167,7 +167,7 @@ class ThreadView(NamedTuple):
     state: Any
     """UNSET if the thread has none."""
 
-    def opening(self) -> list[bytes]:
+    def render_opening(self) -> list[bytes]:
         """Return the events with the messages and the state."""
         events = [event("MESSAGES_SNAPSHOT", messages=self.messages)]
         if self.state is not msgspec.UNSET:
@@ -254,7 +254,7 @@ class Threads:
 
         With `waits`, an open question does not end the stream.
         """
-        newest, opening = view.newest, view.opening()
+        newest, opening = view.newest, view.render_opening()
         if newest.status in FINAL:
             script = Script(newest, thread_id=thread_id, is_current=is_current, opening=opening)
             await self.prepare_end(caller, script, newest, newest.result)

@@ -63,4 +63,4 @@ class ChatCompletionsConfig(StreamingConfig, FetchingConfig):
             wrong.append(f"instructions must be 'append', 'ignore' or 'refuse', not {self.instructions!r}")
         for name in sorted(self.forwarded - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        return wrong + super().own_findings() + self.fetching_findings()
+        return wrong + super().own_findings() + self.list_fetching_findings()

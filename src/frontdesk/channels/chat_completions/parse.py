@@ -28,10 +28,10 @@ from frontdesk.models.request import ChannelRequest, ClientTool
 from frontdesk.openai.bodies import (
     COMMON_IGNORED,
     COMMON_OPTIONS,
-    chosen_tools,
     convert,
-    given_options,
     json_schema_format,
+    list_given_options,
+    parse_tool_choice,
 )
 from frontdesk.openai.items import Item, Urls, read_parts
 from frontdesk.openai.tools import MAX_TOOLS, custom_tool, input_arguments
@@ -267,7 +267,7 @@ class Parser:
     def _check_choice(self, choice: Any, own: Sequence[str]) -> None:
         """Reject a tool choice that is not in the request, or that names a host tool where callers may not choose
         those."""
-        mode, names = chosen_tools(_tool_choice(choice))
+        mode, names = parse_tool_choice(_tool_choice(choice))
         forced = self._config.force_host_tools
         hosts = self._target.tool_names if forced else ()
         for name in names:
@@ -326,7 +326,7 @@ _INSTEAD = {
 
 
 def _framework_options(body: CompletionBody) -> dict[tuple[str, str], Any]:
-    options = given_options(body, _OPTIONS)
+    options = list_given_options(body, _OPTIONS)
     most = body.max_completion_tokens or body.max_tokens
     if most is not None:
         options["max_completion_tokens", "max_tokens"] = most

@@ -22,7 +22,7 @@ from frontdesk.channels.chat_completions.schema import (
 from frontdesk.errors import RequestError
 from frontdesk.framework.contents import file_name, is_refusal
 from frontdesk.models.run import RunRecord
-from frontdesk.openai.bodies import answers, counted, encode, finish_reason
+from frontdesk.openai.bodies import answers, encode, finish_reason, sum_usage
 from frontdesk.openai.tools import parse_input
 from frontdesk.streaming.assembler import Call, StreamAssembler, text_delta
 
@@ -47,7 +47,7 @@ class _Drawn(NamedTuple):
         return ToolCall(index=index, id=self.call_id, type="function", function=function)
 
 
-def _drawn(call: Call, index: int | None = None) -> ToolCall:
+def _build_tool_call(call: Call, index: int | None = None) -> ToolCall:
     return call.item.tool_call("".join(call.pieces) or "{}", index)
 
 
@@ -126,7 +126,7 @@ class Assembler(StreamAssembler):
         for call in self._client_calls:
             if call.item.kind == "custom":
                 # The text is read out of the arguments, which requires all of them.
-                self._send_call(_drawn(call, call.index))
+                self._send_call(_build_tool_call(call, call.index))
             elif not any(call.pieces):
                 self._send_call(ToolCall(index=call.index, function=CalledFunction(arguments="{}")))
 
@@ -134,8 +134,8 @@ class Assembler(StreamAssembler):
     def has_calls(self) -> bool:
         return bool(self._client_calls)
 
-    def drawn(self) -> MessageOut:
-        calls: Any = [_drawn(call) for call in self._client_calls] if self._client_calls else msgspec.UNSET
+    def build_message(self) -> MessageOut:
+        calls: Any = [_build_tool_call(call) for call in self._client_calls] if self._client_calls else msgspec.UNSET
         text = "".join(self._text) if self._text or not (self._client_calls or self._refusal) else None
         return MessageOut(content=text, refusal="".join(self._refusal) or None, tool_calls=calls)
 
@@ -161,8 +161,8 @@ class Renderer:
         for answer in said:
             for message in answer.messages:
                 assembler.message(message)
-        choice = Choice(message=assembler.drawn(), finish_reason=map_finish_reason(assembler, result))
-        usage = counted(said)
+        choice = Choice(message=assembler.build_message(), finish_reason=map_finish_reason(assembler, result))
+        usage = sum_usage(said)
         return encode(
             Completion(
                 id=run.run_id,
@@ -181,7 +181,7 @@ class Renderer:
 
     def usage(self, run: RunRecord, result: Any) -> bytes | None:
         """Encode the usage chunk, or return None if the target has not counted anything."""
-        usage = counted(answers(result))
+        usage = sum_usage(answers(result))
         return None if usage is None else self._event(run, [], build_usage(usage))
 
     def _event(self, run: RunRecord, choices: list[ChunkChoice], usage: Usage | None) -> bytes:

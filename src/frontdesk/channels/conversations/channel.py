@@ -20,7 +20,7 @@ from frontdesk.http.endpoint import HttpCall
 from frontdesk.identifiers import plain_id
 from frontdesk.interfaces.storage.pages import MAX_PAGE_BYTES
 from frontdesk.models.conversation import Conversation, ConversationItem
-from frontdesk.openai.forms import INCLUDES, complete_item, trimmed
+from frontdesk.openai.forms import INCLUDES, complete_item, trim
 from frontdesk.openai.items import read_added
 from frontdesk.openai.paths import API_PATHS
 
@@ -118,13 +118,11 @@ def decode_items(raw: bytes, max_values: int = MAX_VALUES) -> ItemsBody:
 def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:
     """Convert items to their stored and displayed form. The host generates the ids and ignores those of the client."""
     read_added(given, host_tools=host_tools)
-    return [
-        complete_item(trimmed(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given
-    ]
+    return [complete_item(trim(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given]
 
 
 def build_page(query: bytes) -> Page:
-    asked = _asked(query)
+    asked = _parse_query(query)
     limit, order = asked.get("limit", ["20"])[-1], asked.get("order", ["desc"])[-1]
     if limit not in _LIMITS:
         raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
@@ -135,7 +133,7 @@ def build_page(query: bytes) -> Page:
 
 
 def parse_include(query: bytes) -> frozenset[str]:
-    asked = _asked(query)
+    asked = _parse_query(query)
     names = [*asked.get("include", ()), *asked.get("include[]", ())]
     for name in names:
         if name not in INCLUDES:
@@ -143,7 +141,7 @@ def parse_include(query: bytes) -> frozenset[str]:
     return frozenset(names)
 
 
-def _asked(query: bytes) -> dict[str, list[str]]:
+def _parse_query(query: bytes) -> dict[str, list[str]]:
     return parse_qs(query.decode("latin-1"), keep_blank_values=True)
 
 
@@ -157,7 +155,7 @@ def conversation_out(conversation: Conversation) -> ConversationOut:
     )
 
 
-def deleted_out(conversation_id: str) -> DeletedOut:
+def build_deleted(conversation_id: str) -> DeletedOut:
     return DeletedOut(id=conversation_id)
 
 
@@ -252,7 +250,7 @@ class ConversationsChannel(HttpChannel):
     async def delete(self, call: HttpCall) -> None:
         conversation_id = _conversation_id(call)
         await self.context.conversations.delete(call.caller, conversation_id)
-        await ResponseWriter(call).json(deleted_out(conversation_id))
+        await ResponseWriter(call).json(build_deleted(conversation_id))
 
     async def list_items(self, call: HttpCall) -> None:
         page = build_page(call.scope["query_string"])

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 from starlette.routing import Route
 
-from frontdesk.asgi.messages import NO_RETRY, below, error_headers, resumed_after, send_json
+from frontdesk.asgi.messages import NO_RETRY, below, error_headers, parse_resume_position, send_json
 from frontdesk.auth.any_auth import collect_schemes
 from frontdesk.channels.invocations.config import InvocationsConfig, InvocationsSettings
 from frontdesk.channels.invocations.openapi import document
@@ -22,7 +22,15 @@ from frontdesk.channels.invocations.parse import (
     parse_target,
     to_request,
 )
-from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started, waiting_out
+from frontdesk.channels.invocations.render import (
+    Renderer,
+    encode,
+    encode_ended,
+    encode_started,
+    error_body,
+    error_out,
+    render_waiting,
+)
 from frontdesk.channels.invocations.schema import InvocationBody, InvocationOut
 from frontdesk.chat.inbound import Command, command_in
 from frontdesk.errors import RequestError
@@ -77,11 +85,11 @@ class ResponseWriter:
     async def error(self, error: RequestError) -> None:
         """Send an error. For a started run send its outcome instead, because clients retry errors."""
         if isinstance(error.run, RunRecord):
-            return await self._failed(error.run)
+            return await self._send_failure(error.run)
         headers = [*error_headers(error), (b"x-request-id", self._call.answer_id)]
         await send_json(self._call.send, error.status, error_body(error), headers)
 
-    async def _failed(self, run: RunRecord) -> None:
+    async def _send_failure(self, run: RunRecord) -> None:
         headers = [*run_headers(run, self._call.request_id), NO_RETRY]
         self._call.begun = True
         if not run.stream:
@@ -117,7 +125,7 @@ class Script:
         self._number = 1
 
     def begin(self) -> Sequence[bytes]:
-        return () if self._after >= 0 else (started(self._run),)
+        return () if self._after >= 0 else (encode_started(self._run),)
 
     def update(self, update: Any) -> Sequence[bytes]:
         number = self._number
@@ -137,7 +145,7 @@ class Script:
         return self._end(out)
 
     def _end(self, out: InvocationOut) -> Sequence[bytes]:
-        return (ended(out, self._number),) if self._number > self._after else ()
+        return (encode_ended(out, self._number),) if self._number > self._after else ()
 
 
 class InvocationsChannel(HttpChannel):
@@ -185,12 +193,12 @@ class InvocationsChannel(HttpChannel):
         extra = extra_fields(protocol_request) if self._open and protocol_request is not None else {}
         approval = parse_approval(body)
         if approval is None:
-            request = self._asked(call, body, extra)
+            request = self._build_request(call, body, extra)
             # Only a host with a linker has commands here; an approval is no text.
             if isinstance(request.input, str) and (command := self._command_in(request.input)) is not None:
                 return await self._run_command(call, request, command)
         else:
-            request = await self._answered(call, body, approval, extra)
+            request = await self._build_answer_request(call, body, approval, extra)
         request = keyed(request, call.headers, raw, call.scope["query_string"])
         answer = self._answer(call)
         # Under a key its client may come back for it.
@@ -229,7 +237,7 @@ class InvocationsChannel(HttpChannel):
         )
         await self._answer(call).text(run, "\n\n".join(said))
 
-    async def _answered(
+    async def _build_answer_request(
         self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer, extra: Mapping[str, Any]
     ) -> ChannelRequest:
         request = await self.context.approvals.build_request(call.caller, [approval])
@@ -241,7 +249,7 @@ class InvocationsChannel(HttpChannel):
             attributes=extra,
         )
 
-    def _asked(self, call: HttpCall, body: InvocationBody, extra: Mapping[str, Any]) -> ChannelRequest:
+    def _build_request(self, call: HttpCall, body: InvocationBody, extra: Mapping[str, Any]) -> ChannelRequest:
         return to_request(
             body,
             channel=self.name,
@@ -253,7 +261,7 @@ class InvocationsChannel(HttpChannel):
         )
 
     async def get(self, call: HttpCall) -> None:
-        after = resumed_after(call.scope["query_string"])
+        after = parse_resume_position(call.scope["query_string"])
         if after is not None:
             async with await self.context.runs.follow(call.caller, _run_id(call), stored_events_only=True) as stream:
                 return await self._answer(call).stream(stream, self._config.streams, after)
@@ -267,7 +275,7 @@ class InvocationsChannel(HttpChannel):
     async def approvals(self, call: HttpCall) -> None:
         after, limit = build_page(call.scope["query_string"])
         page = await self.context.approvals.waiting(call.caller, after=after, limit=limit)
-        await send_json(call.send, 200, encode(waiting_out(page)), [(b"x-request-id", call.answer_id)])
+        await send_json(call.send, 200, encode(render_waiting(page)), [(b"x-request-id", call.answer_id)])
 
     async def describe(self, call: HttpCall) -> None:
         await self.context.allow(call.caller)

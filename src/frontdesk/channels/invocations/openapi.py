@@ -60,7 +60,7 @@ def _build_union(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) 
         kinds.append({**kind, "required": [name, "session_id"]})
     if extra_fields:
         # A hook makes the input of what is there.
-        kinds = [*map(_opened, kinds), _opened(_kind(whole, None, _SAID | {"checkpoint_id"}))]
+        kinds = [*map(_allow_fields, kinds), _allow_fields(_kind(whole, None, _SAID | {"checkpoint_id"}))]
     return {"title": whole["title"], "description": whole["description"], "oneOf": kinds}
 
 
@@ -70,7 +70,7 @@ def _kind(whole: dict[str, Any], name: str | None, without: set[str]) -> dict[st
     return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
 
 
-def _opened(kind: dict[str, Any]) -> dict[str, Any]:
+def _allow_fields(kind: dict[str, Any]) -> dict[str, Any]:
     """Allow additional fields in a kind of body, except the protocol fields of other kinds."""
     others = [name for name in InvocationBody.__struct_fields__ if name not in kind["properties"]]
     return {**kind, "additionalProperties": True, "not": {"anyOf": [{"required": [name]} for name in others]}}
@@ -101,7 +101,7 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {"description": "How the run ended, or with `stream` its events.", "content": answers},
-            "202": _waiting("It runs in the background.", out),
+            "202": _build_waiting("It runs in the background.", out),
             **_errors({**_IN, **conflicts}, error),
         },
     }
@@ -140,13 +140,13 @@ def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:
         "parameters": [{"name": "invocation_id", "in": "path", "required": True, "schema": _ID}],
         "responses": {
             "200": {"description": "The invocation.", "content": {"application/json": {"schema": out}}},
-            "202": _waiting("It waits in the background.", out),
+            "202": _build_waiting("It waits in the background.", out),
             **_errors({**_IN, "404": "No such invocation.", "422": "A hook refused to show it."}, error),
         },
     }
 
 
-def _waiting(description: str, out: Any) -> dict[str, Any]:
+def _build_waiting(description: str, out: Any) -> dict[str, Any]:
     location = {"description": "The path at which the run is found.", "schema": {"type": "string"}}
     return {
         "description": description,

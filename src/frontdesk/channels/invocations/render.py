@@ -22,10 +22,10 @@ from frontdesk.channels.invocations.schema import (
     WaitingList,
     WaitingOut,
 )
-from frontdesk.display.person_names import build_label, waited_for
+from frontdesk.display.person_names import build_label, list_awaited
 from frontdesk.errors import RequestError
 from frontdesk.framework.approval_ids import person_out, waits_for, waits_for_people
-from frontdesk.framework.outputs import json_form, said_in
+from frontdesk.framework.outputs import json_form, read_output
 from frontdesk.framework.types import is_event, is_messages, is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
     Request,
@@ -61,9 +61,9 @@ def encode(value: Any) -> bytes:
 class Renderer:
     def __init__(self, tool_calls: ToolCalls) -> None:
         self._hidden = _UNSEEN | _TOOL_CALLS if tool_calls == "hide" else _UNSEEN
-        self._template = self._drawn()
+        self._template = self._build_template()
 
-    def _drawn(self) -> JsonTemplate:
+    def _build_template(self) -> JsonTemplate:
         run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
         out: Any = self.invocation(run, AgentResponse(messages=[Message("assistant", ["text"])]))
         for name in _FILLED:
@@ -123,11 +123,11 @@ class Renderer:
     def _agent(self, out: InvocationOut, response: AgentResponse[Any]) -> None:
         out.value = response.value
         out.messages = self._messages(response.messages)
-        out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
+        out.text = "".join(_join_texts(message) for message in response.messages if message.role == "assistant")
         out.usage = None if response.usage_details is None else dict(response.usage_details)
         waiting = response.user_input_requests
         out.approvals = [_approval(request) for request in waiting if request.function_call is not None]
-        out.requests = [_asked(request) for request in waiting if is_request(request)]
+        out.requests = [_render_request(request) for request in waiting if is_request(request)]
 
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
         outputs = whole_outputs(result)
@@ -198,12 +198,12 @@ def _is_plain(response: AgentResponse[Any]) -> bool:
     return len(contents) == 1 and contents[0].type == "text" and not contents[0].annotations
 
 
-def started(run: RunRecord) -> bytes:
+def encode_started(run: RunRecord) -> bytes:
     """Encode the first event of a stream."""
     return encode_event(b"started", encode(Started(run.run_id, run.session_key)), 0)
 
 
-def ended(out: InvocationOut, number: int) -> bytes:
+def encode_ended(out: InvocationOut, number: int) -> bytes:
     return encode_event(out.status.encode(), encode(out), number)
 
 
@@ -234,12 +234,12 @@ def _approval(request: Content) -> ApprovalOut:
     return out
 
 
-def waiting_out(page: WaitingPage) -> WaitingList:
+def render_waiting(page: WaitingPage) -> WaitingList:
     """Render pending questions: the caller's own, and those that the caller may decide."""
-    return WaitingList(data=[_waiting(view) for view in page.questions], after=page.after)
+    return WaitingList(data=[_render_question(view) for view in page.questions], after=page.after)
 
 
-def _waiting(view: QuestionView) -> WaitingOut:
+def _render_question(view: QuestionView) -> WaitingOut:
     question, terms = view.approval, view.approval.terms
     call = question.request.function_call
     out = WaitingOut(
@@ -256,19 +256,19 @@ def _waiting(view: QuestionView) -> WaitingOut:
     if view.requester is not None:
         out.asked_for = person_out(view.requester)
     if terms is not None and view.own:
-        people = waited_for(terms)
+        people = list_awaited(terms)
         out.waits_for = [build_label(person) for person in people]
         out.waits_for_people = [person_out(person) for person in people]
     return out
 
 
-def _asked(request: Content) -> RequestOut:
+def _render_request(request: Content) -> RequestOut:
     """Render a question of a workflow that runs as an agent."""
     shown = request.parse_arguments() or {}
     return RequestOut(id=str(request.call_id), data=shown.get("data"), response_type=str(shown.get("response_type")))
 
 
-def _said(message: Message) -> str:
+def _join_texts(message: Message) -> str:
     # The framework's `Message.text` puts blanks between the pieces, and the updates of a stream have none.
     return "".join(content.text or "" for content in message.contents if content.type == "text")
 
@@ -279,7 +279,7 @@ def _extract_text(output: Any) -> str:
     if isinstance(output, (AgentResponse, Message)):
         return output.text
     if isinstance(output, Content) or (isinstance(output, list) and _has_contents(cast("list[Any]", output))):
-        return "".join(map(_said, said_in(output) or ()))
+        return "".join(map(_join_texts, read_output(output) or ()))
     return ""
 
 

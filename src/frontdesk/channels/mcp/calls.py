@@ -23,7 +23,7 @@ from frontdesk.channels.mcp.progress import Progress
 from frontdesk.channels.mcp.questions import Answers, OpenQuestion, find_questions, read_answers
 from frontdesk.channels.mcp.render import META, Outcome, build_outcome, error_result, tool_result
 from frontdesk.channels.mcp.schema import SESSION, ToolArguments
-from frontdesk.channels.mcp.tasks import created_task, missing_tasks
+from frontdesk.channels.mcp.tasks import build_created_task, build_missing_tasks_error
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
 from frontdesk.http.bodies import HttpPayload
 from frontdesk.http.idempotency import MAX_KEY_LENGTH
@@ -82,7 +82,7 @@ class ToolCalls:
         if bound is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         if bound.tool.tasks == "always" and self._config.tasks and not client.has_tasks:
-            raise missing_tasks(f"The tool {bound.tool.name} runs as a task only.")
+            raise build_missing_tasks_error(f"The tool {bound.tool.name} runs as a task only.")
         try:
             if params.request_state is not None and client.is_modern:
                 return await self._retry(client, bound, params.request_state, params)
@@ -131,7 +131,7 @@ class ToolCalls:
             attributes={**attributes, "arguments": dict(arguments)} if is_own else attributes,
             details={"tool": bound.tool.name},
         )
-        return _keyed(request, (meta or {}).get(KEY), arguments, bound.tool.name)
+        return _add_key(request, (meta or {}).get(KEY), arguments, bound.tool.name)
 
     async def _run(self, client: Client, request: ChannelRequest) -> Outcome:
         """Run the target, with progress if the client wants it."""
@@ -187,13 +187,15 @@ class ToolCalls:
 
     async def _answer(self, client: Client, bound: BoundTool, chain: RunChain, answers: Answers) -> Outcome:
         """Run on with answers. If somebody else was faster, return the outcome of that answer."""
-        request = await self._answering(client, bound, chain, answers)
+        request = await self._build_answer_request(client, bound, chain, answers)
         try:
             return await self._run(client, request)
         except ConflictError:
             return await self._present(client, chain.newest.run_id)
 
-    async def _answering(self, client: Client, bound: BoundTool, chain: RunChain, answers: Answers) -> ChannelRequest:
+    async def _build_answer_request(
+        self, client: Client, bound: BoundTool, chain: RunChain, answers: Answers
+    ) -> ChannelRequest:
         if answers.approvals:
             request = await self._context.approvals.build_request(client.caller, answers.approvals)
         else:
@@ -225,7 +227,7 @@ class ToolCalls:
                 return tool_result(outcome, questions)
             return await self._settle(client, bound, outcome)
         if client.has_tasks and bound.tool.tasks != "never":
-            return await self._as_task(client, bound, await self._answering(client, bound, chain, answers))
+            return await self._as_task(client, bound, await self._build_answer_request(client, bound, chain, answers))
         return await self._settle(client, bound, await self._answer(client, bound, chain, answers))
 
     async def _resume(self, client: Client, bound: BoundTool, session: str) -> ToolOutcome:
@@ -286,7 +288,7 @@ class ToolCalls:
             else:
                 return await self._settle(client, bound, outcome)
         chain = await self._context.runs.chain(client.caller, run.run_id)
-        return created_task(chain)
+        return build_created_task(chain)
 
     async def find_chain(self, caller: Caller, run_id: str, message: str) -> RunChain:
         """Return the chain of a run of this channel. An unknown or foreign id is an error of the arguments."""
@@ -310,11 +312,11 @@ class ToolCalls:
         outcome = await self.read(client.caller, chain.newest)
         questions = [one for one in await self.questions(client.caller, chain, outcome) if one.is_mine]
         known = {one.id for one in questions}
-        kept = await self.kept_answers(chain)
+        kept = await self.get_kept_answers(chain)
         given = {**kept, **{name: response for name, response in responses.items() if name in known}}
         answers = read_answers(questions, given)
         if answers:
-            request = await self._answering(client, bound, chain, answers)
+            request = await self._build_answer_request(client, bound, chain, answers)
             # Somebody else may have been faster.
             with suppress(ConflictError):
                 await self._context.submit(request.replace(background=True, stream=False), client.caller)
@@ -322,7 +324,7 @@ class ToolCalls:
             expires_at = self._context.now() + KEPT_SECONDS
             await self._kept.set(chain.newest.run_id, given, expires_at=expires_at)
 
-    async def kept_answers(self, chain: RunChain) -> dict[str, Any]:
+    async def get_kept_answers(self, chain: RunChain) -> dict[str, Any]:
         """Return the answers to some questions of a task, which wait for the answers to the others."""
         kept = await self._kept.get(chain.newest.run_id)
         return {} if kept is None else dict(kept.value)
@@ -364,7 +366,7 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
         raise InvalidRequestError(f"Invalid arguments{f' at {where}' if where else ''}: {found.message[:500]}")
 
 
-def _keyed(request: ChannelRequest, key: Any, arguments: Mapping[str, Any], tool: str) -> ChannelRequest:
+def _add_key(request: ChannelRequest, key: Any, arguments: Mapping[str, Any], tool: str) -> ChannelRequest:
     """Return a request with the idempotency key of its metadata, if any."""
     if key is None:
         return request

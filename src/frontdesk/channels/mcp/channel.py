@@ -132,7 +132,7 @@ class MCPChannel(HttpChannel):
             shows_body = self.run_hook is not None
             scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
             scope["headers"] = normalized_headers(call.scope)
-            await self.server.handle(scope, replayed(raw, call.receive), begun_send(call), method=envelope.method)
+            await self.server.handle(scope, replay(raw, call.receive), note_begin(call), method=envelope.method)
         except RequestError as error:
             if call.begun:
                 raise
@@ -153,7 +153,7 @@ class MCPChannel(HttpChannel):
     async def _handle(self, call: HttpCall) -> None:
         await self.context.allow(call.caller)
         scope = {**call.scope, CALLER: call.caller}
-        await self.server.handle(scope, call.receive, begun_send(call), method=None)
+        await self.server.handle(scope, call.receive, note_begin(call), method=None)
 
     async def _describe_resource(self, request: Request) -> Response:
         """Return the metadata of the resource. It is public: clients without a token read it to get one."""
@@ -242,7 +242,7 @@ def normalized_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     return headers if any(name == b"accept" for name, _ in headers) else [*headers, (b"accept", b"*/*")]
 
 
-def replayed(raw: bytes, receive: Receive) -> Receive:
+def replay(raw: bytes, receive: Receive) -> Receive:
     """Return a `receive` that yields a body that has been read."""
     is_read = False
 
@@ -256,7 +256,7 @@ def replayed(raw: bytes, receive: Receive) -> Receive:
     return again
 
 
-def begun_send(call: HttpCall) -> Send:
+def note_begin(call: HttpCall) -> Send:
     """Return a `send` that notes the beginning of the response."""
 
     async def send(message: Message) -> None:
@@ -317,10 +317,10 @@ def with_metadata(headers: RawHeaders, url: str, scopes: Sequence[str]) -> list[
     more = f'resource_metadata="{url}"'
     if scopes:
         more += f', scope="{" ".join(scopes)}"'
-    return [(name, _joined(value, more) if name == _CHALLENGE else value) for name, value in headers]
+    return [(name, _join(value, more) if name == _CHALLENGE else value) for name, value in headers]
 
 
-def _joined(challenge: bytes, more: str) -> bytes:
+def _join(challenge: bytes, more: str) -> bytes:
     separator = b" " if challenge == b"Bearer" else b", "
     return challenge + separator + more.encode("latin-1", "replace")
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 from agent_framework import Content
 
-from frontdesk.display.person_names import build_label, waited_for
+from frontdesk.display.person_names import build_label, list_awaited
 from frontdesk.errors import InvalidRequestError
-from frontdesk.framework.contents import asked_for, display_call
+from frontdesk.framework.contents import display_call, get_asked_call
 from frontdesk.framework.workflow_requests import answer_schema, question_text
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.models.approval import ApprovalAnswer, PendingApproval
@@ -69,7 +69,7 @@ class Form(msgspec.Struct, frozen=True):
 def question_form(schema: Mapping[str, Any]) -> Form:
     """Return the form for the JSON schema of an answer. An empty schema stands for any text."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs") or {})
-    whole = _resolved(schema, definitions)
+    whole = _resolve(schema, definitions)
     if whole.get("type") == "object":
         fields = _object(whole, definitions)
         return Form(fields) if fields is not None else _single({"type": "string", "title": "JSON"}, is_json=True)
@@ -84,7 +84,7 @@ def _single(field: dict[str, Any], *, is_json: bool = False) -> Form:
     return Form(schema, is_single=True, is_json=is_json)
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     reference = str(schema.get("$ref", ""))
     target = definitions.get(reference.removeprefix("#/$defs/")) if reference else None
     return {**(target or {}), **{name: value for name, value in schema.items() if name not in ("$ref", "$defs")}}
@@ -97,7 +97,7 @@ def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
     fields: dict[str, Any] = {}
     optional: set[str] = set()
     for name, given in properties.items():
-        plain, is_nullable = _without_null(_resolved(given, definitions), definitions)
+        plain, is_nullable = _without_null(_resolve(given, definitions), definitions)
         field = None if plain is None else _field(plain, definitions)
         if field is None:
             return None
@@ -113,7 +113,7 @@ def _without_null(schema: dict[str, Any], definitions: Mapping[str, Any]) -> tup
     several: list[Any] | None = schema.get("anyOf")
     if several is None:
         return schema, False
-    real = [one for one in (_resolved(one, definitions) for one in several) if one.get("type") != "null"]
+    real = [one for one in (_resolve(one, definitions) for one in several) if one.get("type") != "null"]
     if len(real) != 1:
         return None, False
     words = {name: value for name, value in schema.items() if name in ("title", "description", "default")}
@@ -131,7 +131,7 @@ def _field(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
     if kind == "string" and kept.get("format", _FORMATS[0]) not in _FORMATS:
         del kept["format"]
     if kind == "array":
-        items = _resolved(cast("Mapping[str, Any]", schema.get("items") or {}), definitions)
+        items = _resolve(cast("Mapping[str, Any]", schema.get("items") or {}), definitions)
         if not _is_choice(items):
             return None
         kept["items"] = {name: value for name, value in items.items() if name in ("type", "enum", "anyOf")}
@@ -195,22 +195,22 @@ async def _approval(context: ChannelContext, caller: Caller, asked: PendingAppro
         text=f"Approve the call of {name} with {arguments}?",
         form=Form(APPROVAL_FORM),
         tool=name,
-        arguments=_parsed(asked_for(asked.request)[1]),
+        arguments=_parse(get_asked_call(asked.request)[1]),
         is_approval=True,
         is_mine=is_mine,
-        waits_for=() if asked.terms is None else tuple(build_label(person) for person in waited_for(asked.terms)),
+        waits_for=() if asked.terms is None else tuple(build_label(person) for person in list_awaited(asked.terms)),
         url=url,
     )
 
 
 def _question(piece: QuestionPiece) -> OpenQuestion:
-    data, schema = _asked(piece)
+    data, schema = _read_question(piece)
     return OpenQuestion(
         id=piece.question_id, text=question_text(data), form=question_form(schema), tool=piece.name, arguments=None
     )
 
 
-def _asked(piece: QuestionPiece) -> tuple[Any, Mapping[str, Any]]:
+def _read_question(piece: QuestionPiece) -> tuple[Any, Mapping[str, Any]]:
     """Return the data of a workflow's question and the JSON schema of its answer."""
     request = piece.request
     if isinstance(request, Content):
@@ -219,7 +219,7 @@ def _asked(piece: QuestionPiece) -> tuple[Any, Mapping[str, Any]]:
     return request.data, answer_schema(request)
 
 
-def _parsed(arguments: str) -> Any:
+def _parse(arguments: str) -> Any:
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

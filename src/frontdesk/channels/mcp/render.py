@@ -22,7 +22,7 @@ from mcp_types import (
 
 from frontdesk.channels.mcp.questions import OpenQuestion
 from frontdesk.framework.contents import file_name
-from frontdesk.framework.outputs import extract_messages, output_json, said_in
+from frontdesk.framework.outputs import extract_messages, output_json, read_output
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.models.run import RunRecord
 from frontdesk.streaming.pieces import ConsentPiece, MediaPiece, Piece, PieceAssembler, QuestionPiece, TextPiece
@@ -69,7 +69,7 @@ def tool_result(outcome: Outcome, questions: Sequence[OpenQuestion] = ()) -> Cal
         text = run.failure.message if run.failure is not None else failure
         content.append(TextContent(type="text", text=text))
     if questions:
-        content.append(TextContent(type="text", text=_waiting_text(run, questions)))
+        content.append(TextContent(type="text", text=_describe_waiting(run, questions)))
     if not content:
         # Some clients reject a result without contents.
         content.append(TextContent(type="text", text=""))
@@ -178,13 +178,13 @@ def _data(result: Any) -> dict[str, Any]:
 def _output(output: Any) -> Any:
     if isinstance(output, str):
         return output
-    said = said_in(output)
+    said = read_output(output)
     if said is None:
         return json.loads(output_json(output))
     return {"text": "\n\n".join(message.text for message in said)}
 
 
-def _waiting_text(run: RunRecord, questions: Sequence[OpenQuestion]) -> str:
+def _describe_waiting(run: RunRecord, questions: Sequence[OpenQuestion]) -> str:
     lines = ["This call waits for input before it can continue:"]
     for question in questions:
         people = f" It waits for {', '.join(question.waits_for)}." if question.waits_for else ""

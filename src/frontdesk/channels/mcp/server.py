@@ -39,7 +39,7 @@ from frontdesk.channels.mcp.calls import BoundTool, Client, ToolCalls, elicitati
 from frontdesk.channels.mcp.config import BODY, CALLER, MCPConfig
 from frontdesk.channels.mcp.progress import Progress
 from frontdesk.channels.mcp.render import tool_result
-from frontdesk.channels.mcp.tasks import TASKS, TaskParams, TaskUpdateParams, missing_tasks, task
+from frontdesk.channels.mcp.tasks import TASKS, TaskParams, TaskUpdateParams, build_missing_tasks_error, task
 from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.errors import (
     InvalidRequestError,
@@ -266,11 +266,11 @@ class McpServer:
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> Any:
         client = self._client(ctx)
-        return await self._guarded(self._work.run(self._calls.call(client, params)))
+        return await self._guard(self._work.run(self._calls.call(client, params)))
 
     async def _get_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
         client = self._task_client(ctx)
-        return await self._guarded(self._work.run(self._task(client, params.task_id)))
+        return await self._guard(self._work.run(self._task(client, params.task_id)))
 
     async def _task(self, client: Client, task_id: str) -> dict[str, Any]:
         calls = self._calls
@@ -279,7 +279,7 @@ class McpServer:
             return task(chain)
         outcome = await calls.read(client.caller, chain.newest)
         questions = await calls.questions(client.caller, chain, outcome) if chain.status == "input_required" else []
-        kept = await calls.kept_answers(chain) if questions else {}
+        kept = await calls.get_kept_answers(chain) if questions else {}
         mine = [one for one in questions if one.is_mine and one.id not in kept]
         asks = {one.id: elicitation(one) for one in mine} if client.can_be_asked else {}
         people = dict.fromkeys(name for one in questions for name in one.waits_for)
@@ -292,7 +292,7 @@ class McpServer:
             chain = await self._calls.find_chain(client.caller, params.task_id, "Unknown task.")
             await self._calls.answer_task(client, chain, responses_in(params.input_responses))
 
-        await self._guarded(self._work.run(update()))
+        await self._guard(self._work.run(update()))
         return {"resultType": "complete"}
 
     async def _cancel_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class McpServer:
             chain = await self._calls.find_chain(client.caller, params.task_id, "Unknown task.")
             await self._context.runs.cancel_chain(client.caller, chain.root.run_id)
 
-        await self._guarded(self._work.run(cancel()))
+        await self._guard(self._work.run(cancel()))
         return {"resultType": "complete"}
 
     def _task_client(self, ctx: Context) -> Client:
@@ -310,7 +310,7 @@ class McpServer:
         if not client.is_modern:
             raise MCPError(METHOD_NOT_FOUND, "Method not found", ctx.method)
         if not client.has_tasks:
-            raise missing_tasks(f"{ctx.method} requires the tasks extension.")
+            raise build_missing_tasks_error(f"{ctx.method} requires the tasks extension.")
         return client
 
     def _client(self, ctx: Context) -> Client:
@@ -334,7 +334,7 @@ class McpServer:
             payload=HttpPayload(scope[BODY], scope) if scope.get(BODY) is not None else None,
         )
 
-    async def _guarded(self, work: Awaitable[T]) -> T:
+    async def _guard(self, work: Awaitable[T]) -> T:
         """Return the result of a handler. Errors leave with their code and their text for callers."""
         try:
             return await work

@@ -35,7 +35,7 @@ class TaskUpdateParams(TaskParams):
     input_responses: dict[str, Any]
 
 
-def created_task(chain: RunChain) -> dict[str, Any]:
+def build_created_task(chain: RunChain) -> dict[str, Any]:
     """Return the result of a call that became a task."""
     return {"resultType": "task", **_fields(chain, _STATUSES[chain.status])}
 
@@ -81,7 +81,7 @@ def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def missing_tasks(message: str) -> MCPError:
+def build_missing_tasks_error(message: str) -> MCPError:
     """Return the error for a client that has not declared the tasks extension."""
     data: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)

@@ -105,7 +105,7 @@ class Assembler(StreamAssembler):
         for request in requests:
             if request.type == "function_approval_request":
                 item = question(request, self._label)
-                self._done(self._add(item), item)
+                self._finish_item(self._add(item), item)
             elif is_request(request) and REQUEST_INFO not in self._client_tools:
                 self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))
 
@@ -205,10 +205,10 @@ class Assembler(StreamAssembler):
         if isinstance(item, MessageItem):
             self._end_part(item)
             item.status = status
-            self._done(len(self.items) - 1, item)
+            self._finish_item(len(self.items) - 1, item)
         elif item is not None:
             item.end()
-            self._done(len(self.items) - 1, item.item)
+            self._finish_item(len(self.items) - 1, item.item)
 
     def on_call(self, call: Call) -> None:
         content = call.content
@@ -268,14 +268,14 @@ class Assembler(StreamAssembler):
         item.status = status
         told = {**call_fields(call), "name": item.name, "arguments": item.arguments}
         self._emit("response.function_call_arguments.done", told)
-        self._done(call.index, item)
+        self._finish_item(call.index, item)
 
     def _end_custom_call(self, call: Call, item: CustomCallItem, status: str) -> None:
         # The text lies inside arguments, and is read out of them when they are whole.
         item.input, item.status = parse_input("".join(call.pieces)), status
         self._emit("response.custom_tool_call_input.delta", {**call_fields(call), "delta": item.input})
         self._emit("response.custom_tool_call_input.done", {**call_fields(call), "input": item.input})
-        self._done(call.index, item)
+        self._finish_item(call.index, item)
 
     def on_result(self, call: Call | None, content: Content) -> None:
         approval_id = None
@@ -301,7 +301,7 @@ class Assembler(StreamAssembler):
         self._emit("response.mcp_call_arguments.done", {**call_fields(call), "arguments": item.arguments})
         if status != "incomplete":
             self._emit(f"response.mcp_call.{status}", call_fields(call))
-        self._done(call.index, item)
+        self._finish_item(call.index, item)
 
     def on_images(self, content: Content) -> None:
         outputs: Any = content.outputs
@@ -324,7 +324,7 @@ class Assembler(StreamAssembler):
         if uri.startswith("data:image/"):
             self._picture(uri.partition("base64,")[2], key)
         elif content.file_id and not uri:
-            self._cited(content.file_id, {"file_id": content.file_id, "title": file_name(content)})
+            self._add_citation(content.file_id, {"file_id": content.file_id, "title": file_name(content)})
         elif uri.startswith("data:"):
             self._alone(Content.from_text(uri))
         else:
@@ -333,9 +333,9 @@ class Assembler(StreamAssembler):
     def _address(self, address: str, title: str) -> None:
         if address:
             region = {"start_index": 0, "end_index": len(address)}
-            self._cited(address, {"url": address, "title": title, "annotated_regions": [region]})
+            self._add_citation(address, {"url": address, "title": title, "annotated_regions": [region]})
 
-    def _cited(self, text: str, annotation: dict[str, Any]) -> None:
+    def _add_citation(self, text: str, annotation: dict[str, Any]) -> None:
         self._alone(Content.from_text(text, annotations=[cast(Any, {"type": "citation", **annotation})]))
 
     def _picture(self, data: str, key: str | None) -> None:
@@ -356,7 +356,7 @@ class Assembler(StreamAssembler):
     def _end_picture(self, index: int, item: ImageItem) -> None:
         item.status = "completed"
         self._emit("response.image_generation_call.completed", {"item_id": item.id, "output_index": index})
-        self._done(index, item)
+        self._finish_item(index, item)
 
     def _add(self, item: Any) -> int:
         self.items.append(item)
@@ -365,7 +365,7 @@ class Assembler(StreamAssembler):
             self._emit("response.output_item.added", {"output_index": index, "item": item})
         return index
 
-    def _done(self, index: int, item: Any) -> None:
+    def _finish_item(self, index: int, item: Any) -> None:
         if self._watched:
             self._emit("response.output_item.done", {"output_index": index, "item": item})
 

@@ -8,15 +8,15 @@ from urllib.parse import parse_qs
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from frontdesk.asgi.messages import resumed_after
+from frontdesk.asgi.messages import parse_resume_position
 from frontdesk.channels.responses.compact import compactor_findings, decode_compact
 from frontdesk.channels.responses.config import ResponsesConfig, ResponsesSettings
-from frontdesk.channels.responses.parse import check_included, decode, trimmed_input
+from frontdesk.channels.responses.parse import check_included, decode, trim_input
 from frontdesk.channels.responses.render import (
     Renderer,
     draw_compaction,
-    given_items,
     is_compaction,
+    list_given_items,
     turn_items,
 )
 from frontdesk.channels.responses.request_builder import Intake
@@ -29,7 +29,7 @@ from frontdesk.http.channel import HttpChannel, takes_settings
 from frontdesk.http.detached_runs import DetachedRuns
 from frontdesk.http.endpoint import HttpCall
 from frontdesk.http.idempotency import keyed
-from frontdesk.http.run_ids import identified
+from frontdesk.http.run_ids import set_run_id
 from frontdesk.identifiers import plain_id
 from frontdesk.interfaces.channel import ChannelContext, ChannelContribution
 from frontdesk.interfaces.context import ShowsItems
@@ -96,7 +96,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request, settle = await self._intake.request(call.caller, body, raw, protocol_request)
         request = keyed(request, call.headers, raw)
-        request = self._identified(request, call)
+        request = self._set_run_id(request, call)
         answer = ResponseWriter(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
@@ -110,7 +110,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         opened = self.context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
         async with await (self._detached.stream(opened, call.detach()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
-                return await answer.queued(stream.run)
+                return await answer.send_queued(stream.run)
             await answer.stream(stream, self._config.streams)
 
     async def count(self, call: HttpCall) -> None:
@@ -126,7 +126,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         if instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("Instructions are not accepted: this host sets them.", param="instructions")
         body, messages = await self._intake.messages(call.caller, body, len(raw))
-        given = await run_sized(len(raw), trimmed_input, body)
+        given = await run_sized(len(raw), trim_input, body)
         request = ChannelRequest(
             channel=self.name,
             input=messages,
@@ -136,7 +136,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
             details={"input": given, "seal": self.context.new_id("seal")},
         )
         run = await self.context.conversations.compact(
-            identified(
+            set_run_id(
                 keyed(request, call.headers, raw, b"compact"),
                 call.caller,
                 call.headers,
@@ -148,8 +148,8 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         )
         await self._show(call, run)
 
-    def _identified(self, request: ChannelRequest, call: HttpCall) -> ChannelRequest:
-        return identified(request, call.caller, call.headers, self._config.response_id_factory)
+    def _set_run_id(self, request: ChannelRequest, call: HttpCall) -> ChannelRequest:
+        return set_run_id(request, call.caller, call.headers, self._config.response_id_factory)
 
     async def _show(self, call: HttpCall, run: RunRecord) -> None:
         answer = ResponseWriter(call, self._renderer)
@@ -158,14 +158,14 @@ class ResponsesChannel(HttpChannel, ShowsItems):
         await answer.run(run, run.result)
 
     async def get(self, call: HttpCall) -> None:
-        after, included = resumed_after(call.scope["query_string"]), _included(call)
+        after, included = parse_resume_position(call.scope["query_string"]), _read_include(call)
         if after is not None:
-            async with await self._followed(call) as stream:
-                stream.run = _including(stream.run, included)
+            async with await self._follow(call) as stream:
+                stream.run = _add_include(stream.run, included)
                 return await ResponseWriter(call, self._renderer).stream(stream, self._config.streams, after)
-        await self._show(call, _including(await self._about(call, self.context.runs.get), included))
+        await self._show(call, _add_include(await self._about(call, self.context.runs.get), included))
 
-    async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
+    async def _follow(self, call: HttpCall) -> HostedStreamResult[Any]:
         try:
             return await self._about(call, partial(self.context.runs.follow, stored_events_only=True))
         except ConflictError as error:
@@ -188,7 +188,7 @@ class ResponsesChannel(HttpChannel, ShowsItems):
             raise NotFoundError("Response not found.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
-        _included(call)
+        _read_include(call)
         run = await self._about(call, self.context.runs.get)
         await ResponseWriter(call, self._renderer).raw(
             await run_weighed(run.details, _input_page, run, call.scope["query_string"])
@@ -219,7 +219,7 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
         raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
-    given = given_items(run)
+    given = list_given_items(run)
     items = given if order == "asc" else given[::-1]
     if "after" in asked:
         places = [place for place, (item_id, _) in enumerate(items) if item_id == asked["after"]]
@@ -238,14 +238,14 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
     )
 
 
-def _included(call: HttpCall) -> list[str]:
+def _read_include(call: HttpCall) -> list[str]:
     asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
     names = [value for name, values in asked.items() if _INCLUDE.fullmatch(name) for value in values]
     check_included(names)
     return names
 
 
-def _including(run: RunRecord, names: Sequence[str]) -> RunRecord:
+def _add_include(run: RunRecord, names: Sequence[str]) -> RunRecord:
     if not names:
         return run
     return run.replace(details={**run.details, "include": [*(run.details.get("include") or ()), *names]})

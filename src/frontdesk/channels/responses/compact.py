@@ -42,7 +42,7 @@ async def _extract_summary(references: References, seal: str, where: str) -> str
     return str(run.details["summary"])
 
 
-async def opened(references: References, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def open_summaries(references: References, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Replace compaction items by their summaries.
 
     Each becomes an assistant message: it comes from a model that has read user text, so it must not rank higher.

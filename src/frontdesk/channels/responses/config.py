@@ -104,7 +104,7 @@ class ResponsesConfig(StreamingConfig, FetchingConfig):
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forwarded - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        return wrong + super().own_findings() + self.fetching_findings() + self.sockets.findings()
+        return wrong + super().own_findings() + self.list_fetching_findings() + self.sockets.findings()
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {

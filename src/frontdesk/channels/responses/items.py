@@ -15,7 +15,7 @@ from frontdesk.channels.responses.schema import (
     SummaryText,
 )
 from frontdesk.framework.approval_ids import waits_for, waits_for_people
-from frontdesk.framework.contents import asked_for, is_reasoning_text
+from frontdesk.framework.contents import get_asked_call, is_reasoning_text
 from frontdesk.streaming.assembler import Call, text_delta
 
 ClientCallItem = (FunctionCallItem, CustomCallItem)
@@ -28,7 +28,7 @@ def call_fields(call: Call) -> dict[str, Any]:
 
 
 def question(asked: Content, label: str) -> ApprovalItem:
-    name, arguments = asked_for(asked)
+    name, arguments = get_asked_call(asked)
     item = ApprovalItem(id=str(asked.id), name=name, arguments=arguments, server_label=label)
     if (people := waits_for(asked)) is not None:
         item.waits_for = people

@@ -25,14 +25,14 @@ from frontdesk.models.request import ChannelRequest, ChannelSession, ClientTool,
 from frontdesk.openai.bodies import (
     COMMON_IGNORED,
     COMMON_OPTIONS,
-    chosen_tools,
     convert,
-    given_options,
     json_schema_format,
+    list_given_options,
+    parse_tool_choice,
 )
-from frontdesk.openai.forms import INCLUDES, trimmed
+from frontdesk.openai.forms import INCLUDES, trim
 from frontdesk.openai.items import Items, read_items
-from frontdesk.openai.tools import MAX_TOOLS, GivenTool, custom_tool, flat, function_name, merged, served
+from frontdesk.openai.tools import MAX_TOOLS, GivenTool, custom_tool, flat, function_name, list_served, merge
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
@@ -88,8 +88,8 @@ class Parser:
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """Return the request, with questions still unresolved. Without items, its input is a single text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
-        given = served(body.tools) if body.tools else []
-        added = merged(served(items.tools)) if items is not None and items.tools else []
+        given = list_served(body.tools) if body.tools else []
+        added = merge(list_served(items.tools)) if items is not None and items.tools else []
         if asks:
             self._check(body, [*given, *added])
         if items is not None and not (items.messages or items.outputs or items.approvals):
@@ -131,7 +131,7 @@ class Parser:
     def _check_choice(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
         """Reject a tool choice that is not in the request, or that names a host tool where callers may not choose
         those."""
-        mode, names = chosen_tools(_tool_choice(body.tool_choice))
+        mode, names = parse_tool_choice(_tool_choice(body.tool_choice))
         # A choice has no word for a namespace.
         own = {tool.get("name") for tool in tools if tool.get("type") != "namespace"}
         hosts = self._target.tool_names if self._config.force_host_tools else ()
@@ -174,7 +174,7 @@ class Parser:
     ) -> dict[str, Any]:
         """Return the effective settings and the full API input, for later reads of the response."""
         given = body.input
-        details: dict[str, Any] = {"input": given if isinstance(given, str) else trimmed_input(body)}
+        details: dict[str, Any] = {"input": given if isinstance(given, str) else trim_input(body)}
         for name in self._config.forwarded if options else ():
             value = getattr(body, name, None)
             if value is not None:
@@ -192,9 +192,9 @@ class Parser:
         return details
 
 
-def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
+def trim_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
     given = body.input
-    return list(map(trimmed, given)) if isinstance(given, list) else given
+    return list(map(trim, given)) if isinstance(given, list) else given
 
 
 def parse_conversation(body: CreateBody) -> str | None:
@@ -210,7 +210,7 @@ def _brings_its_own(body: CreateBody) -> bool:
 
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
-    options = given_options(body, _OPTIONS)
+    options = list_given_options(body, _OPTIONS)
     choice = _tool_choice(body.tool_choice)
     if choice is not None:
         options["tool_choice", "tool_choice"] = choice

@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.channels.responses.render import Renderer, draw_compaction, input_items, is_compaction
 from frontdesk.concurrency.offload import compute_weight, off_loop
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.framework.approval_ids import with_id
 from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.json_size import count_values
@@ -88,7 +88,7 @@ class References:
             self._said[item_id] = None
             with suppress(NotFoundError):
                 found = await self._context.conversations.get_item(self._caller, inside, item_id)
-                self._said |= await self._known({item_id: dict(found.body)}, where)
+                self._said |= await self._measure({item_id: dict(found.body)}, where)
         return self._said[item_id]
 
     async def _question(self, item_id: str, where: str) -> _Known | None:
@@ -97,14 +97,14 @@ class References:
             with suppress(NotFoundError):
                 approval = await self._context.approvals.get(self._caller, item_id)
                 item = msgspec.to_builtins(self._renderer.question(with_id(approval.request, approval.approval_id)))
-                self._questions |= await self._known({item_id: item}, where)
+                self._questions |= await self._measure({item_id: item}, where)
         return self._questions[item_id]
 
     async def _of_run(self, run_id: str, where: str) -> dict[str, _Known]:
         if run_id not in self._runs:
             run = await self._run(run_id)
             items = {} if run is None else await off_loop(self._find_all, run)
-            self._runs[run_id] = await self._known(items, where)
+            self._runs[run_id] = await self._measure(items, where)
         return self._runs[run_id]
 
     async def _run(self, run_id: str) -> RunRecord | None:
@@ -118,8 +118,8 @@ class References:
         items: list[Found] = [msgspec.to_builtins(item) for item in output]
         return {item["id"]: item for item in (*reversed(input_items(run)), *reversed(items))}
 
-    async def _known(self, items: dict[str, Found], where: str) -> dict[str, _Known]:
-        known = await off_loop(_written, items)
+    async def _measure(self, items: dict[str, Found], where: str) -> dict[str, _Known]:
+        known = await off_loop(_encode_items, items)
         self._count_read(sum(item.size for item in known.values()), where)
         return known
 
@@ -139,9 +139,9 @@ class References:
             raise InvalidRequestError(message, param=where, code="too_many_values")
 
 
-def _written(items: dict[str, Found]) -> dict[str, _Known]:
+def _encode_items(items: dict[str, Found]) -> dict[str, _Known]:
     return {item_id: _Known(body, encode(body)) for item_id, body in items.items()}
 
 
 def _too_large(limit: int, where: str) -> BodyTooLargeError:
-    return BodyTooLargeError(f"What a body refers to must not be larger than {shown_size(limit)}.", param=where)
+    return BodyTooLargeError(f"What a body refers to must not be larger than {format_size(limit)}.", param=where)

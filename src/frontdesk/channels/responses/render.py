@@ -33,7 +33,7 @@ from frontdesk.framework.workflow_requests import (
 from frontdesk.http.sse import JsonTemplate, mark
 from frontdesk.interfaces.target import TargetInfo
 from frontdesk.models.run import DECISIONS, RunRecord
-from frontdesk.openai.bodies import answers, counted, encode, finish_reason
+from frontdesk.openai.bodies import answers, encode, finish_reason, sum_usage
 from frontdesk.openai.forms import as_items, complete_item
 from frontdesk.openai.items import to_messages
 from frontdesk.openai.tools import tool_refs
@@ -81,9 +81,9 @@ class Renderer:
     def __init__(self, config: ResponsesConfig, target: TargetInfo) -> None:
         self._config = config
         self._target = target
-        self._template = self._drawn()
+        self._template = self._build_template()
 
-    def _drawn(self) -> JsonTemplate:
+    def _build_template(self) -> JsonTemplate:
         run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
         out: Any = self.response(run, AgentResponse(messages=[Message("assistant", ["text"])]))
         for name in _FILLED:
@@ -234,14 +234,14 @@ def _plain_text(run: RunRecord, result: Any) -> str | None:
     return content.text
 
 
-def counted_tokens(result: Any) -> int | None:
+def count_tokens(result: Any) -> int | None:
     """Return the tokens that the model has read and written for a result, or None if it does not count them."""
     usage = _usage(answers(result))
     return None if usage is None else usage.total_tokens
 
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
-    usage = counted(said)
+    usage = sum_usage(said)
     return None if usage is None else build_usage(usage)
 
 
@@ -311,10 +311,10 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
     """Return the input of a run, each item with an id: the client's, unless it may already be in use."""
-    return [complete_item(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
+    return [complete_item(item, item_id) for item_id, item in list_given_items(run, keep_ids=keep_ids)]
 
 
-def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
+def list_given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
     """Return the input of a run as received, with the id of each item."""
     given = run.details.get("input")
     if isinstance(given, str):
@@ -364,7 +364,7 @@ def draw_compaction(run: RunRecord) -> CompactionOut:
             "id": item_id("msg", run.run_id, place),
             "status": "completed",
             "role": "user",
-            "content": [_shown_part(content) for content in message.contents],
+            "content": [_render_input_part(content) for content in message.contents],
         }
         for place, message in enumerate(said)
     ]
@@ -374,7 +374,7 @@ def draw_compaction(run: RunRecord) -> CompactionOut:
     return CompactionOut(id=run.run_id, created_at=int(run.created_at), output=output, usage=usage)
 
 
-def _shown_part(content: Content) -> dict[str, Any]:
+def _render_input_part(content: Content) -> dict[str, Any]:
     if content.type == "text":
         return {"type": "input_text", "text": content.text or ""}
     if content.type in ("data", "uri") and (content.media_type or "").startswith("image/"):

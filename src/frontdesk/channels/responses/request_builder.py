@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 from agent_framework import Message
 
-from frontdesk.channels.responses.compact import opened
+from frontdesk.channels.responses.compact import open_summaries
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, parse_conversation, unknown_keys
 from frontdesk.channels.responses.references import References
-from frontdesk.channels.responses.render import Renderer, counted_tokens
+from frontdesk.channels.responses.render import Renderer, count_tokens
 from frontdesk.channels.responses.schema import CreateBody
-from frontdesk.concurrency.offload import LARGE, compute_weight, off_loop, run_sized
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, compute_weight, off_loop, run_sized
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.foundry.conventions import is_service_id
 from frontdesk.framework.client_outputs import as_results, in_given_order
-from frontdesk.framework.contents import as_messages, asked_for
+from frontdesk.framework.contents import as_messages, get_asked_call
 from frontdesk.interfaces.channel import Channel, ChannelContext, SettleAnswers
 from frontdesk.interfaces.storage.pages import MAX_PAGE_BYTES
 from frontdesk.models.approval import ApprovalAnswer, PendingApproval
@@ -31,7 +31,7 @@ from frontdesk.serialization.codec import prepare
 _CONVERSATION = "conv_"
 
 
-async def adopted(context: ChannelContext, caller: Caller, request: ChannelRequest) -> ChannelRequest:
+async def adopt_ids(context: ChannelContext, caller: Caller, request: ChannelRequest) -> ChannelRequest:
     """Return a request whose unknown ids are session keys of the caller.
 
     A key is scoped to its caller, so the id of another person's response or conversation gives no access. A
@@ -57,7 +57,7 @@ async def adopted(context: ChannelContext, caller: Caller, request: ChannelReque
 
 _MAX_CHAIN = 100
 """The number of responses that are read to count what came before."""
-_PAGE = 100
+_PAGE_ROWS = 100
 
 
 class Intake:
@@ -81,14 +81,14 @@ class Intake:
         """
         items, size = None, len(raw)
         if not isinstance(body.input, str):
-            body, size = await self._resolved(caller, body, size)
+            body, size = await self._resolve(caller, body, size)
             items = await self._items(caller, body, size)
-        if size <= LARGE:
+        if size <= MIN_LARGE_BYTES:
             request = self._parser.request(body, items, caller.identity)
         else:
-            request = await off_loop(self._parsed, body, items, caller)
+            request = await off_loop(self._parse, body, items, caller)
         if self._context.adopts_ids and caller.isolation is not None:
-            request = await adopted(self._context, caller, request)
+            request = await adopt_ids(self._context, caller, request)
         if request.session is not None and request.session.conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
             await self._context.conversations.get(caller, request.session.conversation_id)
@@ -98,7 +98,7 @@ class Intake:
             request = request.replace(operation="approval")
         if payload is not None and (unknown := unknown_keys(payload)):
             request = request.replace(attributes=unknown)
-        return request, None if items is None else _settling(items)
+        return request, None if items is None else _build_settle(items)
 
     async def tokens(self, caller: Caller, body: CreateBody, raw: bytes) -> int:
         """Estimate the tokens that a model would read for a body, including what it continues."""
@@ -123,7 +123,7 @@ class Intake:
         for _ in range(_MAX_CHAIN):
             if run is None:
                 return total
-            counted = counted_tokens(run.result)
+            counted = count_tokens(run.result)
             if counted is not None:
                 return total + counted
             said = [message for answer in answers(run.result) for message in answer.messages]
@@ -144,7 +144,7 @@ class Intake:
         total, remaining, after = 0, self._config.max_body_bytes, None
         while remaining >= 0:
             items = await self._context.conversations.list_items(
-                caller, conversation, after=after, limit=_PAGE, max_bytes=MAX_PAGE_BYTES
+                caller, conversation, after=after, limit=_PAGE_ROWS, max_bytes=MAX_PAGE_BYTES
             )
             if not items:
                 return total
@@ -155,14 +155,14 @@ class Intake:
         message = "This conversation is too long to count its tokens."
         raise InvalidRequestError(message, param="conversation", code="unsupported")
 
-    def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
+    def _parse(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
         request = self._parser.request(body, items, caller.identity)
         # Written here, where nobody waits for it.
         return request.replace(details=prepare(lambda: request.details))
 
     async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
         """Return a body with resolved references, and its messages. For compaction, which runs nothing."""
-        body, size = await self._resolved(caller, body, size)
+        body, size = await self._resolve(caller, body, size)
         items = await self._items(caller, body, size)
         if items is None:
             return body, as_messages(body.input) or []
@@ -177,7 +177,7 @@ class Intake:
         if isinstance(given, list) and any(item.get("type") == "compaction" for item in given):
             self._parser.check_length(given)
             references = self._references(caller, body)
-            body = msgspec.structs.replace(body, input=await opened(references, given))
+            body = msgspec.structs.replace(body, input=await open_summaries(references, given))
             size += references.size
         return await run_sized(size, self._parser.items, body)
 
@@ -192,7 +192,7 @@ class Intake:
             await self._context.allow(caller)
             await self._fetcher.fill(items.urls, caller=caller.identity.key)
 
-    async def _resolved(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
+    async def _resolve(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
         """Return the body with resolved item references, and its resulting size."""
         given = body.input
         if not isinstance(given, list):
@@ -212,7 +212,7 @@ def _item_tokens(items: Sequence[Mapping[str, Any]]) -> int:
     return message_tokens(to_messages(items)[0])
 
 
-def _settling(items: Items | None) -> SettleAnswers | None:
+def _build_settle(items: Items | None) -> SettleAnswers | None:
     """Return a function that settles answers among items that contain more of a question than its id."""
     if items is None or not (items.questions or items.earlier):
         return None
@@ -230,5 +230,5 @@ def _check_questions(questions: Sequence[Question], asked: Mapping[str, Any]) ->
     """Reject a repeated question that differs from the one that was asked."""
     for question in questions:
         request = asked.get(question.approval_id)
-        if request is not None and asked_for(request) != (question.tool, question.arguments):
+        if request is not None and get_asked_call(request) != (question.tool, question.arguments):
             raise InvalidRequestError("The response does not match the question.", param=question.where)

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.asgi.messages import BodyHold, counted, error_headers
+from frontdesk.asgi.messages import BodyHold, count_charged, error_headers
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import client_tools, decode
 from frontdesk.channels.responses.render import Renderer, error_body, error_out, get_status
 from frontdesk.channels.responses.request_builder import Intake
 from frontdesk.channels.responses.schema import CreateBody, SocketError, SocketEvent
-from frontdesk.channels.responses.writer import Script, failed, failed_events, queued_events
+from frontdesk.channels.responses.writer import Script, build_failed_events, build_failed_run, build_queued_events
 from frontdesk.concurrency.current import set_memory
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
@@ -28,13 +28,13 @@ from frontdesk.errors import (
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.framework.client_outputs import answered, in_given_order
+from frontdesk.framework.client_outputs import build_answered, in_given_order
 from frontdesk.framework.contents import as_messages
 from frontdesk.framework.types import is_response
 from frontdesk.http.bodies import HttpPayload, decode_as, read_payload
 from frontdesk.http.channel import HttpChannel
 from frontdesk.http.detached_runs import DetachedRuns, Ended
-from frontdesk.http.run_ids import identified
+from frontdesk.http.run_ids import set_run_id
 from frontdesk.http.sockets import BYE, POLICY, TOO_LARGE, Lanes, Socket, SocketEndpoint
 from frontdesk.http.sse import encode_data, pump
 from frontdesk.identifiers import plain_id
@@ -43,7 +43,7 @@ from frontdesk.models.request import ChannelRequest, ClientOutput
 from frontdesk.models.result import HostedStreamResult
 from frontdesk.models.run import RunRecord
 from frontdesk.openai.bodies import encode
-from frontdesk.openai.tools import merged
+from frontdesk.openai.tools import merge
 
 MAX_STORED = 16
 
@@ -81,25 +81,25 @@ class Kept:
             tools=tuple(request.details.get("additional_tools") or ()),
         )
 
-    def continued(self, request: ChannelRequest, *, hears: bool) -> ChannelRequest:
+    def build_continued(self, request: ChannelRequest, *, hears: bool) -> ChannelRequest:
         """Return a request that repeats everything before the new input. `hears` means that the target accepts
         messages."""
         if request.approvals:
             raise InvalidRequestError("A response that is not stored has no pending tool calls.", param="input")
-        results = answered(self.waiting, request.client_outputs)
+        results = build_answered(self.waiting, request.client_outputs)
         new = in_given_order(results, as_messages(request.input) or (), request.client_outputs)
         said = [*self.messages, *new]
         details = {**request.details, "previous_response_id": request.previous_run_id}
         request = request.replace(
             input=said if hears else request.input, previous_run_id=self.previous, client_outputs=self.outputs
         )
-        return self._offered(request, details)
+        return self._offer_tools(request, details)
 
-    def _offered(self, request: ChannelRequest, details: dict[str, Any]) -> ChannelRequest:
+    def _offer_tools(self, request: ChannelRequest, details: dict[str, Any]) -> ChannelRequest:
         """Return a request with the tools of earlier items. The limit for a request applies."""
         if not self.tools:
             return request.replace(details=details)
-        added = merged(self.tools, details.get("additional_tools") or ())
+        added = merge(self.tools, details.get("additional_tools") or ())
         tools = client_tools(details.get("tools") or (), added)
         return request.replace(client_tools=tools, details={**details, "additional_tools": added})
 
@@ -186,7 +186,7 @@ class Memory:
 
 _decoder = msgspec.json.Decoder(SocketEvent)
 _ENVELOPE = frozenset(SocketEvent.__struct_fields__)
-_REMEMBERED = 64
+_MAX_REMEMBERED = 64
 """The number of ended responses that a connection can tell from those that never were."""
 
 
@@ -218,12 +218,12 @@ class _Connection:
         self._context = shared.context
         self._socket = socket
         self._memory = Memory(shared.space, shared.config.max_body_bytes, owner=socket.caller.identity.key)
-        self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
+        self._lanes = Lanes(self._create, self._report_failure, most_bytes=shared.config.sockets.max_message_bytes)
         limiter = shared.limiter
         self._waiting = None if limiter is None else limiter.hold(socket.caller)
         """The bytes of the messages that wait for their turn."""
         self._running: dict[str, str | None] = {}
-        self._ended: deque[str] = deque(maxlen=_REMEMBERED)
+        self._ended: deque[str] = deque(maxlen=_MAX_REMEMBERED)
         self._unwanted: set[str | None] = set()
         """The lanes whose response was cancelled before it began."""
 
@@ -261,7 +261,7 @@ class _Connection:
 
     async def _take(self, raw: bytes) -> None:
         lane: str | None = None
-        size = await run_sized(len(raw), counted, raw)
+        size = await run_sized(len(raw), count_charged, raw)
         try:
             if self._waiting is not None:
                 self._waiting.add(size)
@@ -303,7 +303,7 @@ class _Connection:
             await self._context.runs.cancel(self._socket.caller, run_id)
 
     async def _create(self, lane: str | None, raw: bytes) -> None:
-        size = await run_sized(len(raw), counted, raw)
+        size = await run_sized(len(raw), count_charged, raw)
         held = None if self._waiting is None else self._waiting.split(size)
         try:
             await self._create_held(lane, raw, held, size)
@@ -330,7 +330,7 @@ class _Connection:
             self._memory.forget(_decoder.decode(raw).previous_response_id)
             if isinstance(error.run, RunRecord):
                 # After an error event, clients send the request again.
-                return await self._send(failed_events(self._shared.renderer, error.run, partial(_messages, lane)))
+                return await self._send(build_failed_events(self._shared.renderer, error.run, partial(_messages, lane)))
             await self._refuse(error, lane)
 
     def _begin(self, held: BodyHold | None, size: int) -> Ended | None:
@@ -341,11 +341,11 @@ class _Connection:
         run_held = held.split(size)
         set_memory(run_held)
 
-        def ended() -> None:
+        def finish() -> None:
             end()
             run_held.release()
 
-        return ended
+        return finish
 
     async def _answer(self, lane: str | None, body: CreateBody, raw: bytes, ended: Ended | None) -> None:
         """Answer a request. `ended` is called when the response is no longer being generated."""
@@ -368,9 +368,9 @@ class _Connection:
     ) -> None:
         async with opened as stream:
             if stream.run.status == "queued" and not stream.run.stream:
-                return await self._send(_messages(lane, queued_events(self._shared.renderer, stream.run)))
+                return await self._send(_messages(lane, build_queued_events(self._shared.renderer, stream.run)))
             script = Script(self._shared.renderer, stream.run, pack=partial(_messages, lane))
-            run, result = await self._played(lane, script, stream)
+            run, result = await self._play_events(lane, script, stream)
         last = script.end(run, result)
         if run.status == "failed":
             self._memory.forget(body.previous_response_id)
@@ -393,27 +393,29 @@ class _Connection:
         attributes = {name: value for name, value in request.attributes.items() if name not in _ENVELOPE}
         request = request.replace(attributes=attributes)
         if kept is not None:
-            request = kept.continued(request, hears=self._context.target.messages)
+            request = kept.build_continued(request, hears=self._context.target.messages)
         # One connection has many responses, so that its headers name none of them.
-        return identified(request, self._socket.caller, {}, self._shared.intake.response_ids), settle
+        return set_run_id(request, self._socket.caller, {}, self._shared.intake.response_ids), settle
 
-    async def _played(self, lane: str | None, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
+    async def _play_events(
+        self, lane: str | None, script: Script, stream: HostedStreamResult[Any]
+    ) -> tuple[RunRecord, Any]:
         """Send all events except the last one. Return the outcome."""
         run_id = stream.run.run_id
         self._running[run_id] = lane
         try:
             if lane in self._unwanted:
-                return await self._called_off(script, stream)
+                return await self._call_off(script, stream)
             send = self._socket.send
             hosted = await pump(stream, script.update, send, [partial(send, message) for message in script.begin()])
             return hosted.run, hosted.result
         except RequestError as error:
-            return failed(stream.run, error), None
+            return build_failed_run(stream.run, error), None
         finally:
             del self._running[run_id]
             self._ended.append(run_id)
 
-    async def _called_off(self, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
+    async def _call_off(self, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
         await stream.aclose()
         await self._send(script.begin())
         # One that would go on without its client is told by name.
@@ -434,7 +436,7 @@ class _Connection:
             message.stream_id = lane
         await self._socket.send(encode(message))
 
-    async def _broken(self, lane: str | None) -> None:
+    async def _report_failure(self, lane: str | None) -> None:
         await self._refuse(InternalError(), lane)
 
 

@@ -47,15 +47,15 @@ class ResponseWriter:
     async def error(self, error: RequestError) -> None:
         """Send an error. For a started run send its outcome instead, because clients retry errors."""
         if isinstance(error.run, RunRecord):
-            return await self._failed(error.run)
+            return await self._send_failure(error.run)
         headers = [*error_headers(error), *self._headers()]
         await send_json(self._call.send, get_status(error), error_body(error), headers)
 
-    async def _failed(self, run: RunRecord) -> None:
+    async def _send_failure(self, run: RunRecord) -> None:
         if not run.stream:
             return await self._send(encode(self._renderer.response(run)), [*self._headers(run), NO_RETRY])
         self._call.begun = True
-        events = b"".join(failed_events(self._renderer, run))
+        events = b"".join(build_failed_events(self._renderer, run))
         await send_events(self._call.send, events, [*self._headers(run), NO_RETRY])
 
     def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
@@ -65,10 +65,10 @@ class ResponseWriter:
         given = self._call.request_id if b"x-request-id" in self._call.headers else None
         return [(b"x-request-id", given or run.run_id.encode())]
 
-    async def queued(self, run: RunRecord) -> None:
+    async def send_queued(self, run: RunRecord) -> None:
         """Send the stream of a run whose answer is delivered elsewhere."""
         self._call.begun = True
-        await send_events(self._call.send, b"".join(queued_events(self._renderer, run)), self._headers(run))
+        await send_events(self._call.send, b"".join(build_queued_events(self._renderer, run)), self._headers(run))
 
     async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
         """Send the events numbered above `after`, and always the last one."""
@@ -76,7 +76,7 @@ class ResponseWriter:
         await stream_events(self._call, stream, script, times, self._headers(stream.run))
 
 
-def failed(run: RunRecord, error: RequestError) -> RunRecord:
+def build_failed_run(run: RunRecord, error: RequestError) -> RunRecord:
     return run.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
@@ -142,16 +142,16 @@ class Script:
 
     def fail(self, run: RunRecord, error: RequestError) -> Sequence[bytes]:
         """Emit the final events of a stream that failed."""
-        return self.end(failed(run, error), None)
+        return self.end(build_failed_run(run, error), None)
 
 
-def failed_events(renderer: Renderer, run: RunRecord, pack: Pack | None = None) -> list[bytes]:
+def build_failed_events(renderer: Renderer, run: RunRecord, pack: Pack | None = None) -> list[bytes]:
     """Return the whole stream of a run that failed before its first update."""
     script = Script(renderer, run, pack=pack)
     return [*script.begin(), *script.end(run, None)]
 
 
-def queued_events(renderer: Renderer, run: RunRecord) -> list[bytes]:
+def build_queued_events(renderer: Renderer, run: RunRecord) -> list[bytes]:
     """Return the whole stream of a run whose answer is delivered elsewhere."""
     response = {"response": renderer.response(run, output=[])}
     return [event("response.created", response, 0), event("response.queued", response, 1)]

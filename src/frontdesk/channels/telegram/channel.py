@@ -51,7 +51,7 @@ from frontdesk.chat.live_mixin import LiveAnswers, TypingNotices
 from frontdesk.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage, Proof
 from frontdesk.chat.rendering import Renderer
 from frontdesk.chat.replies import challenge_text
-from frontdesk.chat.session_commands import described_command
+from frontdesk.chat.session_commands import build_command
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.errors import (
     ChannelConfigurationError,
@@ -103,7 +103,7 @@ def start_command(context: ChannelContext) -> ChannelCommand:
             challenge = wording.error(error)
         await call.reply(challenge)
 
-    return described_command(context, "start", start)
+    return build_command(context, "start", start)
 
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class TelegramChannel(
 
         A `path` that ends in `/webhook` is the path of the webhook itself.
         """
-        config = TelegramConfig(bot_token=_kept(bot_token), secret_token=_kept(secret_token), **settings)
+        config = TelegramConfig(bot_token=_as_secret(bot_token), secret_token=_as_secret(secret_token), **settings)
         super().__init__(config, name=name, path=path)
         if path.endswith(WEBHOOK_PATH):
             self.webhook_path = "/"
@@ -284,7 +284,7 @@ class TelegramChannel(
     # Out
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        return _shortened(super().parts(result), self._config.max_messages)
+        return _shorten(super().parts(result), self._config.max_messages)
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
         """Return the messages of a reply. The click on a stop button is answered by a pop-up."""
@@ -422,11 +422,11 @@ def _size(message: OutboundMessage) -> int:
     return sum(len(file.data) for file in message.media)
 
 
-def _kept(given: str | Secret) -> Secret | None:
+def _as_secret(given: str | Secret) -> Secret | None:
     return Secret(given) if given else None
 
 
-def _shortened(parts: Sequence[Any], most: int | None) -> Sequence[Any]:
+def _shorten(parts: Sequence[Any], most: int | None) -> Sequence[Any]:
     """Move a text that needs too many messages into a file after the first message."""
     texts = [part for part in parts if part.get("text") and not part.get("buttons") and not part.get("media")]
     if most is None or len(texts) <= most:

@@ -38,9 +38,9 @@ KICKED = "kicked"
 NO_METHOD = "status_404"
 _CONTENT_REFUSED = ("status_400", NO_METHOD, "too_large", MEDIA_REFUSED)
 """The codes of a refusal that may be about the kind of content: another kind may be taken."""
-_TOKEN_WAIT = 60.0
+_TOKEN_WAIT_SECONDS = 60.0
 """The seconds until the token is tried again: an operator has to act, and nothing that waits is lost meanwhile."""
-_DEFAULT_WAIT = 1.0
+_DEFAULT_WAIT_SECONDS = 1.0
 _answer = msgspec.json.Decoder(Answer)
 
 # The texts of the Bot API are its only codes. Each pattern is tried at the beginning of a text in lower case.
@@ -101,14 +101,14 @@ def build_error(response: PlatformResponse, answer: Answer) -> PushError:
         return ChatMigratedError(answer.parameters.migrate_to_chat_id)
     if status == 429:
         asked = answer.parameters.retry_after
-        wait = _DEFAULT_WAIT if asked is None or asked < 0 else min(asked, MAX_WAIT_SECONDS)
+        wait = _DEFAULT_WAIT_SECONDS if asked is None or asked < 0 else min(asked, MAX_WAIT_SECONDS)
         return PushLimitedError(_text(status, "flood"), code="flood", retry_after=wait)
     said = answer.description.partition(": ")[2].lower()
     if status == 401 or (status == 404 and not said):
         return PushError(
             f"{_text(status, UNAUTHORIZED)} It does not know bot_token: copy the token that @BotFather shows.",
             code=UNAUTHORIZED,
-            retry_after=_TOKEN_WAIT,
+            retry_after=_TOKEN_WAIT_SECONDS,
             everywhere=True,
         )
     if status == 409:
@@ -186,8 +186,8 @@ class BotClient:
         try:
             result = await run_sized(len(response.body), read_answer, response)
         except PushLimitedError as error:
-            raise self._floods.noted(error, str(given.get("chat_id", ""))) from None
-        return await run_sized(len(response.body), _decoded, result, kind)
+            raise self._floods.note(error, str(given.get("chat_id", ""))) from None
+        return await run_sized(len(response.body), _decode, result, kind)
 
     async def get_me(self) -> User:
         return await self.call("getMe", {}, User)
@@ -218,7 +218,7 @@ class BotClient:
             max_bytes=_MAX_UPDATE_BYTES,
         )
         size = sum(memoryview(update).nbytes for update in updates)
-        return await run_sized(size, lambda: [(_decoded(one, _Numbered).update_id, bytes(one)) for one in updates])
+        return await run_sized(size, lambda: [(_decode(one, _Numbered).update_id, bytes(one)) for one in updates])
 
     async def set_webhook(self, url: str, secret: Secret, *, max_connections: int) -> None:
         """Register a webhook URL. The secret is sent in a header."""
@@ -273,7 +273,7 @@ class FloodWaits:
         self._chat: str = ""
         self._until = 0.0
 
-    def noted(self, error: PushLimitedError, chat_id: str) -> PushLimitedError:
+    def note(self, error: PushLimitedError, chat_id: str) -> PushLimitedError:
         """Record a wait and return it. It is marked if it applies to all chats."""
         now = asyncio.get_running_loop().time()
         error.everywhere = not chat_id or (now < self._until and chat_id != self._chat)
@@ -281,7 +281,7 @@ class FloodWaits:
         return error
 
 
-def _decoded(result: msgspec.Raw, kind: type[T]) -> T:
+def _decode(result: msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(result, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

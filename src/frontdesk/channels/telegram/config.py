@@ -74,7 +74,7 @@ class TelegramConfig(ChatConfig):
             wrong.append("max_connections must be from 1 to 100")
         if self.max_messages is not None and self.max_messages < 1:
             wrong.append("max_messages must be at least 1")
-        own = {"webhook": self._webhook_findings, "polling": self._polling_findings}
+        own = {"webhook": self._webhook_findings, "polling": self._list_polling_findings}
         return wrong + (own[self.transport]() if self.transport in own else [])
 
     def _webhook_findings(self) -> list[str]:
@@ -95,7 +95,7 @@ class TelegramConfig(ChatConfig):
             )
         return wrong
 
-    def _polling_findings(self) -> list[str]:
+    def _list_polling_findings(self) -> list[str]:
         wrong: list[str] = []
         if self.secret_token is not None:
             wrong.append("secret_token has no effect with transport='polling'")

@@ -44,7 +44,7 @@ _UNSUPPORTED = (
 )
 
 
-def unsupported_content(message: Message) -> str:
+def find_unsupported_content(message: Message) -> str:
     """Return the name of unsupported content in a message, or an empty string."""
     return next((name for name in _UNSUPPORTED if getattr(message, name) is not None), "")
 
@@ -116,7 +116,7 @@ def _words(block: Mapping[str, Any]) -> Iterator[str]:
             yield part
         elif isinstance(part, Mapping):
             fields = cast("Mapping[str, Any]", part)
-            rows = [*_listed(fields, "blocks"), *_listed(fields, "items"), *_listed(fields, "cells")]
+            rows = [*_get_list(fields, "blocks"), *_get_list(fields, "items"), *_get_list(fields, "cells")]
             waiting += [piece for row in reversed(rows) for piece in (row, " ")]
             waiting.append(fields.get("text"))
         elif isinstance(part, Sequence):
@@ -125,12 +125,12 @@ def _words(block: Mapping[str, Any]) -> Iterator[str]:
             waiting += [piece for cell in reversed(cells) for piece in ((cell, " ") if is_row else (cell,))]
 
 
-def _listed(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+def _get_list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
     value: Any = fields.get(name)
     return cast("Sequence[Any]", value) if isinstance(value, list) else ()
 
 
-def forwarded_from(message: Message) -> str:
+def describe_forward(message: Message) -> str:
     """Describe the origin of a forwarded message. Empty if it is not forwarded."""
     if message.forward_origin is None:
         return ""
@@ -218,18 +218,18 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
     marked = _Marked.of(message)
     text, mentioned = marked.without_mentions(bot)
     media, described = list_files(message), describe(message)
-    unsupported = "" if text or media or described else unsupported_content(message)
+    unsupported = "" if text or media or described else find_unsupported_content(message)
     if not text and not media and not described and not unsupported:
         # It says that somebody came or went, that a topic was made, and the like.
         return None
     command = marked.command()
-    replied = _replied(message)
+    replied = _find_reply_target(message)
     return InboundMessage(
         event_id=event_id,
         at=float(message.edit_date or message.date),
         sender=build_sender(sender),
         place=locate(message),
-        text="" if unsupported else _joined(forwarded_from(message), text, described),
+        text="" if unsupported else _join(describe_forward(message), text, described),
         message_id=str(message.message_id),
         mentioned=mentioned or (replied is not None and _is_bot(replied.sender, bot)),
         # What is forwarded was said to somebody else.
@@ -310,7 +310,7 @@ def _is_bot(user: User | None, bot: BotIdentity) -> bool:
     return user is not None and str(user.id) == bot.id
 
 
-def _replied(message: Message) -> Message | None:
+def _find_reply_target(message: Message) -> Message | None:
     """Return the message to which a person has replied.
 
     In a topic, messages that are not replies have the message that created the topic as their reply target.
@@ -331,7 +331,7 @@ def _quote(message: Message, replied: Message | None) -> Quote | None:
     return Quote(message_id=str(replied.message_id), sender_id=sender, text=text)
 
 
-def _joined(forwarded: str, text: str, described: str) -> str:
+def _join(forwarded: str, text: str, described: str) -> str:
     said = "\n".join(filter(None, (text, described)))
     return f"{forwarded}\n{said}" if forwarded else said
 
@@ -345,14 +345,14 @@ class _Marked(NamedTuple):
     @classmethod
     def of(cls, message: Message) -> "_Marked":
         if message.text:
-            return cls(_encoded(message.text), message.entities)
-        return cls(_encoded(message.caption), message.caption_entities)
+            return cls(_encode(message.text), message.entities)
+        return cls(_encode(message.caption), message.caption_entities)
 
     def _stretch(self, entity: MessageEntity) -> str:
         """Return the text of an entity. Empty if it is too long for a name or out of range."""
         start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
         fits = 0 <= start < end <= len(self.units) and entity.length <= _MAX_NAME_LENGTH
-        return _decoded(self.units[start:end]) if fits else ""
+        return _decode(self.units[start:end]) if fits else ""
 
     def command(self) -> Command | None:
         """Return the command at the start of the text."""
@@ -361,7 +361,7 @@ class _Marked(NamedTuple):
         if first is None or not word.startswith("/"):
             return None
         name, _, bot = word[1:].partition("@")
-        return Command(name=name.lower(), args=_decoded(self.units[2 * first.length :]).strip(), bot=bot)
+        return Command(name=name.lower(), args=_decode(self.units[2 * first.length :]).strip(), bot=bot)
 
     def without_mentions(self, bot: BotIdentity) -> tuple[str, bool]:
         """Return the text without mentions of the bot, and True if there was one."""
@@ -372,7 +372,7 @@ class _Marked(NamedTuple):
             kept.append(self.units[place : 2 * entity.offset])
             place = max(place, 2 * (entity.offset + entity.length))
         kept.append(self.units[place:])
-        return _decoded(b"".join(kept)).strip(), bool(own)
+        return _decode(b"".join(kept)).strip(), bool(own)
 
     def _names(self, entity: MessageEntity, bot: BotIdentity) -> bool:
         word = self._stretch(entity)
@@ -381,10 +381,10 @@ class _Marked(NamedTuple):
         return entity.type == "mention" and bool(bot.name) and word.lower() == f"@{bot.name.lower()}"
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 
-def _decoded(units: bytes) -> str:
+def _decode(units: bytes) -> str:
     # An entity that is not the platform's may cut a character in two.
     return units.decode("utf-16-le", "replace")

@@ -22,7 +22,7 @@ _MAX_ENTITIES = 100
 _MAX_PHOTO_BYTES = 10_000_000
 _MAX_ALBUM_SIZE = 10
 _MAX_DATA_BYTES = 64
-_ROW = 30
+_MAX_ROW_LENGTH = 30
 """The characters of the buttons that are shown side by side."""
 _MAX_BUTTONS_PER_ROW = 8
 _MAX_COMMANDS = 100
@@ -70,7 +70,7 @@ def send_calls(
     fits = len(media) == 1 and length(message.text, "utf16") <= CAPTION_LIMIT
     alone = len(media) == 1 and media[0].method != "sendMediaGroup"
     if message.text and fits and (alone or markup is None):
-        media = [_captioned(media[0], message)]
+        media = [_add_caption(media[0], message)]
     elif message.blocks and not media:
         media.append(ApiCall("sendRichMessage", _rich(message)))
     elif message.text or not media:
@@ -170,7 +170,7 @@ def _kind(media_type: str, size: int) -> str:
     return kinds.get(media_type, "document")
 
 
-def _captioned(call: ApiCall, message: OutboundMessage) -> ApiCall:
+def _add_caption(call: ApiCall, message: OutboundMessage) -> ApiCall:
     caption = {"caption": _sound(message.text), "caption_entities": _entities(message)}
     if call.method != "sendMediaGroup":
         return call._replace(params={**call.params, **caption})
@@ -233,7 +233,7 @@ def _rows(buttons: Iterable[Button]) -> list[list[dict[str, str]]]:
     for button in buttons:
         if not rows or len(button.text) > remaining or len(rows[-1]) >= _MAX_BUTTONS_PER_ROW:
             rows.append([])
-            remaining = _ROW
+            remaining = _MAX_ROW_LENGTH
         remaining -= len(button.text)
         action = {"url": _sound(button.url)} if button.url else {"callback_data": _sound(button.data)}
         rows[-1].append({"text": _sound(button.text), **action})

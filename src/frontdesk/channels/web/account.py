@@ -98,13 +98,18 @@ class Account:
         status = await self._context.links.status(call.caller)
         if status is None and call.scope["method"] != "GET":
             raise UnsupportedError(_NO_LINKER)
-        body: dict[str, Any] = {"you": _shown(call.caller.identity), "way": None, "linked": False, "others": []}
+        body: dict[str, Any] = {
+            "you": _render_identity(call.caller.identity),
+            "way": None,
+            "linked": False,
+            "others": [],
+        }
         if status is not None:
             body |= {
                 "way": status.way,
                 "linked": status.account.linked,
                 "name": None if status.name is None else storable(status.name),
-                "others": [_shown(other) for other in status.account.others],
+                "others": [_render_identity(other) for other in status.account.others],
                 "question": None if status.question is None else self._question(status.question),
             }
         if challenge is not None and challenge.url is not None:
@@ -116,13 +121,13 @@ class Account:
     def _question(self, question: LinkQuestion) -> dict[str, Any]:
         return {
             "challenge_id": question.challenge_id,
-            "other": _shown(question.other),
+            "other": _render_identity(question.other),
             "waits_for": question.waits_for,
             "seconds_left": max(0.0, question.expires_at - self._context.now()),
         }
 
 
-def _shown(identity: ChannelIdentity) -> dict[str, str]:
+def _render_identity(identity: ChannelIdentity) -> dict[str, str]:
     """Return an identity with a short plain form of its name, which its owner has chosen."""
     values = person_phrase(identity).values
     return {
@@ -132,7 +137,7 @@ def _shown(identity: ChannelIdentity) -> dict[str, str]:
     }
 
 
-TURNS = 50
+MAX_TURNS = 50
 _MAX_MESSAGE_LENGTH = 32_000
 """The number of characters that are shown of one message."""
 NOTHING = Elsewhere()
@@ -151,7 +156,7 @@ async def read_elsewhere(
         if all(other.channel == channel for other in others):
             return NOTHING
         key = None if chat == MAIN else session_key(chat)
-        page = await context.sessions.transcript(caller, key=key, before=before, limit=TURNS)
+        page = await context.sessions.transcript(caller, key=key, before=before, limit=MAX_TURNS)
         times = [said.at for said in page.messages if said.at is not None]
         # Of what was said before the first time that is known, it is only known that it was earlier.
         first = min(times, default=0.0)

@@ -19,8 +19,8 @@ from frontdesk.channels.web.conversations import (
     begin_branch,
     build_message_ref,
     drop_empty,
+    find_kept_files,
     get_visitor,
-    kept_files,
 )
 from frontdesk.channels.web.files import as_shown_file, file_headers, read_files, require_count, require_size
 from frontdesk.channels.web.forms import note_answer, read_answer
@@ -28,7 +28,7 @@ from frontdesk.channels.web.mailbox import NO_CHAT, Chat, Mailbox, MessageRef
 from frontdesk.channels.web.pages import DATA_HEADERS, OpenVerifier, Site
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
 from frontdesk.channels.web.render import error_body, person_shown, storable
-from frontdesk.channels.web.stream import FeedServer, parse_box, parse_query, shown_chat
+from frontdesk.channels.web.stream import FeedServer, parse_box, parse_query, render_chat
 from frontdesk.channels.web.verify import PersonVerifier, Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import (
     MAIN,
@@ -40,14 +40,14 @@ from frontdesk.channels.web.wire import (
 )
 from frontdesk.concurrency.offload import run_sized
 from frontdesk.display.escaping import argument_fields, display_arguments, escape_line, escape_text
-from frontdesk.display.person_names import build_label, find_decider, unverified_name, waited_for
+from frontdesk.display.person_names import build_label, build_unverified_name, find_decider, list_awaited
 from frontdesk.errors import (
     LinkRequiredError,
     NotFoundError,
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.framework.contents import asked_for
+from frontdesk.framework.contents import get_asked_call
 from frontdesk.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.http.limits import Limiter
 from frontdesk.http.sockets import SocketEndpoint
@@ -56,10 +56,10 @@ from frontdesk.interfaces.channel import ChannelContext
 from frontdesk.models.approval import PendingApproval
 from frontdesk.models.identity import Caller
 
-PAGE = 50
+PAGE_MESSAGES = 50
 """The number of messages that a page gets at once."""
 _MAX_REASON_LENGTH = 2_000
-_RETRY_AFTER = 5.0
+_RETRY_SECONDS = 5.0
 
 
 class Api:
@@ -164,11 +164,11 @@ class Api:
                 "max_text": config.max_text,
                 "max_files": config.max_files,
                 "max_file_bytes": config.max_file_bytes,
-                "conversations": [shown_chat(chat, now) for chat in chats],
+                "conversations": [render_chat(chat, now) for chat in chats],
                 "cursor": head.change,
                 "box": parse_box(get_visitor(call)),
                 "links": await self._context.links.status(call.caller) is not None,
-                "opened": await self._opened(call, spot) if spot is not None and known else None,
+                "opened": await self._open(call, spot) if spot is not None and known else None,
             },
         )
 
@@ -176,19 +176,19 @@ class Api:
         """Send the messages of a conversation: the last ones, or those before a number."""
         await self._let_in(call.caller)
         before = number_in(parse_query(call.scope), "before")
-        await answer(call, await self._opened(call, build_message_ref(call), before))
+        await answer(call, await self._open(call, build_message_ref(call), before))
 
-    async def _opened(self, call: HttpCall, spot: MessageRef, before: int | None = None) -> dict[str, Any]:
+    async def _open(self, call: HttpCall, spot: MessageRef, before: int | None = None) -> dict[str, Any]:
         # Read first: what changes meanwhile comes behind this cursor.
         cursor = (await self._mailbox.head(spot.visitor)).change
-        shown: dict[str, Any] = {"messages": await self._mailbox.page(spot, before, PAGE), "cursor": cursor}
+        shown: dict[str, Any] = {"messages": await self._mailbox.page(spot, before, PAGE_MESSAGES), "cursor": cursor}
         if before is None:
             shown["elsewhere"] = await read_elsewhere(self._context, self._name, call.caller, spot.chat)
         return shown
 
     async def elsewhere(self, call: HttpCall) -> None:
         await self._let_in(call.caller)
-        chat, before = await self._known_chat(call), number_in(parse_query(call.scope), "before")
+        chat, before = await self._get_chat(call), number_in(parse_query(call.scope), "before")
         await answer(call, await read_elsewhere(self._context, self._name, call.caller, chat.id, before))
 
     async def send(self, call: HttpCall) -> None:
@@ -196,11 +196,11 @@ class Api:
         body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
-        chat, now, visitor = await self._known_chat(call), self._context.now(), get_visitor(call)
+        chat, now, visitor = await self._get_chat(call), self._context.now(), get_visitor(call)
         again: list[tuple[ShownFile, SentFile]] = []
         if body.instead_of:
             spot, branch_id = MessageRef(visitor, chat.id, body.instead_of), new_chat_id(visitor, f"branch:{given}")
-            again = await self._kept_again(call, spot, body, sum(len(data) for _, data in kept))
+            again = await self._keep_again(call, spot, body, sum(len(data) for _, data in kept))
             chat = await begin_branch(self._mailbox, spot, branch_id, now, self._config.max_conversations)
         question = ""
         if body.form is not None:
@@ -226,25 +226,25 @@ class Api:
         if not await self._context.events.accept(item):
             await drop_empty(self._mailbox, MessageRef(visitor, chat.id))
             # The page keeps it, and can send it again.
-            raise TooManyRequestsError("You are sending messages too fast. Wait a moment.", retry_after=_RETRY_AFTER)
+            raise TooManyRequestsError("You are sending messages too fast. Wait a moment.", retry_after=_RETRY_SECONDS)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
         await note_answer(self._mailbox, item, answered=True)
         await answer(call, {"number": number, "conversation": chat.id})
 
-    async def _kept_again(
+    async def _keep_again(
         self, call: HttpCall, spot: MessageRef, body: SendBody, size: int
     ) -> list[tuple[ShownFile, SentFile]]:
         """Return the files that a message keeps from an earlier one. `size` is the size of its new files."""
         require_count(len(body.keep) + len(body.files), self._config.max_files)
-        again = await kept_files(self._context, self._mailbox, call.caller, spot, body.keep)
+        again = await find_kept_files(self._context, self._mailbox, call.caller, spot, body.keep)
         require_size(size + sum(shown.size for shown, _ in again), self._config.max_file_bytes)
         return again
 
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
         raw = await call.json_body(limit=self._max_body, deadline=self._deadline)
-        return await run_sized(len(raw), self._decoded, raw)
+        return await run_sized(len(raw), self._decode_body, raw)
 
-    def _decoded(self, raw: bytes) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
+    def _decode_body(self, raw: bytes) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
         body, config = decode(SendBody, raw), self._config
         kept = read_files(body.files, most=config.max_files, max_bytes=config.max_file_bytes)
         return msgspec.structs.replace(body, files=tuple(file for file, _ in kept)), kept
@@ -271,7 +271,7 @@ class Api:
         """Stop the running and queued answers of a conversation."""
         body = decode(StopBody, await call.json_body(limit=FIELDS_BYTES, deadline=self._deadline))
         await self._let_in(call.caller)
-        chat = await self._known_chat(call)
+        chat = await self._get_chat(call)
         item = to_stop(
             client_id(body.client_id),
             channel=self._name,
@@ -284,11 +284,11 @@ class Api:
 
     async def question(self, call: HttpCall) -> None:
         approval = await self._context.approvals.get(call.caller, _approval_id(call))
-        await answer(call, await self._shown(call, approval))
+        await answer(call, await self._render_question(call, approval))
 
-    async def _shown(self, call: HttpCall, approval: PendingApproval) -> dict[str, Any]:
+    async def _render_question(self, call: HttpCall, approval: PendingApproval) -> dict[str, Any]:
         may_answer = await self._context.approvals.may_decide(call.caller, approval.approval_id)
-        return {**_shown_question(approval, self._context.now()), "may_answer": may_answer}
+        return {**_render_approval(approval, self._context.now()), "may_answer": may_answer}
 
     async def decide(self, call: HttpCall) -> None:
         """Decide a question in the form displayed to the visitor."""
@@ -302,10 +302,10 @@ class Api:
             reason=storable(body.reason)[:_MAX_REASON_LENGTH] or None,
         )
         approval = decision.approval
-        shown = None if approval is None else await self._shown(call, approval)
+        shown = None if approval is None else await self._render_question(call, approval)
         await answer(call, {"outcome": decision.outcome, "question": shown})
 
-    async def _known_chat(self, call: HttpCall) -> Chat:
+    async def _get_chat(self, call: HttpCall) -> Chat:
         spot = build_message_ref(call)
         chat = (await self._mailbox.head(spot.visitor)).chat(spot.chat)
         if chat is None:
@@ -313,8 +313,8 @@ class Api:
         return chat
 
 
-def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
-    _, arguments = asked_for(approval.request)
+def _render_approval(approval: PendingApproval, now: float) -> dict[str, Any]:
+    _, arguments = get_asked_call(approval.request)
     left = None if approval.expires_at is None else max(0.0, approval.expires_at - now)
     return {
         "approval_id": approval.approval_id,
@@ -335,8 +335,8 @@ def _people(approval: PendingApproval) -> dict[str, Any]:
     terms, requester = approval.terms, approval.requester
     if terms is None or requester is None:
         return {}
-    asker = approval.requester_name or unverified_name(requester.identity)
-    people = waited_for(terms)
+    asker = approval.requester_name or build_unverified_name(requester.identity)
+    people = list_awaited(terms)
     return {
         "asker": build_label(asker),
         "asked_for": person_shown(asker),

@@ -12,17 +12,17 @@ from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.config import LIVE_TERMS, WebChatConfig, WebChatSettings
 from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.forms import note_answer
-from frontdesk.channels.web.mailbox import PIECE, Edit, Mailbox, MessageRef
+from frontdesk.channels.web.mailbox import MAX_PIECE_LENGTH, Edit, Mailbox, MessageRef
 from frontdesk.channels.web.parse import parse_chat
 from frontdesk.channels.web.render import (
-    asking,
+    build_stored,
     content_of_reply,
     extract_contents,
     extract_sources,
     list_tools,
-    settled,
+    render_question,
+    render_settled,
     storable,
-    stored,
 )
 from frontdesk.channels.web.wire import MAIN, Content, Part, SentFile, ShownFile, StoredMessage, Tool
 from frontdesk.chat.i18n.wording import Wording
@@ -82,7 +82,7 @@ def locate(place: LivePlace) -> MessageRef:
     return MessageRef(place.identity.native_id, parse_chat(place.conversation_id))
 
 
-def showing(view: LiveView) -> Edit:
+def build_live_edit(view: LiveView) -> Edit:
     """Return the edit that displays more of an answer. A complete answer is not edited."""
     text = storable(view.text)
 
@@ -90,7 +90,7 @@ def showing(view: LiveView) -> Edit:
         if before.state != "live":
             raise PushNotEditableError("The answer is complete.")
         # Beyond its beginning, a text is compared by what the writer says of it.
-        grows = _begins(text, before) and (before.length <= PIECE or view.new_from >= before.length)
+        grows = _begins(text, before) and (before.length <= MAX_PIECE_LENGTH or view.new_from >= before.length)
         after = msgspec.structs.replace(
             before if grows else _anew(before), tools=list_tools(view.tools), citations=extract_sources(view.citations)
         )
@@ -99,7 +99,7 @@ def showing(view: LiveView) -> Edit:
     return change
 
 
-def replacing(part: PushPart, content: Content | None) -> Edit:
+def build_replacement(part: PushPart, content: Content | None) -> Edit:
     """Return the edit of a delivery: complete an answer, update a question, or remove a message."""
 
     def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
@@ -110,13 +110,13 @@ def replacing(part: PushPart, content: Content | None) -> Edit:
             gone = msgspec.structs.replace(_anew(before), state="removed", **_NOTHING)
             return gone, ""
         if content is None:
-            return msgspec.structs.replace(before, state="stopped", buttons=(), tools=_stopped(before.tools)), None
+            return msgspec.structs.replace(before, state="stopped", buttons=(), tools=_stop_tools(before.tools)), None
         fields = {name: getattr(content, name) for name in Content.__struct_fields__ if name != "text"}
-        fields["tools"] = _timed(content.tools, before.tools)
+        fields["tools"] = _add_times(content.tools, before.tools)
         after = msgspec.structs.replace(before, state="done", **fields)
         if part.action == "settle":
             return msgspec.structs.replace(after, origin=before.origin, buttons=()), None
-        grows = before.length <= PIECE and _begins(content.text, before)
+        grows = before.length <= MAX_PIECE_LENGTH and _begins(content.text, before)
         return (after if grows else _anew(after)), content.text
 
     return change
@@ -130,13 +130,13 @@ def _anew(message: StoredMessage) -> StoredMessage:
     return msgspec.structs.replace(message, epoch=message.epoch + 1)
 
 
-def _timed(tools: Sequence[Tool], before: Sequence[Tool]) -> tuple[Tool, ...]:
+def _add_times(tools: Sequence[Tool], before: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the tool calls of a whole answer with the times measured while it was written."""
     seconds = {tool.id: tool.seconds for tool in before}
     return tuple(msgspec.structs.replace(tool, seconds=seconds.get(tool.id)) for tool in tools)
 
 
-def _stopped(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+def _stop_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     return tuple(msgspec.structs.replace(tool, state="stopped") if tool.state == "running" else tool for tool in tools)
 
 
@@ -224,7 +224,7 @@ class WebChatChannel(
         if part.replaces is not None:
             return await self._change(part, read_handle(part.replaces))
         spot = await self._spot(part.identity, part.conversation_id)
-        content = await self._kept(part.identity, part.content)
+        content = await self._keep_files(part.identity, part.content)
         return await self._add(spot, content, part.idempotency_key, "done")
 
     async def has_recipient(self, identity: ChannelIdentity) -> bool:
@@ -249,7 +249,7 @@ class WebChatChannel(
         return await self._add(locate(place), content, key, "live", place.fence)
 
     async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
-        edited = await self._require_mailbox().edit(read_handle(handles[0]), showing(view), quiet=True)
+        edited = await self._require_mailbox().edit(read_handle(handles[0]), build_live_edit(view), quiet=True)
         if edited is None:
             raise PushNotEditableError
         return handles
@@ -287,10 +287,10 @@ class WebChatChannel(
         return None if question is None or question.outcome else question.approval_id
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
-        return msgspec.to_builtins(settled(approval, by))
+        return msgspec.to_builtins(render_settled(approval, by))
 
     def approver_question(self, view: QuestionView) -> Sequence[Any]:
-        return [msgspec.to_builtins(asking(view))]
+        return [msgspec.to_builtins(render_question(view))]
 
     async def _add(
         self,
@@ -301,7 +301,7 @@ class WebChatChannel(
         fence: LiveFence | None = None,
     ) -> str:
         context = self._require_context()
-        message = msgspec.structs.replace(stored(content, key, context.now()), state=state)
+        message = msgspec.structs.replace(build_stored(content, key, context.now()), state=state)
         try:
             number = await self._require_mailbox().add(spot, message, fence=fence)
         except LostEventError as error:
@@ -311,13 +311,13 @@ class WebChatChannel(
         return build_handle(spot._replace(number=number))
 
     async def _change(self, part: PushPart, place: MessageRef) -> str:
-        content = None if part.content is None else await self._kept(part.identity, part.content)
-        edited = await self._require_mailbox().edit(place, replacing(part, content))
+        content = None if part.content is None else await self._keep_files(part.identity, part.content)
+        edited = await self._require_mailbox().edit(place, build_replacement(part, content))
         if edited is None:
             raise PushNotEditableError
         return build_handle(place)
 
-    async def _kept(self, identity: ChannelIdentity, payload: Any) -> Content:
+    async def _keep_files(self, identity: ChannelIdentity, payload: Any) -> Content:
         """Return the content of a part, after storing its files for the reader."""
         part = msgspec.convert(payload, Part)
         files = [await self._keep(Caller(identity=identity), file) for file in part.media]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, Mailbox, MessageRef
-from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, parse_chat, said_in
+from frontdesk.channels.web.parse import COMMAND, STOP, VISITOR, parse_chat, parse_said
 from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
 from frontdesk.chat.commands import parse_locale
@@ -28,7 +28,7 @@ def page_commands(context: ChannelContext) -> list[ChannelCommand]:
 
 async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.0) -> int | None:
     """Add the message of an event to its conversation, once per event. Return its number."""
-    said = said_in(item)
+    said = parse_said(item)
     if said is None:
         return None
     chat, message = said

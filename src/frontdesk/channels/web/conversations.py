@@ -12,9 +12,9 @@ from frontdesk.channels.web.mailbox import MAX_TITLE_LENGTH, NO_CHAT, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, session_key
 from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.stream import parse_query, shown_chat
+from frontdesk.channels.web.stream import parse_query, render_chat
 from frontdesk.channels.web.wire import MAIN, ChatBody, Message, NewBody, SentFile, ShownFile
-from frontdesk.concurrency.offload import LARGE, run_sized
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, run_sized
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.http.endpoint import BodyDeadline, HttpCall
 from frontdesk.identifiers import plain_id
@@ -26,8 +26,8 @@ MAX_QUERY_LENGTH = 200
 MAX_HITS = 20
 MAX_READ = 400
 """The number of messages that one page of a search reads."""
-_AROUND = 60
-_COST = 8
+_EXCERPT_LENGTH = 60
+_SEARCH_COST_FACTOR = 8
 """The factor by which it takes longer to look at a character than to read or write a byte."""
 
 
@@ -61,9 +61,9 @@ async def search(mailbox: Mailbox, visitor: str, query: str, after: str) -> Foun
         if message is None or message.state == "removed":
             continue
         # Each time that it has become much, it goes on in the turn of its caller, and others come in between.
-        looked += _COST * len(message.text)
+        looked += _SEARCH_COST_FACTOR * len(message.text)
         hit = await run_sized(looked, _hit, chat, message, words)
-        if looked > LARGE:
+        if looked > MIN_LARGE_BYTES:
             looked = 0
         if hit is not None:
             hits.append(hit)
@@ -93,7 +93,7 @@ def _hit(chat: str, message: Message, words: str) -> Hit | None:
     place = text.casefold().find(words)
     if place < 0:
         return None
-    start, end = max(0, place - _AROUND), place + len(words) + _AROUND
+    start, end = max(0, place - _EXCERPT_LENGTH), place + len(words) + _EXCERPT_LENGTH
     snippet = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     return Hit(chat=chat, number=message.number, at=message.at, role=message.role, snippet=snippet)
 
@@ -116,7 +116,7 @@ async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: fl
     known = head.chat(chat_id)
     if known is not None:
         return known
-    said = await mailbox.peek(await mailbox.held(spot))
+    said = await mailbox.peek(await mailbox.find_holder(spot))
     if said is None or said.role != "user" or said.state == "removed":
         raise NotFoundError("Message not found.", param="instead_of")
     base = head.holder(spot.chat, number - 1) if number > 1 else head.root(spot.chat)
@@ -142,11 +142,11 @@ async def begin_branch(mailbox: Mailbox, spot: MessageRef, chat_id: str, now: fl
     return branch
 
 
-async def kept_files(
+async def find_kept_files(
     context: ChannelContext, mailbox: Mailbox, caller: Caller, spot: MessageRef, ids: Sequence[str]
 ) -> list[tuple[ShownFile, SentFile]]:
     """Return files of an earlier message, as displayed and as sent again."""
-    said = await mailbox.peek(await mailbox.held(spot)) if ids else None
+    said = await mailbox.peek(await mailbox.find_holder(spot)) if ids else None
     known = {file.id: file for file in (() if said is None else said.files)}
     kept: list[tuple[ShownFile, SentFile]] = []
     for file_id in dict.fromkeys(ids):
@@ -213,7 +213,7 @@ class Conversations:
             return head.with_chat(chat)
 
         await self._mailbox.change(visitor, add)
-        await answer(call, {"conversation": shown_chat(chat, chat.at)})
+        await answer(call, {"conversation": render_chat(chat, chat.at)})
 
     async def change(self, call: HttpCall) -> None:
         """Rename, archive or restore a conversation, together with its branches."""
@@ -222,7 +222,7 @@ class Conversations:
         changes = _changes(body)
         spot = build_message_ref(call)
 
-        def changed(head: Head) -> Head:
+        def change_chat(head: Head) -> Head:
             chat = head.chat(head.root(spot.chat))
             if head.chat(spot.chat) is None or chat is None:
                 raise NotFoundError(NO_CHAT, param="conversation")
@@ -230,7 +230,7 @@ class Conversations:
                 raise ConflictError(_MAIN_STAYS, code="main_conversation")
             return head.with_chat(msgspec.structs.replace(chat, **changes))
 
-        await self._mailbox.change(spot.visitor, changed)
+        await self._mailbox.change(spot.visitor, change_chat)
         await answer(call, {})
 
     async def delete(self, call: HttpCall) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from frontdesk.channels.web.wire import SentFile, ShownFile
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 from frontdesk.models.file import StoredFile
 from frontdesk.outbound.client import ANY_TYPE, bare_media_type
 
@@ -54,7 +54,7 @@ def require_count(count: int, most: int) -> None:
 
 def require_size(size: int, most: int) -> None:
     if size > most:
-        raise BodyTooLargeError(f"The files of a message can have at most {shown_size(most)}.", code="files_too_large")
+        raise BodyTooLargeError(f"The files of a message can have at most {format_size(most)}.", code="files_too_large")
 
 
 def as_shown_file(stored: StoredFile) -> ShownFile:

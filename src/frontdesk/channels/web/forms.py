@@ -15,7 +15,7 @@ _MAX_SENTENCES = 5
 
 async def read_answer(mailbox: Mailbox, spot: MessageRef, answer: FormAnswer) -> tuple[str, str]:
     """Return the question that a form answers, and its values as text. Reject invalid values."""
-    message = await mailbox.peek(await mailbox.held(spot._replace(number=answer.number)))
+    message = await mailbox.peek(await mailbox.find_holder(spot._replace(number=answer.number)))
     if message is None or message.form is None:
         raise NotFoundError("Form not found.", param="form")
     found = check(message.form.fields, answer.values)
@@ -38,4 +38,4 @@ async def note_answer(mailbox: Mailbox, item: InboxItem, *, answered: bool) -> N
         return msgspec.structs.replace(before, form=Form(id=form.id, fields=form.fields, answered=answered)), None
 
     place = MessageRef(item.caller.identity.native_id, parse_chat(item.conversation_id), number)
-    await mailbox.edit(await mailbox.held(place), change)
+    await mailbox.edit(await mailbox.find_holder(place), change)

@@ -98,7 +98,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
                 family.add(chat.id)
         return [chat for chat in self.chats if chat.id in family]
 
-    def sent(self, key: str) -> SentKey | None:
+    def find_sent(self, key: str) -> SentKey | None:
         """Return the message recently sent under a key, or None."""
         return next((sent for sent in self.keys if sent.key == key), None)
 
@@ -119,7 +119,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     def with_message(self, chat: Chat, key: str, *, live: bool, busy_until: float = 0.0) -> Self:
         if busy_until:
             chat = msgspec.structs.replace(chat, busy_until=busy_until)
-        head = self._changed(chat.id, chat.last).with_chat(chat)
+        head = self._add_change(chat.id, chat.last).with_chat(chat)
         return msgspec.structs.replace(
             head,
             keys=(*self.keys, SentKey(key, chat.id, chat.last))[-MAX_KEYS:],
@@ -129,30 +129,30 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     def with_change(self, chat_id: str, number: int, *, live: bool) -> Self:
         others = tuple(place for place in self.live if place != (chat_id, number))
         still = (*others, LiveMessage(chat_id, number)) if live else others
-        return msgspec.structs.replace(self._changed(chat_id, number), live=still)
+        return msgspec.structs.replace(self._add_change(chat_id, number), live=still)
 
     def with_chat(self, chat: Chat) -> Self:
         others = tuple(other for other in self.chats if other.id != chat.id)
-        return msgspec.structs.replace(self._changed(chat.id, 0), chats=(*others, chat))
+        return msgspec.structs.replace(self._add_change(chat.id, 0), chats=(*others, chat))
 
     def without_chat(self, chat_id: str) -> Self:
         chats = tuple(chat for chat in self.chats if chat.id != chat_id)
         live = tuple(place for place in self.live if place.chat != chat_id)
-        return msgspec.structs.replace(self._changed(chat_id, 0), chats=chats, live=live)
+        return msgspec.structs.replace(self._add_change(chat_id, 0), chats=chats, live=live)
 
     def with_all_changed(self) -> Self:
         """Return the head after a change that affects more than one conversation."""
         return msgspec.structs.replace(self, change=self.change + 1, recent=())
 
-    def _changed(self, chat_id: str, number: int) -> Self:
+    def _add_change(self, chat_id: str, number: int) -> Self:
         change = self.change + 1
         recent = (*self.recent, Change(change, chat_id, number))[-MAX_CHANGES:]
         return msgspec.structs.replace(self, change=change, recent=recent)
 
 
-PIECE = 6_000
+MAX_PIECE_LENGTH = 6_000
 """The number of characters of one piece of a text: as JSON, a piece always fits into a stored value."""
-_KEY = 24
+_KEY_LENGTH = 24
 NO_CHAT = "Conversation not found."
 
 Edit = Callable[[StoredMessage], "tuple[StoredMessage, str | None]"]
@@ -207,11 +207,11 @@ class Mailbox:
         `title` is used if the conversation has none. `busy_until` is the time until which the message waits for an
         answer. With a `fence`, raise `LostEventError` if another process has taken over the answer.
         """
-        message = msgspec.structs.replace(message, key=digest(message.key)[:_KEY], length=len(message.text))
+        message = msgspec.structs.replace(message, key=digest(message.key)[:_KEY_LENGTH], length=len(message.text))
         await self._save_pieces(spot, message, message.text, 0)
         while True:
             head, version = await self._head(spot.visitor)
-            sent, chat = await self._sent(spot.visitor, head, message.key), head.chat(spot.chat)
+            sent, chat = await self._find_sent(spot.visitor, head, message.key), head.chat(spot.chat)
             if sent is not None:
                 return sent.message
             if chat is None:
@@ -234,7 +234,7 @@ class Mailbox:
 
     async def _claim(self, place: MessageRef, message: StoredMessage, fence: LiveFence | None) -> StoredMessage:
         """Write a message under a number, and return the message that won it."""
-        begun = msgspec.structs.replace(message, number=place.number, text=message.text[:PIECE])
+        begun = msgspec.structs.replace(message, number=place.number, text=message.text[:MAX_PIECE_LENGTH])
         while True:
             if await self._save(place.path, begun, None, fence) is not None:
                 return begun
@@ -248,8 +248,8 @@ class Mailbox:
         In a `chat` it is found even if its writer died before the head was updated. The head counts it then: pages do
         not list a message that the head does not count.
         """
-        head, short = await self.head(visitor), digest(key)[:_KEY]
-        sent = await self._sent(visitor, head, short)
+        head, short = await self.head(visitor), digest(key)[:_KEY_LENGTH]
+        sent = await self._find_sent(visitor, head, short)
         if sent is not None:
             return MessageRef(visitor, sent.chat, sent.message)
         known = head.chat(chat) if chat else None
@@ -267,18 +267,18 @@ class Mailbox:
     async def _count(self, place: MessageRef, stored: StoredMessage) -> None:
         """Add a stored message to the head, unless another process has done so."""
 
-        def counted(head: Head) -> Head | None:
+        def count(head: Head) -> Head | None:
             chat = head.chat(place.chat)
             if chat is None or chat.last >= place.number:
                 return None
             chat = msgspec.structs.replace(chat, last=place.number, at=stored.at)
             return head.with_message(chat, stored.key, live=stored.state == "live")
 
-        await self.change(place.visitor, counted)
+        await self.change(place.visitor, count)
 
-    async def _sent(self, visitor: str, head: Head, key: str) -> SentKey | None:
+    async def _find_sent(self, visitor: str, head: Head, key: str) -> SentKey | None:
         """Return the message that was sent under a key at any time."""
-        sent = head.sent(key)
+        sent = head.find_sent(key)
         if sent is not None or not head.is_full_of_keys:
             return sent
         value = await self._storage.get(f"sent/{visitor}/{key}")
@@ -300,9 +300,9 @@ class Mailbox:
             before, version = known
             after, text = change(before)
             if text is not None:
-                after = msgspec.structs.replace(after, length=len(text), text=text[:PIECE])
+                after = msgspec.structs.replace(after, length=len(text), text=text[:MAX_PIECE_LENGTH])
                 # Pieces that are complete stay as they are while a text grows.
-                first = before.length // PIECE if before.epoch == after.epoch else 0
+                first = before.length // MAX_PIECE_LENGTH if before.epoch == after.epoch else 0
                 await self._save_pieces(place, after, text, first)
             if after == before or await self._save(place.path, after, version) is not None:
                 break
@@ -334,10 +334,10 @@ class Mailbox:
         if known is None:
             return None
         stored = known[0]
-        text = stored.text if stored.length <= PIECE else await self.text(place, stored, 0)
+        text = stored.text if stored.length <= MAX_PIECE_LENGTH else await self.text(place, stored, 0)
         return as_shown(stored, text)
 
-    async def held(self, spot: MessageRef) -> MessageRef:
+    async def find_holder(self, spot: MessageRef) -> MessageRef:
         """Return the storage reference of a message in a conversation, which may be a branch."""
         return spot._replace(chat=(await self.head(spot.visitor)).holder(spot.chat, spot.number))
 
@@ -347,13 +347,13 @@ class Mailbox:
 
     async def text(self, place: MessageRef, stored: StoredMessage, start: int) -> str:
         pieces: list[str] = []
-        for number in range(start // PIECE, -(-stored.length // PIECE)):
+        for number in range(start // MAX_PIECE_LENGTH, -(-stored.length // MAX_PIECE_LENGTH)):
             if number == 0:
                 pieces.append(stored.text)
                 continue
             value = await self._storage.get(_piece(place, stored, number))
             pieces.append("" if value is None else str(value.value))
-        return "".join(pieces)[start - start // PIECE * PIECE :][: stored.length - start]
+        return "".join(pieces)[start - start // MAX_PIECE_LENGTH * MAX_PIECE_LENGTH :][: stored.length - start]
 
     async def page(self, spot: MessageRef, before: int | None, limit: int) -> Sequence[Message]:
         """Return messages of a conversation in order: those before a number, or the last ones."""
@@ -390,11 +390,11 @@ class Mailbox:
         await self._storage.delete(place.path)
 
     async def _remove_pieces(self, place: MessageRef, stored: StoredMessage) -> None:
-        for number in range(1, -(-stored.length // PIECE)):
+        for number in range(1, -(-stored.length // MAX_PIECE_LENGTH)):
             await self._storage.delete(_piece(place, stored, number))
 
     @contextmanager
-    def listening(self, visitor: str) -> Generator[asyncio.Event]:
+    def listen(self, visitor: str) -> Generator[asyncio.Event]:
         """Return an event that is set whenever this process changes data of a visitor."""
         event = asyncio.Event()
         self._waiting.setdefault(visitor, set()).add(event)
@@ -432,8 +432,8 @@ class Mailbox:
         return await self._storage.compare_and_set(path, version, data, expires_at=until, fence=fence)
 
     async def _save_pieces(self, place: MessageRef, stored: StoredMessage, text: str, first: int) -> None:
-        for number in range(max(first, 1), -(-len(text) // PIECE)):
-            piece = text[number * PIECE : (number + 1) * PIECE]
+        for number in range(max(first, 1), -(-len(text) // MAX_PIECE_LENGTH)):
+            piece = text[number * MAX_PIECE_LENGTH : (number + 1) * MAX_PIECE_LENGTH]
             until = self._now() + self._keep_seconds
             await self._storage.set(_piece(place, stored, number), piece, expires_at=until)
 

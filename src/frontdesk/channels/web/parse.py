@@ -115,10 +115,10 @@ def to_item(
         attributes={**known, **({VISITOR: sender} if sender not in ("", visitor) else {})},
         details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
     )
-    return _item(body.client_id, _asked(request, body, text, question), caller, now)
+    return _item(body.client_id, _build_request(request, body, text, question), caller, now)
 
 
-def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
+def parse_said(item: InboxItem) -> tuple[str, StoredMessage] | None:
     """Return the conversation and display form of an event's message, or None if it has none."""
     if not item.request.details:
         return None
@@ -134,7 +134,7 @@ def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
     )
 
 
-def _asked(request: ChannelRequest, body: SendBody, text: str, question: str) -> ChannelRequest:
+def _build_request(request: ChannelRequest, body: SendBody, text: str, question: str) -> ChannelRequest:
     if body.form is not None:
         given: dict[str, Any] = {QUESTION: question, FORM: body.form.values, FORM_NUMBER: body.form.number}
         return request.replace(operation="approval", attributes={**request.attributes, **given})

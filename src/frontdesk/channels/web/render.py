@@ -23,9 +23,9 @@ from frontdesk.chat.questions import question_in_words
 from frontdesk.display.escaping import ArgumentField, argument_fields, display_arguments, escape_line, escape_text
 from frontdesk.display.person_names import build_label, find_decider, short_id
 from frontdesk.errors import RequestError
-from frontdesk.framework.contents import asked_for, file_name
+from frontdesk.framework.contents import file_name, get_asked_call
 from frontdesk.framework.notes import NO_NOTES, list_notes
-from frontdesk.framework.outputs import output_json, said_in
+from frontdesk.framework.outputs import output_json, read_output
 from frontdesk.framework.request_forms import FormField, build_form
 from frontdesk.framework.types import is_response, whole_outputs
 from frontdesk.framework.workflow_requests import (
@@ -63,7 +63,7 @@ def extract_contents(given: Any, wording: Wording, detail: ToolDetail = "hidden"
         asked = [content for content in value.user_input_requests if content.type == "function_approval_request"]
         requests = [content for message in value.messages for content in message.contents if is_request(content)]
         return [
-            *_said(value.messages, detail),
+            *_render_messages(value.messages, detail),
             *map(_question, asked),
             *(_request_of_agent(content, wording) for content in requests),
         ]
@@ -75,11 +75,11 @@ def extract_contents(given: Any, wording: Wording, detail: ToolDetail = "hidden"
 def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: ToolDetail) -> list[Part]:
     said: list[Part] = []
     for output in whole_outputs(result):
-        messages = said_in(output)
+        messages = read_output(output)
         if messages is None:
             said.append(Part(text=storable(output_json(output)), is_literal=True))
         else:
-            said += _said(messages, detail)
+            said += _render_messages(messages, detail)
     waiting = extract_requests(result)
     for request in calls_in(waiting):
         labels = [choice.label for choice in extract_choices(request.response_type)]
@@ -89,13 +89,13 @@ def _workflow(result: framework.WorkflowRunResult, wording: Wording, detail: Too
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
-def _said(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Part]:
+def _render_messages(messages: Sequence[framework.Message], detail: ToolDetail) -> list[Part]:
     """Return the assistant messages as one message. An echo contains only the user's messages."""
     is_echo = all(message.role == "user" for message in messages)
     role = "user" if is_echo else "assistant"
     said = [message for message in messages if message.role == role]
     media = tuple(file for message in said for content in message.contents if (file := _file(content)) is not None)
-    text = _joined([_extract_text(message) for message in said])
+    text = _join([_extract_text(message) for message in said])
     notes = NO_NOTES if is_echo else list_notes(messages, detail)
     if not text.strip() and not media and not notes.tools:
         return []
@@ -142,7 +142,7 @@ def extract_sources(citations: Sequence[Citation]) -> tuple[Source, ...]:
 def _extract_text(message: framework.Message) -> str:
     texts = "".join(content.text or "" for content in message.contents if content.type == "text")
     links = [content.uri for content in message.contents if content.type == "uri" and content.uri]
-    return _joined([texts, *links])
+    return _join([texts, *links])
 
 
 def _file(content: framework.Content) -> SentFile | None:
@@ -153,17 +153,17 @@ def _file(content: framework.Content) -> SentFile | None:
     return SentFile(media_type=storable(media_type), data=data, name=storable(file_name(content)))
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join(texts: Sequence[str]) -> str:
     return storable("\n\n".join(filter(None, texts)))
 
 
 def _texts(texts: Sequence[str]) -> list[Part]:
-    text = _joined(texts)
+    text = _join(texts)
     return [Part(text=text)] if text.strip() else []
 
 
 def _question(request: framework.Content) -> Part:
-    tool, _ = asked_for(request)
+    tool, _ = get_asked_call(request)
     return Part(question=Question(approval_id=str(request.id), tool=_tool_name(tool)))
 
 
@@ -216,7 +216,7 @@ def challenge_text(challenge: LinkChallenge) -> str:
     return "\n".join(filter(None, (challenge.instructions, challenge.url)))
 
 
-def asking(view: QuestionView) -> Part:
+def render_question(view: QuestionView) -> Part:
     """Return the question card for an approver. The page fetches the arguments."""
     approval = view.approval
     question = Question(approval_id=approval.approval_id, tool=_tool_name(approval.tool))
@@ -233,10 +233,10 @@ def person_shown(person: PersonName) -> Person:
     )
 
 
-def settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Content:
+def render_settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Content:
     decider, asker = find_decider(approval, by), approval.requester_name
     is_shared = approval.terms is not None
-    fields, arguments = _kept_arguments(approval)
+    fields, arguments = _keep_arguments(approval)
     question = Question(
         approval_id=approval.approval_id,
         tool=_tool_name(approval.tool),
@@ -252,11 +252,11 @@ def settled(approval: PendingApproval, by: ChannelIdentity | None = None) -> Con
     return Content(question=question)
 
 
-def _kept_arguments(approval: PendingApproval) -> tuple[tuple[ArgumentField, ...] | None, str]:
+def _keep_arguments(approval: PendingApproval) -> tuple[tuple[ArgumentField, ...] | None, str]:
     """Return the arguments of a decided call, as fields or as text. Long ones are truncated."""
     if not keeps_arguments(approval):
         return None, ""
-    _, given = asked_for(approval.request)
+    _, given = get_asked_call(approval.request)
     fields = argument_fields(given)
     if fields is not None and len(msgspec.json.encode(fields)) <= _MAX_DETAIL_BYTES:
         return tuple(fields), ""
@@ -266,7 +266,7 @@ def _kept_arguments(approval: PendingApproval) -> tuple[tuple[ArgumentField, ...
     return None, text if len(msgspec.json.encode(text)) <= _MAX_DETAIL_BYTES else f"{text[:most]}…"
 
 
-def stored(content: Content, key: str, at: float) -> StoredMessage:
+def build_stored(content: Content, key: str, at: float) -> StoredMessage:
     fields = {name: getattr(content, name) for name in Content.__struct_fields__}
     return StoredMessage(number=0, at=at, key=key, **fields)
 

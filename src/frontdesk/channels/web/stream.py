@@ -138,7 +138,7 @@ class Feed:
     async def wait(self, look_seconds: float, most_seconds: float) -> Frame | None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + most_seconds
-        with self._mailbox.listening(self._visitor) as event, self.stop.waking(event):
+        with self._mailbox.listen(self._visitor) as event, self.stop.wake_on_stop(event):
             while True:
                 frame = await self.read()
                 if frame is not None or clock() >= deadline or self.stop.has_begun:
@@ -165,10 +165,10 @@ def parse_box(visitor: str) -> str:
 def chat_event(head: Head, chat_id: str, now: float) -> dict[str, Any]:
     """Return the current state of a conversation, or that it is gone."""
     chat = head.chat(chat_id)
-    return {"type": "gone", "id": chat_id} if chat is None else {"type": "chat", "chat": shown_chat(chat, now)}
+    return {"type": "gone", "id": chat_id} if chat is None else {"type": "chat", "chat": render_chat(chat, now)}
 
 
-def shown_chat(chat: Chat, now: float) -> dict[str, Any]:
+def render_chat(chat: Chat, now: float) -> dict[str, Any]:
     """Return a conversation in display form. `busy` is the remaining seconds of an answer in progress."""
     shown: dict[str, Any] = {"id": chat.id, "title": chat.title, "at": chat.at, "last": chat.last}
     shown["busy"] = round(max(0.0, chat.busy_until - now), 3)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from frontdesk.channels.web.files import PICTURES, detect_kind
-from frontdesk.errors.sizes import shown_size
+from frontdesk.errors.sizes import format_size
 
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,40}")
@@ -16,7 +16,7 @@ _MAX_FAMILIES = 6
 _MAX_RADIUS = 32
 MAX_LOGO_BYTES = 262_144
 """The largest number of bytes of a logo."""
-_READABLE = 4.5
+_MIN_CONTRAST = 4.5
 """The contrast that WCAG 2.2 AA asks of text."""
 # The grounds of the page, as its style sheet has them.
 _LIGHT: Final = ("#ffffff", "#f4f5f8")
@@ -78,7 +78,7 @@ class WebTheme:
         return (
             Logo(data, kind)
             if len(data) <= MAX_LOGO_BYTES
-            else f"the logo must have {shown_size(MAX_LOGO_BYTES)} at most"
+            else f"the logo must have {format_size(MAX_LOGO_BYTES)} at most"
         )
 
     @property
@@ -89,7 +89,7 @@ class WebTheme:
     @property
     def dark(self) -> str:
         """Return the accent color of the dark page."""
-        return self.accent_dark or _lightened(self.accent)
+        return self.accent_dark or _lighten(self.accent)
 
     def style_sheet(self) -> bytes:
         """Return the variables as a style sheet. Only valid for a theme without findings."""
@@ -114,10 +114,12 @@ def _color_findings(name: str, color: str, grounds: tuple[str, ...]) -> list[str
     if _COLOR.fullmatch(color) is None:
         return [f"theme: {name} must be a colour such as '#2f5bd7', not {color[:40]!r}"]
     least = min(contrast(color, ground) for ground in grounds)
-    if least >= _READABLE:
+    if least >= _MIN_CONTRAST:
         return []
     direction = "darker" if grounds == _LIGHT else "lighter"
-    return [f"theme: {name} {color} has a contrast of {least:.1f} to the page, and text needs {_READABLE}: {direction}"]
+    return [
+        f"theme: {name} {color} has a contrast of {least:.1f} to the page, and text needs {_MIN_CONTRAST}: {direction}"
+    ]
 
 
 def _text_on(color: str) -> str:
@@ -125,12 +127,12 @@ def _text_on(color: str) -> str:
     return max("#ffffff", "#000000", key=lambda text: contrast(color, text))
 
 
-def _lightened(color: str) -> str:
+def _lighten(color: str) -> str:
     red, green, blue = _rgb(color)
     for step in range(_STEPS + 1):
         share = step / _STEPS
         mixed = "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in (red, green, blue))
-        if min(contrast(mixed, ground) for ground in _DARK) >= _READABLE:
+        if min(contrast(mixed, ground) for ground in _DARK) >= _MIN_CONTRAST:
             return mixed
     return "#ffffff"
 

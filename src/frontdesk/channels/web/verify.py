@@ -45,7 +45,7 @@ class Visitors:
         for embedded in (False, True) if self._embeds else (False,):
             value = cookies.get(self._cookie_name(scope, headers, embedded=embedded), "")
             if value and len(value) <= _MAX_VALUE_LENGTH:
-                return await self._opened(value)
+                return await self._open(value)
         return None
 
     async def new_cookie(self, scope: Scope, headers: Headers, *, embedded: bool = False) -> bytes:
@@ -68,7 +68,7 @@ class Visitors:
         place = f"embedded_{page}" if embedded else page
         return f"{_NAME if is_local(scope, headers) else _SAFE_NAME}_{place}"
 
-    async def _opened(self, value: str) -> str | None:
+    async def _open(self, value: str) -> str | None:
         visitor, _, signature = value.rpartition(".")
         if not is_plain_id(visitor) or not signature.isascii():
             return None
@@ -76,11 +76,11 @@ class Visitors:
 
     async def _signature(self, visitor: str) -> str:
         if self._secret is None:
-            self._secret = await self._shared_secret()
+            self._secret = await self._get_secret()
         signed = hmac.digest(self._secret, f"visitor\n{visitor}".encode(), hashlib.sha256)
         return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
-    async def _shared_secret(self) -> bytes:
+    async def _get_secret(self) -> bytes:
         """Return the stored secret, or create one. Of several concurrent processes, one wins."""
         while True:
             value = await self._storage.get(_SECRET)

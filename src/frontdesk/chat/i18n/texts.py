@@ -31,10 +31,10 @@ class Texts:
         Values that are phrases are translated too. In other values, which may be untrusted, invisible characters are
         escaped.
         """
-        said = {name: self._displayed(value, locale) for name, value in values.items()}
+        said = {name: self._display(value, locale) for name, value in values.items()}
         return self._template(key, locale).format(**said)
 
-    def _displayed(self, value: Any, locale: str | None) -> Any:
+    def _display(self, value: Any, locale: str | None) -> Any:
         if isinstance(value, Phrase):
             return self.say_phrase(value, locale)
         return escape_line(value) if isinstance(value, str) else value

@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.chat.i18n.en import ENGLISH, ERRORS
 from frontdesk.chat.i18n.texts import Texts
 from frontdesk.display.escaping import escape_line
-from frontdesk.display.person_names import MARKS, MAX_NAME_LENGTH, asker_label, find_decider, person_label, waited_for
+from frontdesk.display.person_names import MARKS, MAX_NAME_LENGTH, asker_label, find_decider, list_awaited, person_label
 from frontdesk.errors import ForbiddenError, NotFoundError, Phrase, RequestError
 from frontdesk.framework.contents import display_call
 from frontdesk.interfaces.context import BuiltInTexts
@@ -73,7 +73,7 @@ class Wording:
         outcome = self._outcome(question, by)
         return outcome if question.terms is None else self._with_time(question, outcome)
 
-    def settled(self, question: PendingApproval, by: ChannelIdentity | None = None) -> tuple[str, str]:
+    def describe_settled(self, question: PendingApproval, by: ChannelIdentity | None = None) -> tuple[str, str]:
         """Return the text that replaces a decided question: the decision, approver, time and requester.
 
         The second text has the arguments of the call. It is empty where they must not be shown.
@@ -100,7 +100,7 @@ class Wording:
 
     def waits(self, question: PendingApproval, *, arguments: bool) -> str:
         """Return the text for the requester while others decide."""
-        people = ", ".join(self.label(person) for person in waited_for(question.terms))
+        people = ", ".join(self.label(person) for person in list_awaited(question.terms))
         said = [self.say("approval.waits", tool=question.tool, people=people)]
         if arguments:
             said.append(display_call(question.request)[1])
@@ -157,7 +157,7 @@ def person_phrase(identity: ChannelIdentity) -> Phrase:
     return Phrase("person.named", {"name": name, "id": native_id, "channel": identity.channel})
 
 
-def told_as(identity: ChannelIdentity) -> str:
+def describe_person(identity: ChannelIdentity) -> str:
     return ENGLISH_WORDING.say_phrase(person_phrase(identity))
 
 

@@ -26,12 +26,12 @@ from frontdesk.models.live_message import LiveFence, LiveMessageRecord
 from frontdesk.models.request import AdmittedRequest, ChannelRequest
 from frontdesk.models.run import BackgroundRun, RunStatus
 
-_TIMEOUT = 5.0
-_DELAY = 0.2
+_TIMEOUT_SECONDS = 5.0
+_DELAY_SECONDS = 0.2
 """The seconds before it is shown first: an answer that is there by then needs no sign, and no call of the platform."""
 
 
-class Typing:
+class TypingRenewer:
     """Task that renews the typing indicator before it expires on the platform. Failures are only logged."""
 
     def __init__(self, name: str, channel: ShowsTyping, place: LivePlace) -> None:
@@ -55,7 +55,7 @@ class Typing:
         await self._tell(lambda: self._channel.end_typing(self._place))
 
     async def _renew(self) -> None:
-        await asyncio.sleep(_DELAY)
+        await asyncio.sleep(_DELAY_SECONDS)
         while True:
             await self._tell(lambda: self._channel.show_typing(self._place))
             if self._channel.typing_interval is None:
@@ -64,7 +64,7 @@ class Typing:
 
     async def _tell(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await call_platform("live answer", self._name, work, _TIMEOUT)
+            await call_platform("live answer", self._name, work, _TIMEOUT_SECONDS)
         except PushError as error:
             log.info("failed to show typing: channel=%s: %s", self._name, error.code)
 
@@ -79,7 +79,7 @@ class LiveRun:
         ids: Ids,
         clock: Clock,
         writer: LiveWriter | None,
-        typing: Typing | None,
+        typing: TypingRenewer | None,
         streams: bool,
     ) -> None:
         self.streams = streams
@@ -199,7 +199,7 @@ class LiveReplies:
         left = None if claim.is_first else await self._take_over(blank, claim)
         place = await self._place(request, blank)
         shows_typing = self._typing.get(name) if returns else None
-        typing = None if shows_typing is None else Typing(name, shows_typing, place)
+        typing = None if shows_typing is None else TypingRenewer(name, shows_typing, place)
         on_shown = None if typing is None or typing.stays else typing.stop
         writer = None
         if streams or left is not None:
@@ -229,26 +229,26 @@ class LiveReplies:
         writer = self._writer(blank, claim, await self._place(request, blank), left, stop)
         return None if writer is None else LiveRun(channel, blank, self._ids, self._clock, writer, None, streams)
 
-    async def left_by(self, run: BackgroundRun) -> LiveRun | None:
+    async def take_over_run(self, run: BackgroundRun) -> LiveRun | None:
         """Return the shown part of the answer of a background run that is not answered any more."""
         admitted = run.admitted
         if admitted.request.channel not in self._streaming or not admitted.pushes:
             return None
         blank = self._planner.origin(admitted.request, admitted.caller.identity, admitted.owner, admitted.run_id)
-        return await self._left(admitted.request, blank, run_claim(self._store, run))
+        return await self._build_left(admitted.request, blank, run_claim(self._store, run))
 
     async def wake(self, rows: Sequence[Delivery]) -> None:
         await self._outbox.wake(rows)
 
-    async def left(self, event: InboxItem, owner: str = "") -> LiveRun | None:
+    async def take_over_event(self, event: InboxItem, owner: str = "") -> LiveRun | None:
         """Return the shown part of an earlier attempt to answer an event that is not answered any more."""
         name, request = event.channel, event.request
         if name not in self._streaming or event.run_id is None:
             return None
         blank = self._planner.origin(request, event.caller.identity, owner, event.run_id)
-        return await self._left(request, blank, event_claim(self._store, event))
+        return await self._build_left(request, blank, event_claim(self._store, event))
 
-    async def _left(self, request: ChannelRequest, blank: Delivery, claim: LiveClaim) -> LiveRun | None:
+    async def _build_left(self, request: ChannelRequest, blank: Delivery, claim: LiveClaim) -> LiveRun | None:
         known = await self._take_over(blank, claim)
         if known is None:
             return None

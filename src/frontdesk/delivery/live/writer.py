@@ -15,7 +15,7 @@ from frontdesk.concurrency.tasks import cancel_and_wait, spawn_clean
 from frontdesk.concurrency.timeouts import until_available
 from frontdesk.delivery.destination_drain import ChannelOutlet
 from frontdesk.delivery.live.claims import LiveClaim
-from frontdesk.delivery.push import call_platform, noted
+from frontdesk.delivery.push import add_attempt, call_platform
 from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, PushStoppedError, StoreUnavailableError
 from frontdesk.framework.notes import NO_NOTES, Notes
 from frontdesk.interfaces.channel import Channel
@@ -54,7 +54,7 @@ def end_live(
     if status != "completed":
         return [*act_on(blank, handles, "settle", new_id), *rows]
     if lost:
-        anew = [noted(row, row.created_at, LOST) if _is_first(row, blank) else row for row in rows]
+        anew = [add_attempt(row, row.created_at, LOST) if _is_first(row, blank) else row for row in rows]
         return [*anew, *act_on(blank, handles, "retract", new_id)]
     left, replacing = list(handles), list[Delivery]()
     for row in rows:
@@ -118,9 +118,9 @@ def act_on(
 
 T = TypeVar("T")
 
-KEPT = 7 * 86_400.0
+KEEP_SECONDS = 7 * 86_400.0
 """The seconds for which a live answer is known, so that no process that has stood still begins it again."""
-_MARGIN = 2.0
+_MARGIN_SECONDS = 2.0
 _CHECKS_PER_LEASE = 4
 _NEVER = float("inf")
 
@@ -183,7 +183,7 @@ class LiveWriter:
     @property
     def longest_call(self) -> float:
         """Return the seconds after which no call of another process can be in flight."""
-        return self._work.terms.timeout + _MARGIN
+        return self._work.terms.timeout + _MARGIN_SECONDS
 
     @property
     def is_lost(self) -> bool:
@@ -215,9 +215,9 @@ class LiveWriter:
         if task is None:
             return
         if not task.done():
-            await asyncio.wait({task}, timeout=self._work.terms.timeout + _MARGIN)
+            await asyncio.wait({task}, timeout=self._work.terms.timeout + _MARGIN_SECONDS)
         if not task.done():
-            await cancel_and_wait(task, within=_MARGIN)
+            await cancel_and_wait(task, within=_MARGIN_SECONDS)
             return await self._lose("stopped")
         self._task = None
         is_open = self.known is not None and self.known.state == "open" and not self._gave_up
@@ -281,7 +281,7 @@ class LiveWriter:
             self._changed.set()
             return interval
         except PushError as error:
-            return await self._failed(error)
+            return await self._handle_failure(error)
 
     def _waits(self) -> float:
         """Return the seconds until the platform may be called again."""
@@ -332,7 +332,7 @@ class LiveWriter:
             if handle is not None:
                 self._withdrawal = spawn_clean(self._withdraw(handle))
             raise
-        await self._seen(view)
+        await self._note_shown(view)
 
     async def _withdraw(self, handle: str) -> None:
         """Remove a message that was opened after this process lost the answer, unless the new owner has found it.
@@ -387,9 +387,9 @@ class LiveWriter:
             after = await self._call(lambda: work.streams.update_live(work.place, handles, view))
             if after != handles:
                 await self._keep(after)
-        await self._seen(view)
+        await self._note_shown(view)
 
-    async def _failed(self, error: PushError) -> float:
+    async def _handle_failure(self, error: PushError) -> float:
         """Decide how to continue after a failure. These failures do not count for the outbox."""
         if error.unknown:
             if self.known is not None and self.known.state == "opening":
@@ -425,7 +425,7 @@ class LiveWriter:
             text=self._text, new_from=self._shown, sequence=self._sequence, tools=tools, citations=citations
         )
 
-    async def _seen(self, view: LiveView) -> None:
+    async def _note_shown(self, view: LiveView) -> None:
         self._shown, self._tools_shown = len(view.text), view.tools
         self._sequence += 1
         if not self._is_shown:
@@ -476,5 +476,5 @@ class LiveWriter:
             state=state,
             handles=handles,
             fence=self._work.claim.fence,
-            expires_at=self._work.clock.now() + KEPT,
+            expires_at=self._work.clock.now() + KEEP_SECONDS,
         )

@@ -27,7 +27,7 @@ from frontdesk.errors import (
 from frontdesk.errors.base import install_hint
 from frontdesk.foundry.conventions import HOSTED, FoundrySettings, foundry_response_id, is_response_id
 from frontdesk.history.foundry.reading import read
-from frontdesk.history.foundry.writing import written
+from frontdesk.history.foundry.writing import write
 from frontdesk.interfaces.auth import AsksEnvironment
 from frontdesk.interfaces.target import ChoosesLoading, FollowsResponses
 from frontdesk.loggers import host as host_log
@@ -152,7 +152,7 @@ def open_storage(credential: Any, endpoint: str | None, root: str | Path | None)
     findings = _findings(credential, place)
     if findings:
         raise ChannelConfigurationError(findings)
-    return Opened(SdkStorage.hosted(credential, place), None, settings)
+    return Opened(SdkStorage.connect(credential, place), None, settings)
 
 
 def _has_sdk() -> bool:
@@ -314,7 +314,7 @@ class FoundryHostedAgentHistoryProvider(HistoryProvider, FollowsResponses, Choos
             return
         anchor = _anchor(bound, session_id, state)
         response_id = _own_id(bound, anchor)
-        given, output = written(messages, response_id)
+        given, output = write(messages, response_id)
         try:
             async with asyncio.timeout(self._seconds):
                 earlier = await self._earlier(anchor, keys)

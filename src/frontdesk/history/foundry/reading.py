@@ -46,7 +46,7 @@ def _append(messages: list[Message], item: Mapping[str, Any], contents: Sequence
             list(contents),
             author_name=_text(own, "author_name"),
             message_id=_text(own, "message_id") or _text(item, "id"),
-            additional_properties=dict(_mapping(own, "properties")),
+            additional_properties=dict(_get_mapping(own, "properties")),
         )
     )
 
@@ -56,10 +56,10 @@ def _only_thinks(message: Message) -> bool:
 
 
 def _own(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(item, OWN)
+    return _get_mapping(item, OWN)
 
 
-def _mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     inner: Any = value.get(name)
     return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
 
@@ -123,7 +123,7 @@ def _message(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content
 
 def _add_extra(content: Content, extra: Mapping[str, Any]) -> None:
     """Add the data to a content that its part can't represent."""
-    content.additional_properties = dict(_mapping(extra, "additional_properties"))
+    content.additional_properties = dict(_get_mapping(extra, "additional_properties"))
     annotations: Any = extra.get("annotations")
     if isinstance(annotations, list):
         content.annotations = cast(
@@ -143,15 +143,15 @@ def _part(part: Mapping[str, Any]) -> Content | None:
     if kind == "refusal":
         return refusal(_text(part, "refusal") or "")
     if kind == "input_image":
-        return _located(part, "image_url", "image/png")
+        return _read_file(part, "image_url", "image/png")
     if kind == "input_file":
-        return _located(part, "file_data", "application/octet-stream") or _located(
+        return _read_file(part, "file_data", "application/octet-stream") or _read_file(
             part, "file_url", "application/octet-stream"
         )
     return None
 
 
-def _located(part: Mapping[str, Any], name: str, otherwise: str) -> Content | None:
+def _read_file(part: Mapping[str, Any], name: str, otherwise: str) -> Content | None:
     """Return an image or file by its data, its URL or its id at the service."""
     uri, file_id = _text(part, name), _text(part, "file_id")
     kept = {key: part[key] for key in ("filename", "detail") if part.get(key)}
@@ -182,7 +182,7 @@ def _output(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]
     return [Content.from_function_result(call_id, result=given)]
 
 
-def _reasoning(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
+def _read_reasoning(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
     given: Any = item.get("summary") or item.get("content")
     parts = [content.text or "" for content in _parts(cast("list[Any]", given) if isinstance(given, list) else [])]
     sealed = _text(item, "encrypted_content")
@@ -212,7 +212,7 @@ def _mcp_call(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Conten
 
 def _image(item: Mapping[str, Any], calls: dict[str, Content]) -> list[Content]:
     result = _text(item, "result")
-    outputs = _located({"image_url": f"data:image/png;base64,{result}"}, "image_url", "image/png") if result else None
+    outputs = _read_file({"image_url": f"data:image/png;base64,{result}"}, "image_url", "image/png") if result else None
     return [Content.from_image_generation_tool_result(image_id=_text(item, "id"), outputs=outputs)]
 
 
@@ -224,7 +224,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any], dict[str, Content]], list[Conte
     "function_call_output": _output,
     "custom_tool_call": _call,
     "custom_tool_call_output": _output,
-    "reasoning": _reasoning,
+    "reasoning": _read_reasoning,
     "mcp_approval_request": _question,
     "mcp_approval_response": _answer,
     "mcp_call": _mcp_call,

@@ -30,7 +30,7 @@ class SdkStorage:
         self._provider = provider
 
     @classmethod
-    def hosted(cls, credential: Any, endpoint: str) -> "SdkStorage":
+    def connect(cls, credential: Any, endpoint: str) -> "SdkStorage":
         """Connect to the storage of a Foundry project. Nothing is sent before the first call."""
         settings = _responses.FoundryStorageSettings.from_endpoint(endpoint)
         return cls(_responses.FoundryStorageProvider(credential, settings))
@@ -42,15 +42,15 @@ class SdkStorage:
         history_item_ids: Sequence[str],
         keys: IsolationKeys,
     ) -> None:
-        async with _translated():
+        async with _translate_errors():
             await self._provider.create_response(response, input_items, history_item_ids, context=_context(keys))
 
     async def history_ids(self, response_id: str, limit: int, keys: IsolationKeys) -> Sequence[str]:
-        async with _translated():
+        async with _translate_errors():
             return await self._provider.get_history_item_ids(response_id, None, limit, context=_context(keys))
 
     async def items(self, ids: Sequence[str], keys: IsolationKeys) -> Sequence[Mapping[str, Any] | None]:
-        async with _translated():
+        async with _translate_errors():
             return await self._provider.get_items(ids, context=_context(keys))
 
     async def aclose(self) -> None:
@@ -98,7 +98,7 @@ def _context(keys: IsolationKeys) -> Any:
 
 
 @asynccontextmanager
-async def _translated() -> AsyncGenerator[None]:
+async def _translate_errors() -> AsyncGenerator[None]:
     """Translate errors of the service and of the connection. Programming errors are not translated."""
     try:
         yield

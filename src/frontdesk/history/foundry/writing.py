@@ -7,8 +7,8 @@ import msgspec
 from agent_framework import Content, Message
 
 from frontdesk.foundry.conventions import item_id
-from frontdesk.framework.approval_ids import shown_id
-from frontdesk.framework.contents import as_json, asked_for, call_arguments, call_outcome, file_name
+from frontdesk.framework.approval_ids import get_shown_id
+from frontdesk.framework.contents import as_json, call_arguments, call_outcome, file_name, get_asked_call
 
 OWN = "agent_framework"
 """The one key of an item that is ours; what it holds, the service and others leave as it is."""
@@ -20,7 +20,7 @@ SERVER = "agent_framework"
 Item = dict[str, Any]
 
 
-def written(messages: Sequence[Message], response_id: str) -> tuple[list[Item], list[Item]]:
+def write(messages: Sequence[Message], response_id: str) -> tuple[list[Item], list[Item]]:
     border = _border(messages)
     given = [item for message in messages[:border] for item in _items(message, response_id)]
     return given, [item for message in messages[border:] for item in _items(message, response_id)]
@@ -104,12 +104,12 @@ def _item(content: Content, response_id: str) -> Item | None:
     """Return the separate item for a content, or None if it does not belong in a history."""
     if content.type == "usage":
         return None
-    kind, write, exact = _KINDS.get(content.type, ("message", _unnamed, True))
+    kind, write, exact = _KINDS.get(content.type, ("message", _write_unknown, True))
     body = write(content)
     # The same request has the same id each time: its answer, in a later turn, names it.
     asked = str(content.id) if kind == "mcp_approval_request" else None
     if kind == "mcp_approval_response":
-        body["approval_request_id"] = item_id("mcp_approval_request", response_id, shown_id(content))
+        body["approval_request_id"] = item_id("mcp_approval_request", response_id, get_shown_id(content))
     item: Item = {"id": item_id(kind, response_id, asked), "type": kind, **body}
     if exact or content.additional_properties:
         item[OWN] = {"contents": [_plain(content.to_dict())]}
@@ -129,7 +129,7 @@ def _output(content: Content) -> Item:
     return {"call_id": str(content.call_id), "output": call_outcome(content), "status": "completed"}
 
 
-def _thought(content: Content) -> Item:
+def _write_reasoning(content: Content) -> Item:
     item: Item = {"summary": [{"type": "summary_text", "text": content.text}] if content.text else []}
     if content.protected_data:
         item["encrypted_content"] = content.protected_data
@@ -137,7 +137,7 @@ def _thought(content: Content) -> Item:
 
 
 def _question(content: Content) -> Item:
-    name, arguments = asked_for(content)
+    name, arguments = get_asked_call(content)
     return {"server_label": SERVER, "name": name, "arguments": arguments}
 
 
@@ -195,7 +195,7 @@ def _image(content: Content) -> Item:
     return {"status": "completed", "result": None}
 
 
-def _unnamed(content: Content) -> Item:
+def _write_unknown(content: Content) -> Item:
     """Write a content without an item type at the service. Other readers see an empty message."""
     return {"role": "assistant", "status": "completed", "content": []}
 
@@ -203,7 +203,7 @@ def _unnamed(content: Content) -> Item:
 _KINDS: dict[str, tuple[str, Callable[[Content], Item], bool]] = {
     "function_call": ("function_call", _call, False),
     "function_result": ("function_call_output", _output, True),
-    "text_reasoning": ("reasoning", _thought, True),
+    "text_reasoning": ("reasoning", _write_reasoning, True),
     "function_approval_request": ("mcp_approval_request", _question, True),
     "function_approval_response": ("mcp_approval_response", _answer, True),
     "mcp_server_tool_call": ("mcp_call", _mcp_call, True),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from frontdesk.access.links import Links
 from frontdesk.approvals.records import Voter
 from frontdesk.channel_storage.values import ReplyTokens
-from frontdesk.delivery.receipts import Ending, Settlement, Settling
+from frontdesk.delivery.receipts import DeliveryEnder, DeliverySettler, Settlement
 from frontdesk.errors import ConflictError, ForbiddenError, NotFoundError, UnsupportedError
 from frontdesk.errors.requests import NO_RUN
 from frontdesk.hooks import show_result
@@ -33,8 +33,8 @@ from frontdesk.models.run import RunChain, RunFilter, RunPage, RunRecord, RunSta
 from frontdesk.models.session import SessionName, SessionSummary
 from frontdesk.models.watcher import RunWatcher
 from frontdesk.runs.chains import read_run_cursor, write_run_cursor
-from frontdesk.sessions.scope import tracked_name
-from frontdesk.sessions.session_list import PastSessions, Transcripts, continued_by
+from frontdesk.sessions.scope import build_tracked_name
+from frontdesk.sessions.session_list import PastSessions, Transcripts, find_continued_by
 
 MAX_RUNS_OF_PAGE = 200
 _NO_EVENTS = "Only runs created with `background` and `stream` have stored events."
@@ -47,10 +47,10 @@ class HostRuns(ScopedCalls):
         record = await self._readable(caller, lambda owner: self.find(owner, run_id))
         if record is None:
             raise NotFoundError(NO_RUN)
-        return await self.show(record.replace(continued_by=await continued_by(self._store, record)), caller)
+        return await self.show(record.replace(continued_by=await find_continued_by(self._store, record)), caller)
 
     async def chain(self, caller: Caller, run_id: str) -> RunChain:
-        return await self._shown(await self._find_chain(caller, run_id), caller)
+        return await self._show_chain(await self._find_chain(caller, run_id), caller)
 
     async def list_chain(self, caller: Caller, run_id: str) -> Sequence[RunRecord]:
         runs = await self._parts.chains.list_runs(await self._find_chain(caller, run_id))
@@ -62,7 +62,7 @@ class HostRuns(ScopedCalls):
             raise NotFoundError(NO_RUN)
         return chain
 
-    async def _shown(self, chain: RunChain, caller: Caller) -> RunChain:
+    async def _show_chain(self, chain: RunChain, caller: Caller) -> RunChain:
         root = await self.show(chain.root, caller)
         is_alone = chain.newest.run_id == chain.root.run_id
         return chain.replace(root=root, newest=root if is_alone else await self.show(chain.newest, caller))
@@ -80,7 +80,7 @@ class HostRuns(ScopedCalls):
         cursor: str | None = None,
         limit: int = 50,
     ) -> RunPage:
-        owner = (await self._allowed(caller)).isolation_key
+        owner = (await self._authorize(caller)).isolation_key
         after = None if cursor is None else read_run_cursor(cursor)
         if owner is None:
             return RunPage()
@@ -112,7 +112,7 @@ class HostRuns(ScopedCalls):
         chain = await self._parts.chains.cancel_chain(owner, run_id, caller.identity)
         if chain is None:
             raise NotFoundError(NO_RUN)
-        return await self._shown(chain, caller)
+        return await self._show_chain(chain, caller)
 
     async def delete(self, caller: Caller, run_id: str) -> None:
         record = await self.cancel(caller, run_id)
@@ -125,7 +125,7 @@ class HostRuns(ScopedCalls):
             raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
         return self.follow_record(record, caller)
 
-    async def stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
+    async def list_stored_updates(self, caller: Caller, run_id: str) -> Sequence[Any]:
         record = await self._find_readable(caller, run_id)
         if not (record.background and record.stream):
             return ()
@@ -213,9 +213,9 @@ class HostApprovals(ScopedCalls):
 
     async def waiting(self, caller: Caller, *, after: str | None = None, limit: int = 100) -> WaitingPage:
         if caller.anonymous:
-            await self._allowed(caller)
+            await self._authorize(caller)
             return WaitingPage()
-        return await self._parts.votes.waiting(await self._voter(caller), after, limit)
+        return await self._parts.votes.list_waiting(await self._voter(caller), after, limit)
 
     async def get(self, caller: Caller, approval_id: str) -> PendingApproval:
         approval, _ = await self._parts.decisions.look(await self._voter(caller), approval_id)
@@ -263,7 +263,7 @@ class HostApprovals(ScopedCalls):
 
     async def _voter(self, caller: Caller) -> Voter:
         """Return a caller as a voter, with its verified claims."""
-        allowed = await self._allowed(caller)
+        allowed = await self._authorize(caller)
         key, claims = allowed.isolation_key or "", allowed.verified_claims
         return Voter(identity=caller.identity, key=key, claims=claims, caller=caller)
 
@@ -304,7 +304,7 @@ class HostLinks(ScopedCalls):
         linker, links = await self._linker(caller)
         return LinkStatus(
             account=await links.whoami(caller.identity),
-            name=await links.verified_name(caller.identity),
+            name=await links.find_verified_name(caller.identity),
             way="sign_in" if isinstance(linker, SupportsLinkRoutes) else "code",
             question=await linker.find_question(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
         )
@@ -367,7 +367,7 @@ class HostSessions(ScopedCalls):
         """Like `find_name`, for an owner that was admitted."""
         if conversation_id is not None:
             conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
-        return tracked_name(
+        return build_tracked_name(
             self._parts.channels[self.channel].conversation_scope,
             owner=owner,
             channel=self.channel,
@@ -401,7 +401,7 @@ class HostEvents(ScopedCalls):
 
     async def authorize(self, caller: Caller) -> None:
         self._parts.events.intake.take_rate(self.channel, caller)
-        await self._allowed(caller)
+        await self._authorize(caller)
 
     async def accept(self, item: InboxItem) -> bool:
         return await self._parts.events.intake.accept(item)
@@ -417,7 +417,7 @@ class HostEvents(ScopedCalls):
     async def cancel_turns(
         self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
-        await self._allowed(item.caller)
+        await self._authorize(item.caller)
         channel = self._parts.channels[self.channel]
         anyone = channel.cancel_by == "anyone" and channel.conversation_scope == "per_conversation"
         name = questions = None
@@ -429,7 +429,7 @@ class HostEvents(ScopedCalls):
                 name = await self._sessions.find_name(item.caller, place)
         if waits and name is not None and not rotate:
             find = partial(self._store.sessions.find, name)
-            questions = self._parts.open_questions(find, item.caller.identity).abandoned
+            questions = self._parts.open_questions(find, item.caller.identity).abandon
         name = name if rotate else None
         cancel = self._parts.events.cancellations.cancel_turns
         return await cancel(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
@@ -459,7 +459,7 @@ class HostEvents(ScopedCalls):
     ) -> Feedback | None:
         parts = self._parts
         parts.events.intake.take_rate(self.channel, caller)
-        by = (await self._allowed(caller)).isolation_key or ""
+        by = (await self._authorize(caller)).isolation_key or ""
         row = await self._store.outbox.by_receipt(self.channel, receipt)
         if conversation_id is not None:
             conversation_id = await parts.aliases.first_name(self.channel, conversation_id)
@@ -497,14 +497,14 @@ class HostEvents(ScopedCalls):
         reason: str | None = None,
         at: float | None = None,
     ) -> bool:
-        settling = Settling(self._store, self._parts.clock)
+        settling = DeliverySettler(self._store, self._parts.clock)
         return await settling.settle(self.channel, receipt, key, status, reason, at)
 
     async def end_deliveries(
         self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
     ) -> int:
         parts = self._parts
-        ending = Ending(self._store, parts.clock, parts.aliases, parts.outbox, self.channel)
+        ending = DeliveryEnder(self._store, parts.clock, parts.aliases, parts.outbox, self.channel)
         return await ending.end(place, reason, inf if before is None else before, also)
 
     async def alias_conversation(self, old: str, new: str) -> None:
@@ -521,7 +521,7 @@ class HostStorage(ScopedCalls):
         return self._parts.leaders.lead(self.channel, name)
 
     async def put_file(self, caller: Caller, data: bytes, *, media_type: str, name: str = "") -> StoredFile:
-        await self._allowed(caller)
+        await self._authorize(caller)
         owner = await self._parts.gate.issue(caller.identity)
         if not owner:
             raise ForbiddenError

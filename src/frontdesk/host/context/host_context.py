@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from frontdesk.approvals.http_votes import HttpVote
 from frontdesk.channel_storage.values import HostCommandState
-from frontdesk.chat.commands import get_scope, list_names, offered, out_of_scope, parse_locale
+from frontdesk.chat.commands import get_scope, list_names, list_offered, out_of_scope, parse_locale
 from frontdesk.errors import KeyReusedError, RunExistsError
 from frontdesk.hooks import call_command
 from frontdesk.host.context.groups import HostApprovals, HostEvents, HostLinks, HostRuns, HostSessions, HostStorage
@@ -28,7 +28,7 @@ from frontdesk.models.identity import Caller
 from frontdesk.models.request import AdmittedRequest, ChannelRequest, ChannelSession
 from frontdesk.models.result import HostedRunResult, HostedStreamResult
 from frontdesk.models.run import RunRecord
-from frontdesk.sessions.results import replayed_stream
+from frontdesk.sessions.results import build_replayed_stream
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class HostCommands(ScopedCalls):
             self._before_link.update(command.name for command in commands)
 
     def list(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
-        return offered(self._commands.values(), scope, locale)
+        return list_offered(self._commands.values(), scope, locale)
 
     def find(self, name: str) -> ChannelCommand | None:
         return self._by_name.get(name)
@@ -66,7 +66,7 @@ class HostCommands(ScopedCalls):
         if command is not None and command.name in self._before_link:
             await self._not_denied(context.caller)
         else:
-            owner = (await self._allowed(context.caller)).isolation_key
+            owner = (await self._authorize(context.caller)).isolation_key
         if command is None:
             return False
         refusal = out_of_scope(command, get_scope(context.request))
@@ -142,12 +142,12 @@ class HostContext(ChannelContext):
         """Record the answers to other people's questions, or resume the run that has asked."""
         vote = await self._parts.votes.admit(request, caller)
         if vote is not None:
-            return await self._voted(vote, caller)
+            return await self._vote(vote, caller)
         if request.idempotency_key is not None:
             return await self._run_once(request, caller, protocol_request, settle)
         return await self._parts.pipeline.run(request, caller, protocol_request, settle)
 
-    async def _voted(self, vote: HttpVote, caller: Caller) -> HostedRunResult[Any]:
+    async def _vote(self, vote: HttpVote, caller: Caller) -> HostedRunResult[Any]:
         if vote.admitted.request.idempotency_key is None:
             return await self._parts.votes.record(vote)
         outcome = await self._once(vote.admitted, lambda _: self._parts.votes.record(vote))
@@ -161,7 +161,7 @@ class HostContext(ChannelContext):
         outcome = await self._once(await pipeline.admit(request, caller, protocol_request, settle), pipeline.proceed)
         if isinstance(outcome, HostedRunResult):
             return outcome
-        ended = outcome if outcome.background else await self._parts.background.followers.ended(outcome)
+        ended = outcome if outcome.background else await self._parts.background.followers.wait_for_end(outcome)
         shown = await self._runs.show(ended, caller)
         return HostedRunResult(result=shown.result, run=shown)
 
@@ -192,7 +192,7 @@ class HostContext(ChannelContext):
     ) -> HostedStreamResult[Any]:
         pipeline = self._parts.pipeline
         if request.approvals and (vote := await self._parts.votes.admit(request, caller)) is not None:
-            return replayed_stream(await self._voted(vote, caller))
+            return build_replayed_stream(await self._vote(vote, caller))
         admitted = await pipeline.admit(request, caller, protocol_request, settle)
         if request.idempotency_key is not None:
             return await self._stream_once(admitted, caller)

@@ -22,7 +22,7 @@ class ScopedCalls:
 
     async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
         """Return the record under the caller's key, or under a key from before the caller was linked."""
-        own = (await self._allowed(caller)).isolation_key
+        own = (await self._authorize(caller)).isolation_key
         record = None if own is None else await look(own)
         if record is None:
             identity = await self._store.identities.find(self._parts.keys.get_principal(caller.identity))
@@ -37,12 +37,12 @@ class ScopedCalls:
 
     async def _owner(self, caller: Caller, missing: str = "No data is stored for this caller.") -> str:
         """Return the owner key of the caller's data. Raises with `missing` for an unknown caller."""
-        allowed = await self._allowed(caller)
+        allowed = await self._authorize(caller)
         if allowed.isolation_key is None:
             raise NotFoundError(missing)
         return allowed.isolation_key
 
-    def _allowed(self, caller: Caller) -> Awaitable[Allowed]:
+    def _authorize(self, caller: Caller) -> Awaitable[Allowed]:
         return self._parts.gate.authorize(caller, self.channel)
 
     async def _not_denied(self, caller: Caller) -> None:

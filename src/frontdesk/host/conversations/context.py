@@ -32,7 +32,7 @@ from frontdesk.models.run import RunRecord
 from frontdesk.openai.forms import as_items, complete_item
 from frontdesk.openai.items import to_messages
 from frontdesk.sessions.items import find_conversation
-from frontdesk.sessions.snapshot import release, rewritten
+from frontdesk.sessions.snapshot import release, rewrite
 
 Summarise = Callable[[list[Message], str | None], Awaitable[Any]]
 
@@ -54,7 +54,7 @@ async def compact(
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
     if (earlier := await _earlier(parts.store, admitted)) is not None:
         return earlier
-    async with parts.turns.memory.charging(admitted.owner) as charge:
+    async with parts.turns.memory.charge_reads(admitted.owner) as charge:
         messages = [*await _history(parts.store, admitted, charge), *(as_messages(admitted.request.input) or ())]
         require_messages(messages)
         text, usage = await _summary(summarise, messages, admitted)
@@ -67,7 +67,7 @@ async def compact(
         finished_at=parts.clock.now(),
         previous_run_id=admitted.request.previous_run_id,
         input=[message for message in messages if message.role == "user"],
-        details=await rewritten({**admitted.request.details, "summary": text, "usage": usage}),
+        details=await rewrite({**admitted.request.details, "summary": text, "usage": usage}),
         request_hash=admitted.request.request_hash,
     )
     try:
@@ -103,7 +103,7 @@ async def _history(store: HostStateStore, admitted: AdmittedRequest, charge: Cha
     if run is None or session is None:
         raise NotFoundError("Run to continue not found.", param="previous_run_id")
     said = await store.sessions.history(session.owner, session.session_id, charge=charge)
-    return said[session.ignored_at(run.messages) : run.messages]
+    return said[session.count_ignored(run.messages) : run.messages]
 
 
 async def _summary(
@@ -175,7 +175,7 @@ class HostConversations(ScopedCalls):
     ) -> Conversation:
         # Items are refused before anything is stored for an unknown caller.
         await check_first(items)
-        admitted, items = await self._admitted(caller, items, protocol_request)
+        admitted, items = await self._admit(caller, items, protocol_request)
         ids = self._parts.ids
         conversation = Conversation(
             conversation_id=ids.new("conv"),
@@ -187,7 +187,7 @@ class HostConversations(ScopedCalls):
         await self._editor.create(conversation, self._items(conversation, items))
         return conversation
 
-    async def _admitted(
+    async def _admit(
         self, caller: Caller, items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> tuple[AdmittedRequest, Sequence[Mapping[str, Any]]]:
         request = ChannelRequest(channel=self.channel)
@@ -225,7 +225,7 @@ class HostConversations(ScopedCalls):
 
     async def _own(self, caller: Caller, conversation_id: str) -> Conversation:
         """Return a conversation that the caller may change: not one from before the caller was linked."""
-        allowed = await self._allowed(caller)
+        allowed = await self._authorize(caller)
         if allowed.isolation_key is None:
             raise NotFoundError("Conversation not found.", param="conversation")
         return await find_conversation(self._store, allowed.isolation_key, conversation_id)
@@ -246,7 +246,7 @@ class HostConversations(ScopedCalls):
         protocol_request: Any = None,
     ) -> Sequence[Mapping[str, Any]]:
         conversation = await self._own(caller, conversation_id)
-        _, items = await self._admitted(caller, items, protocol_request)
+        _, items = await self._admit(caller, items, protocol_request)
         who = {"channel": caller.identity.channel, "native_id": caller.identity.native_id}
         hosting = {"channel": self.channel, "identity": who, "conversation_id": conversation_id}
         await self._editor.add(conversation, self._items(conversation, items), hosting)

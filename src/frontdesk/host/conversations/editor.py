@@ -10,7 +10,7 @@ from frontdesk.clock import Clock
 from frontdesk.concurrency.offload import run_weighed
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.framework.client_outputs import as_results, in_given_order
-from frontdesk.framework.contents import stamped
+from frontdesk.framework.contents import stamp
 from frontdesk.framework.workflow_requests import REQUEST_INFO
 from frontdesk.ids import Ids
 from frontdesk.interfaces.store import HostStateStore, StateTransaction
@@ -19,11 +19,11 @@ from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.session import ClientCall, Lease, SessionRecord
 from frontdesk.openai.items import Items, read_added, to_messages
 from frontdesk.serialization.codec import build_form
-from frontdesk.sessions.items import find_conversation, prepared_items
-from frontdesk.sessions.snapshot import rewritten
+from frontdesk.sessions.items import find_conversation, prepare_items
+from frontdesk.sessions.snapshot import rewrite
 from frontdesk.sessions.turns import Turns
 
-_PAGE = 500
+_PAGE_ROWS = 500
 
 
 async def pages(
@@ -33,10 +33,10 @@ async def pages(
     page."""
     after = 0
     # Until a page is empty: one is shorter where a record could not be read and was set aside.
-    while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE, charge=charge):
+    while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE_ROWS, charge=charge):
         yield page
         after, charge = page[-1].number, None
-        if len(page) == _PAGE:
+        if len(page) == _PAGE_ROWS:
             # A store in memory never waits.
             await asyncio.sleep(0)
 
@@ -55,7 +55,7 @@ def _read_bodies(
     messages, calls = to_messages(bodies)
     hosting = {"conversation_id": conversation_id}
     waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
-    return [stamped(message, hosting) for message in messages], waiting
+    return [stamp(message, hosting) for message in messages], waiting
 
 
 class ConversationEditor:
@@ -69,7 +69,7 @@ class ConversationEditor:
 
     async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
         await check_first([item.body for item in items])
-        items = await prepared_items(items)
+        items = await prepare_items(items)
         async with self._store.transaction() as transaction:
             transaction.save_conversation(conversation)
             transaction.add_items(conversation.owner, items)
@@ -79,15 +79,15 @@ class ConversationEditor:
     ) -> None:
         """Append items. `hosting` is their origin."""
         added = await _read([item.body for item in items])
-        items = await prepared_items(items)
-        async with self._turns.held(conversation.session_id) as lease:
+        items = await prepare_items(items)
+        async with self._turns.hold(conversation.session_id) as lease:
             await find_conversation(self._store, conversation.owner, conversation.conversation_id)
             if added.calls or added.outputs:
                 _require_calls(added, await self._calls(conversation))
             session = await self._store.sessions.get(conversation.owner, conversation.session_id)
             _refuse_workflow_answers(session, added)
             if session is not None:
-                session = session.replace(state=await rewritten(session.state))
+                session = session.replace(state=await rewrite(session.state))
             async with self._store.transaction() as transaction:
                 transaction.add_items(conversation.owner, items)
                 # A session without a history of its own gets it from the items.
@@ -103,7 +103,7 @@ class ConversationEditor:
         hosting: Mapping[str, Any],
     ) -> None:
         unstamped = in_given_order(as_results(added.outputs), added.messages, added.outputs)
-        messages = [stamped(message, hosting, self._ids.new("msg")) for message in unstamped]
+        messages = [stamp(message, hosting, self._ids.new("msg")) for message in unstamped]
         answered = {output.call_id for output in added.outputs}
         waiting = [call for call in session.client_calls if call.call_id not in answered]
         for message in added.messages:
@@ -132,14 +132,14 @@ class ConversationEditor:
     async def remove(self, conversation: Conversation, item_id: str) -> None:
         """Delete an item. From then on the target receives only the remaining ones."""
         owner, session_id = conversation.owner, conversation.session_id
-        async with self._turns.held(session_id) as lease:
+        async with self._turns.hold(session_id) as lease:
             await find_conversation(self._store, owner, conversation.conversation_id)
             if await self._store.conversations.item(owner, conversation.conversation_id, item_id) is None:
                 raise NotFoundError("Item not found.", param="item_id")
             session = await self._store.sessions.get(owner, session_id)
             if session is not None:
                 await self._require_idle(session)
-                session = session.replace(state=await rewritten(session.state))
+                session = session.replace(state=await rewrite(session.state))
             async with self._store.transaction() as transaction:
                 transaction.delete_item(owner, conversation.conversation_id, item_id)
                 if session is not None:
@@ -159,10 +159,10 @@ async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
 
 
 async def _read(items: Sequence[Mapping[str, Any]]) -> Items:
-    return await run_weighed(items, _checked, items)
+    return await run_weighed(items, _check_items, items)
 
 
-def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
+def _check_items(items: Sequence[Mapping[str, Any]]) -> Items:
     bodies = [dict(item) for item in items]
     try:
         # Checked here, so that a store in memory takes nothing that another would refuse.

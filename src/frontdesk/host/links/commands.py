@@ -85,11 +85,11 @@ class _Commands:
         text = context.request.input
         proof = text.strip() if isinstance(text, str) else ""
         if not proof:
-            return _shown(await self._calls.begin(context.caller))
+            return _format_challenge(await self._calls.begin(context.caller))
         ended = await self._calls.complete(context.caller, proof)
         if isinstance(ended, LinkRecord):
             return self._say(context, "link.linked")
-        return self._say(context, "link.given_up") if ended is None else _shown(ended)
+        return self._say(context, "link.given_up") if ended is None else _format_challenge(ended)
 
     async def _unlink(self, context: ChannelCommandContext) -> str:
         return self._say(context, "link.parted" if await self._calls.unlink(context.caller) else "link.alone")
@@ -119,5 +119,5 @@ def _locale(context: ChannelCommandContext) -> str | None:
     return parse_locale(context.request, context.caller.identity)
 
 
-def _shown(challenge: LinkChallenge) -> str:
+def _format_challenge(challenge: LinkChallenge) -> str:
     return challenge.instructions if challenge.url is None else f"{challenge.instructions}\n{challenge.url}"

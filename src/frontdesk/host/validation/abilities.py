@@ -41,22 +41,24 @@ def ability_findings(component: object, abilities: Iterable[type]) -> list[str]:
     declared: dict[str, type] = {}
     wrong: list[str] = []
     for ability in abilities:
-        names = _declared_names(ability)
+        names = _list_declared_names(ability)
         for name in names:
             declared.setdefault(name, ability)
         if isinstance(component, ability):
-            wrong += _missing_attributes(component, ability)
+            wrong += _find_missing_attributes(component, ability)
             wrong += _signature_findings(component, ability, members)
             continue
         found = [name for name in names if declared[name] is ability and _defines(component, name, ability, members)]
         if found:
             wrong.append(f"{kind} defines {' and '.join(found)} but {_lacks(component, ability)}")
-    return wrong + list(_spelling_findings(component, declared))
+    return wrong + list(_list_spelling_findings(component, declared))
 
 
 def _lacks(component: object, ability: type) -> str:
     if ability in _AUTHS:
-        missing = " and ".join(name for name in ("name", *_declared_names(ability)) if not hasattr(component, name))
+        missing = " and ".join(
+            name for name in ("name", *_list_declared_names(ability)) if not hasattr(component, name)
+        )
         return f"is not a {ability.__name__}: add {missing}, or rename it"
     return (
         f"does not derive from {ability.__name__}: add {ability.__module__}.{ability.__name__} as a base class, "
@@ -64,7 +66,7 @@ def _lacks(component: object, ability: type) -> str:
     )
 
 
-def _declared_names(ability: type) -> list[str]:
+def _list_declared_names(ability: type) -> list[str]:
     """Return the abstract methods of an ability, or its attributes if it has no methods."""
     own = vars(ability).items()
     if ability in _AUTHS:
@@ -91,7 +93,7 @@ def _is_method(value: object) -> bool:
     return callable(value) or isinstance(value, _METHODS)
 
 
-def _missing_attributes(component: object, ability: type) -> list[str]:
+def _find_missing_attributes(component: object, ability: type) -> list[str]:
     kind = type(component).__name__
     return [
         f"{kind} derives from {ability.__name__} but sets no {name}: set it in the class or in __init__"
@@ -103,7 +105,7 @@ def _missing_attributes(component: object, ability: type) -> list[str]:
 def _signature_findings(component: object, ability: type, members: Mapping[str, Any]) -> list[str]:
     """Find methods that can't be called with the arguments that their ability declares."""
     wrong: list[str] = []
-    for name in _declared_names(ability):
+    for name in _list_declared_names(ability):
         declared: Any = vars(ability).get(name)
         given = members.get(name)
         if not inspect.isfunction(declared) or getattr(given, "__module__", _PACKAGE).split(".")[0] == _PACKAGE:
@@ -112,8 +114,8 @@ def _signature_findings(component: object, ability: type, members: Mapping[str, 
         parameters = list(inspect.signature(declared).parameters.values())[1:]
         if not _takes(method, parameters):
             prefix = "async " if inspect.iscoroutinefunction(declared) else ""
-            written = ", ".join(["self", *_written(parameters)])
-            wrong.append(f"{name} must take {_spoken(parameters)}: `{prefix}def {name}({written})`")
+            written = ", ".join(["self", *_list_written(parameters)])
+            wrong.append(f"{name} must take {_describe_parameters(parameters)}: `{prefix}def {name}({written})`")
         elif inspect.iscoroutinefunction(method) and not inspect.iscoroutinefunction(declared):
             wrong.append(f"{name} must not be async: {ability.__name__} declares `def {name}`")
     return wrong
@@ -132,12 +134,12 @@ def _takes(method: Any, parameters: list[inspect.Parameter]) -> bool:
     return True
 
 
-def _spoken(parameters: list[inspect.Parameter]) -> str:
+def _describe_parameters(parameters: list[inspect.Parameter]) -> str:
     names = [f"the {one.name.replace('_', ' ')}" for one in parameters]
     return " and ".join([*([", ".join(names[:-1])] if names[:-1] else []), *names[-1:]]) or "no arguments"
 
 
-def _written(parameters: list[inspect.Parameter]) -> Iterator[str]:
+def _list_written(parameters: list[inspect.Parameter]) -> Iterator[str]:
     star = next((one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY), None)
     for one in parameters:
         if one.name == star:
@@ -145,7 +147,7 @@ def _written(parameters: list[inspect.Parameter]) -> Iterator[str]:
         yield one.name
 
 
-def _spelling_findings(component: object, declared: Mapping[str, type]) -> Iterator[str]:
+def _list_spelling_findings(component: object, declared: Mapping[str, type]) -> Iterator[str]:
     """Find method names of third-party classes that are similar to those of abilities."""
     kinds = type(component).__mro__
     own = {

@@ -44,7 +44,7 @@ _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
     "stream_transform_hook": (1, (), "(update)"),
 }
 """For each hook: the number of its positional arguments, the names of the others, and its signature as text."""
-_ALIKE = 0.9
+_MIN_SIMILARITY = 0.9
 """The similarity from which on a name counts as a misspelt setting; `names` is not similar enough to `name`."""
 
 
@@ -71,7 +71,7 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
         own = [*_path_findings(channel), *_hook_findings(channel), *channel_ability_findings(channel)]
         own += [
             *getattr(channel, FINDINGS, ()),
-            *_spelling_findings(channel),
+            *_list_spelling_findings(channel),
             *chat_findings(channel),
             *channel.push_terms.findings(),
             *channel.findings(),
@@ -144,12 +144,12 @@ def _hook_findings(channel: Channel) -> list[str]:
     return wrong
 
 
-def _spelling_findings(channel: Channel) -> list[str]:
+def _list_spelling_findings(channel: Channel) -> list[str]:
     """Find class attributes that are misspelt settings and would have no effect."""
     settings = Channel.__annotations__.keys()
     own = [kind for kind in type(channel).__mro__ if issubclass(kind, Channel) and kind is not Channel]
     names = {name for kind in own for name, value in vars(kind).items() if _is_plain(name, value)}
-    meant = {name: get_close_matches(name, settings, 1, _ALIKE) for name in sorted(names - settings)}
+    meant = {name: get_close_matches(name, settings, 1, _MIN_SIMILARITY) for name in sorted(names - settings)}
     return [f"{name} is not a setting of a channel: did you mean {close[0]}?" for name, close in meant.items() if close]
 
 

@@ -137,7 +137,7 @@ def memory_warnings(mode: RuntimeMode, store: HostStateStore) -> list[str]:
     return ["the state is in memory, and lost when this ephemeral process ends: set state_dir= or store="]
 
 
-def polling_warnings(mode: RuntimeMode, channels: Sequence[Channel]) -> list[str]:
+def list_polling_warnings(mode: RuntimeMode, channels: Sequence[Channel]) -> list[str]:
     """Warn about polling channels in a process that ends between requests: they only receive while it runs."""
     if mode != "ephemeral":
         return []
@@ -153,14 +153,14 @@ def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig)
     if not is_public(address) or config.allow_anonymous:
         return []
     return [
-        f"channel {channel.name!r}: {address} can be reached by other machines, and {_unguarded(channel)}"
+        f"channel {channel.name!r}: {address} can be reached by other machines, and {_describe_unguarded(channel)}"
         "bind to 127.0.0.1, or set allow_anonymous=True on the host"
         for channel in channels
         if channel.requires_auth_when_public and channel.auth is None
     ]
 
 
-def _unguarded(channel: Channel) -> str:
+def _describe_unguarded(channel: Channel) -> str:
     """Return the reason why a channel is unauthenticated, and the alternatives."""
     return "lets in every visitor; " if channel.identifies_anonymous_callers else "the channel has no auth=; add it, "
 
@@ -266,7 +266,7 @@ def checks_names(
         known = [*inspect.signature(make).parameters, *more]
 
         @wraps(make)
-        def checked(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
+        def check_and_make(self: S, *args: P.args, **kwargs: P.kwargs) -> None:
             for name in kwargs:
                 if name not in known:
                     close = get_close_matches(name, known, n=1)
@@ -274,7 +274,7 @@ def checks_names(
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
             make(self, *args, **kwargs)
 
-        return checked
+        return check_and_make
 
     return decorate
 
@@ -390,13 +390,13 @@ _ANY_PAGE = (
 
 def get_origin_rule(middleware: Sequence[Middleware]) -> AllowsOrigin | None:
     """Return the origin check of the outermost CORS middleware, or None."""
-    cors = _made(middleware)
+    cors = _build_cors(middleware)
     return None if cors is None else cors.is_allowed_origin
 
 
 def origin_warnings(middleware: Sequence[Middleware], channels: Sequence[Channel]) -> list[str]:
     """Warn about channels that pages of every origin can call."""
-    cors = _made(middleware)
+    cors = _build_cors(middleware)
     if cors is None or not cors.allow_all_origins:
         return []
     return [
@@ -406,7 +406,7 @@ def origin_warnings(middleware: Sequence[Middleware], channels: Sequence[Channel
     ]
 
 
-def _made(middleware: Sequence[Middleware]) -> CORSMiddleware | None:
+def _build_cors(middleware: Sequence[Middleware]) -> CORSMiddleware | None:
     for kind, arguments, keywords in middleware:
         if isinstance(kind, type) and issubclass(kind, CORSMiddleware):
             return kind(Starlette(), *arguments, **keywords)
@@ -423,7 +423,7 @@ def approval_findings(options: Any, channels: Sequence[Channel], target: Target,
     """Return the findings for approval rules, one line each. `linked` is True if the host has a linker."""
     if not isinstance(options, ApprovalOptions):
         return [f"approvals: {type(options).__name__} is not ApprovalOptions"]
-    wrong = options.findings(asking=asking_channels(channels), known={one.name for one in channels}, linked=linked)
+    wrong = options.findings(asking=list_asking_channels(channels), known={one.name for one in channels}, linked=linked)
     if isinstance(target, RequiresApprovals):
         found = target.approval_findings(list(options.rules), options.dynamic_names)
         wrong += [f"approvals: {finding}" for finding in found]
@@ -432,15 +432,15 @@ def approval_findings(options: Any, channels: Sequence[Channel], target: Target,
     return wrong
 
 
-def chosen_rule_findings(rule: ApproverRule, channels: Iterable[Channel]) -> list[str]:
+def list_chosen_rule_findings(rule: ApproverRule, channels: Iterable[Channel]) -> list[str]:
     """Return the findings for a rule that a function has chosen during a run, one line each.
 
     Claim roles are not checked for a linker: without anyone who has the claim there is no approver, and the run fails.
     """
     listed = list(channels)
-    return [*rule.findings(asking_channels(listed), {channel.name for channel in listed})]
+    return [*rule.findings(list_asking_channels(listed), {channel.name for channel in listed})]
 
 
-def asking_channels(channels: Iterable[Channel]) -> set[str]:
+def list_asking_channels(channels: Iterable[Channel]) -> set[str]:
     """Return the names of the channels that can ask a person proactively."""
     return {channel.name for channel in channels if isinstance(channel, AsksApprovers) and can_push(channel)}

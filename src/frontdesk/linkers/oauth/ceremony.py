@@ -15,7 +15,7 @@ from html import escape
 from typing import Any, Final
 
 from frontdesk.asgi.messages import Headers
-from frontdesk.chat.i18n.wording import told_as
+from frontdesk.chat.i18n.wording import describe_person
 from frontdesk.display.escaping import escape_line
 from frontdesk.interfaces.linker import LinkerContext
 from frontdesk.linkers.attempts import take_attempt
@@ -69,7 +69,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class ProviderRedirect:
     """A redirect to the provider, with the cookie that identifies the returning browser."""
 
     url: str
@@ -116,13 +116,13 @@ class Ceremony:
         await self._host.keep(grant)
         return grant, seal.close(START, grant.grant_id)
 
-    async def begun(self, challenge: str) -> Grant:
+    async def get_begun(self, challenge: str) -> Grant:
         """Return the grant of an opened link. Change nothing, because chat apps prefetch links."""
-        return await self._kept(START, challenge)
+        return await self._get_kept(START, challenge)
 
-    async def ask(self, challenge: str) -> Leaving:
+    async def ask(self, challenge: str) -> ProviderRedirect:
         """Use up the link and return the redirect for the browser."""
-        grant = await self._kept(START, challenge)
+        grant = await self._get_kept(START, challenge)
         seal = await self._seal()
         state, mark = self._host.new_id("sta"), self._host.new_id("brw")
         url = await self._client.sign_in_url(
@@ -132,11 +132,11 @@ class Ceremony:
         asked = grant.replace(grant_id=state, data={**grant.data, "step": STATE, "browser": digest(mark)})
         if not await self._host.exchange(grant.grant_id, asked):
             raise _used()
-        return Leaving(url=url, state=state, mark=mark, expires_at=grant.expires_at)
+        return ProviderRedirect(url=url, state=state, mark=mark, expires_at=grant.expires_at)
 
     async def prove(self, answer: Mapping[str, str], cookies: Headers) -> tuple[str, Grant]:
         """Verify the provider's answer and store the account. The state is used up in any case."""
-        grant = await self._kept(STATE, answer.get("state", ""))
+        grant = await self._get_kept(STATE, answer.get("state", ""))
         same_browser(grant, cookie_name(grant.grant_id), cookies)
         if not await self._host.exchange(grant.grant_id):
             raise _used()
@@ -177,9 +177,9 @@ class Ceremony:
         tokens = await self._client.tokens(code, seal.derive("pkce", state))
         return await self._provider.account(tokens, seal.derive("nonce", state))
 
-    async def proved(self, text: str, cookies: Headers) -> Proved:
+    async def get_proved(self, text: str, cookies: Headers) -> Proved:
         """Return both sides. Requires the browser that proved them."""
-        grant = await self._kept(CONFIRM, text)
+        grant = await self._get_kept(CONFIRM, text)
         same_browser(grant, str(grant.data["cookie"]), cookies)
         return Proved(grant, str(grant.data["label"]))
 
@@ -198,7 +198,7 @@ class Ceremony:
     async def give_up(self, proved: Proved) -> None:
         await self._host.exchange(proved.grant.grant_id)
 
-    async def _kept(self, step: str, text: str) -> Grant:
+    async def _get_kept(self, step: str, text: str) -> Grant:
         grant_id = (await self._seal()).open(step, text)
         if grant_id is None:
             raise StoppedError(400, "Invalid link", "The link is incomplete, or was not created by this host.")
@@ -263,7 +263,7 @@ class Page:
 
 
 def start_page(identity: ChannelIdentity, title: str, action: str) -> Page:
-    sides = _sides(("In the chat", told_as(identity)), ("In this browser", f"your {plain(title)} account"))
+    sides = _sides(("In the chat", describe_person(identity)), ("In this browser", f"your {plain(title)} account"))
     return _page(
         "Link your account",
         "<p>You are about to link two accounts, so that the assistant knows that both are you.</p>",
@@ -274,7 +274,7 @@ def start_page(identity: ChannelIdentity, title: str, action: str) -> Page:
     )
 
 
-def leaving_page(title: str, url: str) -> Page:
+def build_leaving_page(title: str, url: str) -> Page:
     """Return the page that leads to the provider.
 
     It is not a redirect, because `form-action 'self'` also blocks form redirects to another host.
@@ -287,7 +287,7 @@ def leaving_page(title: str, url: str) -> Page:
 
 
 def confirm_page(identity: ChannelIdentity, title: str, account: str, *, link: str, cancel: str) -> Page:
-    sides = _sides(("In the chat", told_as(identity)), (f"Your {plain(title)} account", plain(account)))
+    sides = _sides(("In the chat", describe_person(identity)), (f"Your {plain(title)} account", plain(account)))
     return _page(
         "Are both of these you?",
         sides,
@@ -297,7 +297,7 @@ def confirm_page(identity: ChannelIdentity, title: str, account: str, *, link: s
     )
 
 
-def done_page(identity: ChannelIdentity, title: str) -> Page:
+def build_done_page(identity: ChannelIdentity, title: str) -> Page:
     text = f"Your {plain(title)} account and your account on {plain(identity.channel)} are linked."
     return message_page("Linked", f"{text} You can close this page.")
 

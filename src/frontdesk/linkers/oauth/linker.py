@@ -21,10 +21,10 @@ from frontdesk.linkers.oauth.ceremony import (
     Page,
     Proved,
     StoppedError,
+    build_done_page,
+    build_leaving_page,
     confirm_page,
     cookie_name,
-    done_page,
-    leaving_page,
     message_page,
     start_page,
 )
@@ -68,13 +68,13 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
     ) -> None:
         need("OAuthIdentityLinker")
         self.name = name
-        self.path = _checked_path(path)
+        self.path = _check_path(path)
         if not client_id or not 30 <= expires_in <= 3600 or max_attempts_per_identity < 1:
             raise ValueError(
                 "OAuthIdentityLinker: client_id must not be empty, expires_in must be from 30 to 3600 seconds, and "
                 "max_attempts_per_identity at least 1"
             )
-        self._own_url = None if public_url is None else _checked_url(public_url)
+        self._own_url = None if public_url is None else _check_url(public_url)
         self._base = (self._own_url or "") + path
         self._secure = self._base.startswith("https:")
         self._expires_in, self._most = expires_in, max_attempts_per_identity
@@ -92,7 +92,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
             )
         try:
             # The URL of a host may be one that providers do not accept.
-            self._base = _checked_url(url) + self.path
+            self._base = _check_url(url) + self.path
         except ValueError as error:
             raise ChannelConfigurationError([str(error)]) from error
         self._secure = self._base.startswith("https:")
@@ -141,14 +141,14 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
 
     async def _show_start(self, request: Request) -> Page:
         text = request.path_params["text"]
-        grant = await self._ceremony.begun(text)
+        grant = await self._ceremony.get_begun(text)
         return start_page(grant.identity, self._provider.title, f"{self._base}/start/{text}")
 
     async def _start(self, request: Request) -> Page:
         self._from_our_page(request)
         leaving = await self._ceremony.ask(request.path_params["text"])
         cookie = self._cookie(cookie_name(leaving.state), leaving.mark, leaving.expires_at - self._host.now())
-        page = leaving_page(self._provider.title, leaving.url)
+        page = build_leaving_page(self._provider.title, leaving.url)
         return Page(page.body, headers={"Set-Cookie": cookie})
 
     async def _callback(self, request: Request) -> Page:
@@ -158,7 +158,7 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
 
     async def _show_confirm(self, request: Request) -> Page:
         text = request.path_params["text"]
-        proved = await self._ceremony.proved(text, _cookies(request))
+        proved = await self._ceremony.get_proved(text, _cookies(request))
         return confirm_page(
             proved.grant.identity,
             self._provider.title,
@@ -169,19 +169,19 @@ class OAuthIdentityLinker(SupportsLinkRoutes, SupportsLinkReturn, ReadsClaims):
 
     async def _confirm(self, request: Request) -> Page:
         self._from_our_page(request)
-        proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
+        proved = await self._ceremony.get_proved(request.path_params["text"], _cookies(request))
         await self._ceremony.link(proved)
-        return self._ended(proved, done_page(proved.grant.identity, self._provider.title))
+        return self._build_end_page(proved, build_done_page(proved.grant.identity, self._provider.title))
 
     async def _cancel(self, request: Request) -> Page:
         self._from_our_page(request)
-        proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
+        proved = await self._ceremony.get_proved(request.path_params["text"], _cookies(request))
         await self._ceremony.give_up(proved)
-        return self._ended(
+        return self._build_end_page(
             proved, message_page("Nothing was linked", "The accounts were not linked. You can close this page.")
         )
 
-    def _ended(self, proved: Proved, page: Page) -> Page:
+    def _build_end_page(self, proved: Proved, page: Page) -> Page:
         cookie = {"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)}
         if not proved.return_to:
             return Page(page.body, headers=cookie)
@@ -263,13 +263,13 @@ def _cookies(request: Request) -> dict[bytes, bytes]:
     return cookies
 
 
-def _checked_path(path: str) -> str:
+def _check_path(path: str) -> str:
     if not path.startswith("/") or path.endswith("/") or "{" in path:
         raise ValueError(f"OAuthIdentityLinker: path {path!r} must begin with a slash and not end with one")
     return path
 
 
-def _checked_url(url: str) -> str:
+def _check_url(url: str) -> str:
     parts = urlsplit(provider_url(url, "OAuthIdentityLinker: public_url"))
     if parts.query:
         raise ValueError("OAuthIdentityLinker: public_url must not have a query")

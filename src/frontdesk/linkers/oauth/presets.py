@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from frontdesk.auth.bearer import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
+from frontdesk.auth.bearer import USUAL_ALGORITHMS, Rules, build_refusal, check_algorithms, prove, read
 from frontdesk.auth.oidc import Issuer, ProviderHttp, provider_url, unavailable
 from frontdesk.clock import Clock
-from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, kept, label
+from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, label, select_claims
 
 _TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PERSONAL: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
@@ -51,7 +51,7 @@ class Oidc:
         self._claims = tuple(claims)
         self._userinfo = userinfo
         self._auth_method = auth_method
-        self._algorithms = checked_algorithms(algorithms)
+        self._algorithms = check_algorithms(algorithms)
 
     def use(self, *, client_id: str, http: ProviderHttp, clock: Clock) -> None:
         self._client_id, self._http, self._clock = client_id, http, clock
@@ -62,7 +62,7 @@ class Oidc:
         return (self._issuer,)
 
     async def endpoints(self) -> Endpoints:
-        metadata = await self._asked.known()
+        metadata = await self._asked.load()
         authorize, token = metadata.endpoint("authorization_endpoint"), metadata.endpoint("token_endpoint")
         if authorize is None or token is None:
             raise unavailable()
@@ -75,35 +75,35 @@ class Oidc:
         )
 
     async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
-        claims = await self._proved(tokens, nonce)
+        claims = await self._prove(tokens, nonce)
         subject = self.subject(claims)
         if subject is None:
             raise foreign("This account can't be linked here.")
         if self._userinfo:
             claims = {**await self._more(tokens, claims), **claims}
         shown = label(claims, ("preferred_username", "email", "name"))
-        return Account(subject=subject, label=shown, claims=kept(claims, self._claims))
+        return Account(subject=subject, label=shown, claims=select_claims(claims, self._claims))
 
-    async def _proved(self, tokens: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+    async def _prove(self, tokens: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         token = tokens.get("id_token")
         if not isinstance(token, str):
-            raise refused("it is missing")
+            raise build_refusal("it is missing")
         claims = await prove(read(token.encode()), self._asked, self._issuers(), self._rules, self._clock.now())
         if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-            raise refused("it was issued for another sign-in")
+            raise build_refusal("it was issued for another sign-in")
         # A token for several audiences must have been requested by this client.
         several = claims["aud"] not in (self._client_id, [self._client_id])
         if claims.get("azp", None if several else self._client_id) != self._client_id:
-            raise refused("it was issued for another client")
+            raise build_refusal("it was issued for another client")
         return claims
 
     async def _more(self, tokens: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
-        url = (await self._asked.known()).endpoint("userinfo_endpoint")
+        url = (await self._asked.load()).endpoint("userinfo_endpoint")
         if url is None:
             raise unavailable()
         answer = await self._http.get(url, {"Authorization": f"Bearer {tokens.get('access_token', '')}"})
         if answer.status != _OK or answer.body.get("sub") != claims["sub"]:
-            raise refused("the userinfo endpoint describes another user")
+            raise build_refusal("the userinfo endpoint describes another user")
         return answer.body
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
@@ -159,18 +159,22 @@ class Entra(Oidc):
         if len(self.tenants) > 1:
             segment, name = "common" if _PERSONAL in self.tenants else "organizations", "{tenantid}"
         url = f"{self._authority}/{segment}/v2.0/.well-known/openid-configuration"
-        super().__init__(self._issued_by(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=url)
+        super().__init__(
+            self._build_issuer_url(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=url
+        )
 
-    def _issued_by(self, tenant: str) -> str:
+    def _build_issuer_url(self, tenant: str) -> str:
         return f"{self._authority}/{tenant}/v2.0"
 
     def _issuers(self) -> tuple[str, ...]:
-        return tuple(self._issued_by(tenant) for tenant in self.tenants)
+        return tuple(self._build_issuer_url(tenant) for tenant in self.tenants)
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
         tenant, account = claims.get("tid"), claims.get("oid")
         # Other services of Microsoft verify the same two claims without being the issuer of a token.
-        if tenant not in self.tenants or claims.get("iss", self._issued_by(tenant)) != self._issued_by(tenant):
+        if tenant not in self.tenants or claims.get("iss", self._build_issuer_url(tenant)) != self._build_issuer_url(
+            tenant
+        ):
             return None
         return f"entra|{tenant}|{account}" if is_name(account) else None
 
@@ -210,17 +214,19 @@ class GitHub:
     async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
         token = tokens.get("access_token")
         if not isinstance(token, str):
-            raise refused("it is missing")
+            raise build_refusal("it is missing")
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
         answer = await self._http.get(f"{self._api_url}/user", headers)
         if answer.status != _OK:
-            raise refused("GitHub rejected it")
+            raise build_refusal("GitHub rejected it")
         # An address is shown there only after GitHub has verified it.
         claims: dict[str, Any] = {"email_verified": True, **answer.body, "iss": self._url}
         subject = self.subject(claims)
         if subject is None:
             raise foreign("This account can't be linked here.")
-        return Account(subject=subject, label=label(claims, ("login", "name")), claims=kept(claims, self._claims))
+        return Account(
+            subject=subject, label=label(claims, ("login", "name")), claims=select_claims(claims, self._claims)
+        )
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
         number = claims.get("id")

@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 
 import msgspec
 
-from frontdesk.auth.bearer import believed, refused
+from frontdesk.auth.bearer import build_refusal, drop_unverified
 from frontdesk.auth.oidc import ProviderHttp, unavailable
 from frontdesk.clock import Clock
 from frontdesk.errors import ForbiddenError
@@ -74,9 +74,9 @@ def get_subject(provider: Provider, claims: Mapping[str, Any]) -> str | None:
     return provider.subject(claims)
 
 
-def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def select_claims(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the claims that a link stores, up to the size limit."""
-    claims = believed(claims)
+    claims = drop_unverified(claims)
     selected: dict[str, Any] = {}
     remaining = MAX_CLAIMS_BYTES
     for name in names:
@@ -142,7 +142,7 @@ class CodeClient:
         # Only the name of an error is logged: anything else could contain a secret.
         log.warning("provider returned no token: %s", error if _ERROR.fullmatch(error) else "for no known reason")
         if error in ("invalid_grant", "bad_verification_code"):
-            raise refused("the provider rejected its code")
+            raise build_refusal("the provider rejected its code")
         raise unavailable()
 
     def _authlib(self, endpoints: Endpoints) -> Any:

@@ -21,7 +21,7 @@ from frontdesk.models.request import AdmittedRequest, OnInterrupt
 from frontdesk.models.run import BackgroundRun, RunRecord
 from frontdesk.runs.background.followers import Followers, RunSignals
 from frontdesk.runs.background.held import HeldRuns, require_storable
-from frontdesk.runs.background.worker import RunTask, RunWorker, give_up, queued
+from frontdesk.runs.background.worker import RunTask, RunWorker, build_queued, give_up
 from frontdesk.runs.limits import RunLimits
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.leases import LeaseRenewal
@@ -108,7 +108,7 @@ class BackgroundDispatcher:
         )
         require_storable(job)
         self._coming += remaining
-        record = queued(job).replace(session_key=key)
+        record = build_queued(job).replace(session_key=key)
         # The caller may leave in the middle of this, and a stored run must be worked on.
         task = spawn_clean(self._queue(job, record, event, seen_at))
         self._queueing.add(task)
@@ -287,10 +287,10 @@ class BackgroundDispatcher:
         await cancel_and_wait(self._dispatching)
         if self._queueing:
             await asyncio.wait(self._queueing, timeout=self._shutdown_grace + self._cancel_grace)
-        await self._ended(self._shutdown_grace)
+        await self._wait_for_ends(self._shutdown_grace)
         for run_task in list(self.run_tasks.values()):
             self.stop(run_task, cancelled=False)
-        await self._ended(self._cancel_grace)
+        await self._wait_for_ends(self._cancel_grace)
         await self._renewal.stop()
 
     async def _renew(self, run_tasks: Sequence[RunTask]) -> tuple[RunTask, ...]:
@@ -303,7 +303,7 @@ class BackgroundDispatcher:
             log.warning("background run lease lost, stopping it: run_id=%s", run_task.job.admitted.run_id)
             self.stop(run_task, cancelled=False)
 
-    async def _ended(self, within: float) -> None:
+    async def _wait_for_ends(self, within: float) -> None:
         tasks = [run_task.task for run_task in self.run_tasks.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=within)

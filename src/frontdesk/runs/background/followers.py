@@ -64,7 +64,7 @@ class RunSignal:
             return
 
 
-PAGE = 200
+PAGE_EVENTS = 200
 _RETRY_INTERVAL_SECONDS = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
 """Returns the end of a run as its reader may see it."""
@@ -88,18 +88,18 @@ class Followers:
 
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
             ended: list[RunRecord] = []
-            async for update in self._followed(run, ended):
+            async for update in self._follow(run, ended):
                 yield update
-            outcome.append(await _shown_end(ended[0], show))
+            outcome.append(await _show_end(ended[0], show))
 
         return _build_stream(run, updates)
 
     def replay(self, run: RunRecord, show: Show, wait_for_end: WaitForEnd | None = None) -> HostedStreamResult[Any]:
         """Return the stream of a run without stored events: the outcome, once it has ended."""
-        wait = wait_for_end or self.ended
+        wait = wait_for_end or self.wait_for_end
 
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
-            ending = await _shown_end(await wait(run), show)
+            ending = await _show_end(await wait(run), show)
             for update in list_updates(ending.result):
                 yield update
             outcome.append(ending)
@@ -113,17 +113,17 @@ class Followers:
             updates += [update for _, update in page]
         return updates
 
-    async def ended(self, run: RunRecord) -> RunRecord:
+    async def wait_for_end(self, run: RunRecord) -> RunRecord:
         """Wait for the end of a run in any process, and return its final record."""
         async with self.signals.subscribe(run.run_id) as signal:
             while True:
                 signal.clear()
-                record = await self._ended(run.owner, run.run_id)
+                record = await self._find_ended(run.owner, run.run_id)
                 if record is not None:
                     return record
                 await signal.wait()
 
-    async def _followed(self, run: RunRecord, ended: list[RunRecord]) -> AsyncGenerator[Any, None]:
+    async def _follow(self, run: RunRecord, ended: list[RunRecord]) -> AsyncGenerator[Any, None]:
         """Yield the updates of a run until it has ended, and append its final record to `ended`."""
         after = 0
         async with self.signals.subscribe(run.run_id) as signal:
@@ -133,7 +133,7 @@ class Followers:
                 for number, update in page:
                     after = number
                     yield update
-                if len(page) >= PAGE:
+                if len(page) >= PAGE_EVENTS:
                     # A store in memory never waits, nor does a reader who has all of this already.
                     await asyncio.sleep(0)
                 if page:
@@ -152,17 +152,17 @@ class Followers:
 
         async def read() -> tuple[list[Numbered], RunRecord | None]:
             # The end first: the last events are written with it.
-            end = await self._ended(owner, run_id)
+            end = await self._find_ended(owner, run_id)
             return await self._page(owner, run_id, after), end
 
         return await until_available(read, pause=_RETRY_INTERVAL_SECONDS)
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
-        events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+        events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE_EVENTS)
         size = sum(len(event.data) for event in events)
         return await run_sized(size, lambda: [(event.number, decode(event.data)) for event in events])
 
-    async def _ended(self, owner: str, run_id: str) -> RunRecord | None:
+    async def _find_ended(self, owner: str, run_id: str) -> RunRecord | None:
         record = await self._store.runs.get(owner, run_id)
         if record is None:
             raise NotFoundError(NO_RUN)
@@ -176,6 +176,6 @@ def _build_stream(run: RunRecord, updates: Callable[[Outcome], AsyncGenerator[An
     return HostedStreamResult(run, generator, outcome, generator.aclose)
 
 
-async def _shown_end(record: RunRecord, show: Show) -> HostedRunResult[Any]:
+async def _show_end(record: RunRecord, show: Show) -> HostedRunResult[Any]:
     shown = await show(record)
     return HostedRunResult(result=shown.result, run=shown)

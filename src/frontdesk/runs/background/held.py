@@ -16,7 +16,7 @@ from frontdesk.runs.background.worker import RunTask, give_up
 from frontdesk.runs.limits import RunLimits
 from frontdesk.serialization.codec import build_form, encode
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.record import salvaged
+from frontdesk.sessions.record import salvage
 from frontdesk.sessions.turn import Note, Turn
 
 _ANY_NUMBER = 2**31 - 1
@@ -79,7 +79,7 @@ class RunBeginning:
         try:
             encode(self._record)
         except CodecError:
-            return salvaged(self._record)
+            return salvage(self._record)
         return self._record
 
 
@@ -114,7 +114,7 @@ class HeldRuns:
         self._hold(job)
         return Job(self._store, job)
 
-    def beginning(self, turn: Turn, record: RunRecord) -> RunBeginning:
+    def build_beginning(self, turn: Turn, record: RunRecord) -> RunBeginning:
         """Return the start record of a run, to be written once the run acts on its request's answers."""
         task = current_task()
         return RunBeginning(self._store, self.holder, turn, record, lambda job: self._hold(job, task))

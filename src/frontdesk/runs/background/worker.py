@@ -189,7 +189,7 @@ class RunWorker:
         run = job.run
         admitted = run.admitted
         if job.messages is not None and run.checkpoint is not None:
-            admitted = _resumed(run)
+            admitted = _build_resumed(run)
         try:
             live = await self._find_live(admitted, job)
             if job.log is None:
@@ -246,8 +246,8 @@ class RunWorker:
         """End a run that has not ended by itself, unless another process has it."""
 
         async def write() -> None:
-            record = await self._store.runs.get(*job.key) or queued(job)
-            left = None if record.status in FINAL else await self._live.left_by(job)
+            record = await self._store.runs.get(*job.key) or build_queued(job)
+            left = None if record.status in FINAL else await self._live.take_over_run(job)
             rows = () if left is None else await left.end((), status)
             notices: Sequence[Delivery] = ()
             is_open = record.status not in FINAL
@@ -299,7 +299,7 @@ async def give_up(store: HostStateStore, job: BackgroundRun, *, requeue: bool = 
         await until_available(write)
 
 
-def queued(job: BackgroundRun) -> RunRecord:
+def build_queued(job: BackgroundRun) -> RunRecord:
     admitted, request = job.admitted, job.admitted.request
     return RunRecord(
         run_id=admitted.run_id,
@@ -323,6 +323,6 @@ def _read_outputs(events: Sequence[RunEvent]) -> list[Any]:
     return [update for update in updates if not (isinstance(update, AgentResponseUpdate) and state_in(update))]
 
 
-def _resumed(job: BackgroundRun) -> AdmittedRequest:
+def _build_resumed(job: BackgroundRun) -> AdmittedRequest:
     checkpoint_id = None if job.checkpoint is None else job.checkpoint.checkpoint_id
     return job.admitted.with_request(input=None, approvals=(), client_outputs=(), checkpoint_id=checkpoint_id)

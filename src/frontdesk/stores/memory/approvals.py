@@ -8,7 +8,7 @@ from typing import Any
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
 from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
-from frontdesk.stores.memory.pages import bound_page
+from frontdesk.stores.memory.pages import limit_page
 from frontdesk.stores.memory.sessions import owner_in_key
 
 
@@ -97,7 +97,7 @@ class MemoryApprovals:
         seen = max((number for key, number in self.numbers.items() if key[1] == after), default=0) if after else 0
         known = sorted((self.numbers[key], key) for key in keys if self.numbers[key] > seen)
         records = (self.records.get(key) for _, key in known[:limit])
-        return bound_page([record for record in records if record is not None], max_bytes, attrgetter("request"))
+        return limit_page([record for record in records if record is not None], max_bytes, attrgetter("request"))
 
     async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
         return list(self._votes.get((owner, approval_id), {}).values())

@@ -54,9 +54,9 @@ class MemoryChannelValues:
         self.kept: FairBoundedDict[ValueLocation, SealedValue] = FairBoundedDict(limit, _get_owner)
 
     async def get(self, place: ValueLocation, *, now: float) -> SealedValue | None:
-        return self._living(place, now)
+        return self._find_living(place, now)
 
-    def _living(self, place: ValueLocation, now: float) -> SealedValue | None:
+    def _find_living(self, place: ValueLocation, now: float) -> SealedValue | None:
         value = self.kept.get(place)
         is_over = value is not None and value.expires_at is not None and value.expires_at <= now
         return None if is_over else value
@@ -75,7 +75,7 @@ class MemoryChannelValues:
     ) -> bool:
         if fence is not None:
             self._live.check_held(fence)
-        known = self._living(place, now)
+        known = self._find_living(place, now)
         if expected_version != (None if known is None else known.version):
             return False
         self.kept.put(place, value)
@@ -85,7 +85,7 @@ class MemoryChannelValues:
         self.kept.pop(place)
 
     def drop_expired(self, now: float) -> None:
-        for place in [place for place, _ in self.kept.items() if self._living(place, now) is None]:
+        for place in [place for place, _ in self.kept.items() if self._find_living(place, now) is None]:
             self.kept.pop(place)
 
 

@@ -106,13 +106,13 @@ class MemoryLedger:
         for (channel, native_id), record in self._store.identities.records.items():
             columns = {"channel": channel, "native_id": native_id, "isolation_key": record.isolation_key}
             columns |= {"version": record.version, "seen_at": None}
-            yield _Entry((channel, native_id), columns, _named(channel, native_id, record.isolation_key), record)
+            yield _Entry((channel, native_id), columns, _build_names(channel, native_id, record.isolation_key), record)
 
     def _links(self) -> Iterator[_Entry]:
         for (channel, native_id), record in self._store.identities.linked.items():
             columns: dict[str, Any] = {"channel": channel, "native_id": native_id}
             columns |= {"isolation_key": record.isolation_key, "linked_at": record.linked_at}
-            yield _Entry((channel, native_id), columns, _named(channel, native_id, record.isolation_key), record)
+            yield _Entry((channel, native_id), columns, _build_names(channel, native_id, record.isolation_key), record)
 
     def _inbox(self) -> Iterator[_Entry]:
         inbox = self._store.inbox
@@ -133,7 +133,7 @@ class MemoryLedger:
             yield _Entry((line.number,), _audit_columns(line), _audit_filters(line))
 
 
-def _named(channel: str, native_id: str, person: str) -> Mapping[str, Collection[str]]:
+def _build_names(channel: str, native_id: str, person: str) -> Mapping[str, Collection[str]]:
     return {"channel": (channel,), "id": (native_id,), "person": (person,)}
 
 

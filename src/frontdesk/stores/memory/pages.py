@@ -9,7 +9,7 @@ from frontdesk.interfaces.storage.pages import count_fitting
 R = TypeVar("R")
 
 
-def bound_page(records: Sequence[R], max_bytes: int | None, content: Callable[[R], Any]) -> Sequence[R]:
+def limit_page(records: Sequence[R], max_bytes: int | None, content: Callable[[R], Any]) -> Sequence[R]:
     """Return the first records whose content fits into `max_bytes`: at least one, if there is one."""
     if max_bytes is None:
         return records

@@ -19,7 +19,7 @@ from frontdesk.models.run import MAX_COUNTED_RUNS, NO_FILTER, RunEvent, RunFilte
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.models.watcher import TOO_MANY_WATCHERS, WatcherRecord
 from frontdesk.stores.memory.bounded_dict import FairBoundedDict
-from frontdesk.stores.memory.pages import bound_page
+from frontdesk.stores.memory.pages import limit_page
 
 _body = attrgetter("body")
 _VALUES_OF_CONTENT = 3
@@ -91,11 +91,11 @@ class MemorySessions:
             self.names.pop(SessionName(owner=kept.record.owner, kind="named", value=kept.record.key))
 
     async def find(self, name: SessionName) -> SessionRecord | None:
-        session_id = self._named(name)
+        session_id = self._find_named(name)
         kept = None if session_id is None else self.kept.get(session_id)
         return None if kept is None else kept.record
 
-    def _named(self, name: SessionName) -> str | None:
+    def _find_named(self, name: SessionName) -> str | None:
         session_id = self.names.get(name)
         if session_id is not None:
             self.names.touch(name)
@@ -125,15 +125,15 @@ class MemorySessions:
         return is_past and await self.get(name.owner, session_id) is not None
 
     async def titles(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, str]:
-        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        kept = {session_id: self._find_owned(owner, session_id) for session_id in session_ids}
         return {name: session.title for name, session in kept.items() if session and session.title is not None}
 
     async def first_messages(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        kept = {session_id: self._find_owned(owner, session_id) for session_id in session_ids}
         return {name: session.messages[: session.first] for name, session in kept.items() if session and session.first}
 
     def retitle(self, owner: str, session_id: str, title: str | None) -> None:
-        kept = self._owned(owner, session_id)
+        kept = self._find_owned(owner, session_id)
         if kept is not None:
             kept.title = title
 
@@ -142,12 +142,12 @@ class MemorySessions:
         kept = self.kept.get(session_id)
         return (None if kept is None else _owner_of_session(session_id, kept)) or session_id
 
-    def _owned(self, owner: str, session_id: str) -> _Session | None:
+    def _find_owned(self, owner: str, session_id: str) -> _Session | None:
         kept = self.kept.get(session_id)
         return kept if kept is not None and kept.record is not None and kept.record.owner == owner else None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
-        reserved = self._named(name)
+        reserved = self._find_named(name)
         if reserved is None:
             self.names.put(name, session_id)
             return session_id
@@ -321,7 +321,7 @@ class MemoryRuns:
     async def page(
         self, owner: str, where: RunFilter, *, after: RunPosition | None = None, limit: int = 50
     ) -> RunSlice:
-        positions = self._listed(owner)
+        positions = self._list_positions(owner)
         # The part of the list that the filter reads.
         if where.status in ("queued", "running"):
             positions = positions[bisect_left(positions, (OPEN, "")) :]
@@ -348,7 +348,7 @@ class MemoryRuns:
         runs = (self.records.get((owner, run_id)) for _, run_id in counted)
         return sum(run is not None and where.matches(run) for run in runs)
 
-    def _listed(self, owner: str) -> list[RunPosition]:
+    def _list_positions(self, owner: str) -> list[RunPosition]:
         changed, listed = self._changed.pop(owner, None), self._lists.get(owner)
         if changed is None:
             return [] if listed is None else listed.positions
@@ -433,14 +433,14 @@ class MemoryConversations:
         # Numbers only grow, so a page is found by bisection.
         if descending:
             end = bisect_left(items, after, key=_number) if after else len(items)
-            return bound_page(items[max(end - limit, 0) : end][::-1], max_bytes, _body)
+            return limit_page(items[max(end - limit, 0) : end][::-1], max_bytes, _body)
         start = bisect_right(items, after, key=_number)
         if charge is not None:
             bodies = [item.body for item in items[start:]]
             size = compute_weight(bodies, _MAX_WEIGHT, each=_BYTES_OF_VALUE)
             if size > FREE_BYTES:
                 await charge(size)
-        return bound_page(items[start : start + limit], max_bytes, _body)
+        return limit_page(items[start : start + limit], max_bytes, _body)
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
         if await self.get(owner, conversation_id) is None:

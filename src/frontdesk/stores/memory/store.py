@@ -17,7 +17,7 @@ from frontdesk.interfaces.store import OnChange
 from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.delivery import Delivery, InboxItem
-from frontdesk.models.file import FileLimits, checked_limits
+from frontdesk.models.file import FileLimits, check_limits
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.models.link import Grant, LinkRecord
 from frontdesk.models.live_message import LiveMessageRecord
@@ -45,7 +45,7 @@ from frontdesk.stores.memory.sessions import (
 
 TOO_MANY = "Too many runs wait in the background."
 TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
-RETRY_AFTER = 5.0
+RETRY_SECONDS = 5.0
 
 
 class MemoryBackground:
@@ -83,9 +83,9 @@ class MemoryBackground:
     def check_capacity(self, job: BackgroundRun, most_waiting: int, most_of_owner: int) -> None:
         owner = job.admitted.owner
         if sum(other.admitted.owner == owner for other in self.jobs.values()) >= most_of_owner:
-            raise TooManyRequestsError(TOO_MANY_OF_OWNER, retry_after=RETRY_AFTER)
+            raise TooManyRequestsError(TOO_MANY_OF_OWNER, retry_after=RETRY_SECONDS)
         if not job.holder and sum(not other.holder for other in self.jobs.values()) >= most_waiting:
-            raise TooManyRequestsError(TOO_MANY, retry_after=RETRY_AFTER)
+            raise TooManyRequestsError(TOO_MANY, retry_after=RETRY_SECONDS)
 
     def add(self, job: BackgroundRun) -> None:
         self.jobs[job.key] = job
@@ -207,7 +207,7 @@ class InMemoryStateStore:
         self.leaderships = MemoryLeaderships()
         self.channel_values = MemoryChannelValues(10 * limit, self.live)
         self.conversation_aliases = MemoryConversationAliases()
-        self.files = MemoryFiles(limit, checked_limits(file_limits), clock)
+        self.files = MemoryFiles(limit, check_limits(file_limits), clock)
         self.ledger = MemoryLedger(self)
         self._sweep = MemorySweep(self, idle_seconds, clock)
 

@@ -168,7 +168,7 @@ class SqlAudit:
         ]
 
 
-def added(approval: PendingApproval) -> Do:
+def insert_approval(approval: PendingApproval) -> Do:
     """Insert an approval with a new id."""
     target_id = None if approval.target_request_id is None else key(approval.target_request_id)
     names = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
@@ -186,7 +186,7 @@ def added(approval: PendingApproval) -> Do:
     )
 
 
-def awaited(approval: PendingApproval) -> Iterator[Do]:
+def insert_approvers(approval: PendingApproval) -> Iterator[Do]:
     """Insert the approvers, by whom an approval is looked up."""
     names = (key(approval.owner), key(approval.approval_id))
     for approver in () if approval.terms is None else approval.terms.keys:
@@ -197,13 +197,13 @@ def awaited(approval: PendingApproval) -> Iterator[Do]:
         )
 
 
-def closed(owner: str, approval_id: str) -> Do:
+def delete_approvers(owner: str, approval_id: str) -> Do:
     """Delete the approvers of a decided approval."""
     place = (key(owner), key(approval_id))
     return Do("DELETE FROM approval_approvers WHERE owner = ? AND approval_id = ?", place)
 
 
-def decided(
+def record_decision(
     owner: str,
     approval_id: str,
     status: ApprovalStatus,
@@ -221,7 +221,7 @@ def decided(
     return Do(sql, values if first else (*values, status), StoreError("the approval is not pending"))
 
 
-def counted(owner: str, approval_id: str, seen: int) -> Do:
+def count_vote(owner: str, approval_id: str, seen: int) -> Do:
     """Count a vote, if the approval has exactly the `seen` number of votes."""
     return Do(
         "UPDATE approvals SET voted = voted + 1 "
@@ -231,7 +231,7 @@ def counted(owner: str, approval_id: str, seen: int) -> Do:
     )
 
 
-def escalated(owner: str, approval_id: str) -> Do:
+def mark_escalated(owner: str, approval_id: str) -> Do:
     return Do(
         "UPDATE approvals SET escalated = 1 "
         "WHERE owner = ? AND approval_id = ? AND status = 'pending' AND escalated = 0",
@@ -240,18 +240,18 @@ def escalated(owner: str, approval_id: str) -> Do:
     )
 
 
-def begun(owner: str, approval_id: str, attempt: str) -> Do:
+def mark_begun(owner: str, approval_id: str, attempt: str) -> Do:
     place = (key(owner), key(approval_id), attempt)
     return Do(f"UPDATE approvals SET begun = 1 {_OF_ATTEMPT}", place, LostAnswerError())
 
 
-def released(owner: str, approval_id: str, attempt: str) -> Do:
+def release_attempt(owner: str, approval_id: str, attempt: str) -> Do:
     # Without its name, a write of the attempt that arrives later changes nothing.
     place = (key(owner), key(approval_id), attempt)
     return Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place)
 
 
-def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
+def cancel_pending(owner: str, at: float, reason: str | None) -> Iterator[Do]:
     """Cancel an owner's pending approvals, with one audit line each."""
     for waits in ("status = 'pending'", "begun = 0"):
         yield Do(f"{_AUDIT_CANCELLED} AND {waits} ORDER BY number", (at, as_bytes(reason), key(owner)))
@@ -259,7 +259,7 @@ def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
     yield Do("DELETE FROM approval_approvers WHERE owner = ?", (key(owner),))
 
 
-def voted(vote: ApprovalVote) -> Do:
+def insert_vote(vote: ApprovalVote) -> Do:
     return Do(
         "INSERT INTO approval_votes (owner, approval_id, voter, at, data) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (owner, approval_id, voter) DO UPDATE SET at = excluded.at, data = excluded.data",
@@ -267,7 +267,7 @@ def voted(vote: ApprovalVote) -> Do:
     )
 
 
-def placed(place: ApprovalPlace) -> Do:
+def insert_place(place: ApprovalPlace) -> Do:
     names = (key(place.owner), key(place.approval_id), key(place.channel), key(place.place), key(place.handle))
     return Do(
         "INSERT INTO approval_places (owner, approval_id, channel, place, handle, at, data) "
@@ -276,7 +276,7 @@ def placed(place: ApprovalPlace) -> Do:
     )
 
 
-def audited(line: AuditLine) -> Do:
+def insert_audit_line(line: AuditLine) -> Do:
     names = (key(line.owner), key(line.subject), line.action, key(line.by))
     return Do(f"{_AUDIT} VALUES (?, ?, ?, ?, ?, ?)", (line.at, *names, as_bytes(line.reason)))
 

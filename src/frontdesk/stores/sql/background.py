@@ -10,7 +10,7 @@ from frontdesk.models.run import BackgroundRun, RunEvent, RunFailure, RunRecord
 from frontdesk.serialization.codec import decode, encode
 from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.shared_leases import NOW
-from frontdesk.stores.sql.tables import key, listed_columns
+from frontdesk.stores.sql.tables import build_list_columns, key
 from frontdesk.stores.sql.writes import Do, Engine, Rows
 
 CHANNEL = "frontdesk"
@@ -19,7 +19,7 @@ _MAX_EVENTS = 100
 _UNREADABLE = RunFailure(code="internal_error", message="What was kept of the run can't be read.")
 _TOO_MANY = "Too many runs wait in the background."
 _TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
-_RETRY_AFTER = 5.0
+_RETRY_SECONDS = 5.0
 _MAX_CHECKS = 10
 """The number of queries that one claim makes because of runs that can't be read."""
 _UNCLAIMED = "UPDATE background SET holder = '', until = 0 WHERE run_id = ? AND owner = ? AND fence = ?"
@@ -50,7 +50,7 @@ LOCAL = LeaseSql("0", "holder <> ?", "", "", False, "likely")
 """Leases of one process: runs of an earlier holder are free."""
 
 
-def shared(seconds: float) -> LeaseSql:
+def build_shared_lease_sql(seconds: float) -> LeaseSql:
     """Return the SQL of leases for several processes. A run is free when its lease has expired."""
     free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
     return LeaseSql(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
@@ -150,7 +150,7 @@ class SqlBackground:
             await self._engine.write([Do(change, (data, now, *place))])
 
 
-def queued(
+def insert_run(
     record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], lease_sql: LeaseSql
 ) -> Iterator[Do]:
     """Insert a new run and its job. `most` has the limits of waiting runs in total and per owner."""
@@ -158,27 +158,27 @@ def queued(
     yield Do(
         "INSERT INTO runs (run_id, owner, kind, ended_at, channel, session_key, root_run_id, data) "
         "VALUES (?, ?, 'background', NULL, ?, ?, ?, ?) ON CONFLICT (run_id, owner) DO NOTHING",
-        (*place, *listed_columns(record), data),
+        (*place, *build_list_columns(record), data),
         RunExistsError(),
     )
     yield Do(
         "INSERT INTO background (run_id, owner, holder, fence, until, begun, cancelled, events, data) "
         f"SELECT ?, ?, ?, ?, {lease_sql.until}, 0, 0, 0, ? "
         "WHERE (SELECT COUNT(*) FROM background WHERE owner = ?) < ?",
-        (*place, job.holder, job.fence, encode(_fixed_part(job)), place[1], most[1]),
-        TooManyRequestsError(_TOO_MANY_OF_OWNER, retry_after=_RETRY_AFTER),
+        (*place, job.holder, job.fence, encode(_get_fixed_part(job)), place[1], most[1]),
+        TooManyRequestsError(_TOO_MANY_OF_OWNER, retry_after=_RETRY_SECONDS),
     )
     if not job.holder:
         yield Do(
             "UPDATE background SET holder = '' WHERE run_id = ? AND owner = ? "
             "AND (SELECT COUNT(*) FROM background WHERE holder = '') <= ?",
             (*place, most[0]),
-            TooManyRequestsError(_TOO_MANY, retry_after=_RETRY_AFTER),
+            TooManyRequestsError(_TOO_MANY, retry_after=_RETRY_SECONDS),
         )
         yield from lease_sql.notices("work")
 
 
-def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
+def save_job(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
     ref = None if job.checkpoint is None else encode(job.checkpoint)
     until = lease_sql.until if job.holder else "0"
     yield Do(
@@ -191,21 +191,21 @@ def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
         yield from lease_sql.notices("work")
 
 
-def cancelled(owner: str, run_id: str, fence: int | None, lease_sql: LeaseSql) -> Iterator[Do]:
+def cancel_job(owner: str, run_id: str, fence: int | None, lease_sql: LeaseSql) -> Iterator[Do]:
     asked, place = "UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner))
     yield Do(asked, place) if fence is None else Do(f"{asked} AND fence = ?", (*place, fence), LostRunError())
     yield from lease_sql.notices("cancel", run_id)
 
 
-def ended(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
+def delete_job(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
     yield Do("DELETE FROM background WHERE run_id = ? AND owner = ? AND fence = ?", _place(job), LostRunError())
     yield from lease_sql.notices("run", job.admitted.run_id)
 
 
-def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: LeaseSql) -> Iterator[Do]:
+def insert_events(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: LeaseSql) -> Iterator[Do]:
     """Add events to a run. Events of a run that was deleted meanwhile are dropped."""
     for (run_id, owner), of_run in groupby(events, lambda event: (event.run_id, event.owner)):
-        for batch in batched(of_run):
+        for batch in split_batches(of_run):
             values = [value for event in batch for value in (event.number, event.data)]
             if job is None:
                 yield Do(_log_sql("runs", len(batch), lease_sql.share), (*values, key(run_id), key(owner)))
@@ -215,7 +215,7 @@ def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: Lea
         yield from lease_sql.notices("run", run_id)
 
 
-def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
+def split_batches(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
     """Yield batches of at most one statement's size."""
     left = iter(events)
     while batch := list(islice(left, _MAX_EVENTS)):
@@ -239,5 +239,5 @@ def _place(job: BackgroundRun) -> tuple[Any, ...]:
     return key(run_id), key(owner), job.fence
 
 
-def _fixed_part(job: BackgroundRun) -> BackgroundRun:
+def _get_fixed_part(job: BackgroundRun) -> BackgroundRun:
     return BackgroundRun(admitted=job.admitted, on_interrupt=job.on_interrupt, session_id=job.session_id)

@@ -11,7 +11,7 @@ from frontdesk.models.conversation import AliasMerge, Conversation, Conversation
 from frontdesk.models.live_message import LiveFence
 from frontdesk.stores.sql import outbox
 from frontdesk.stores.sql.background import LeaseSql
-from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored, full_sizes
+from frontdesk.stores.sql.history_sizes import READ_AHEAD_BYTES, estimate, estimate_stored, full_sizes
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.shared_leases import NOW
 from frontdesk.stores.sql.tables import as_bytes, key, text
@@ -60,7 +60,7 @@ class SqlChannelValues:
             write = Do(_IF_FREE, (*values, now), answers=True)
         else:
             write = Do(_IF_SAME, (*values, key(expected_version), now), answers=True)
-        return bool((await self._engine.write([write] if fence is None else [outbox.held(fence), write]))[0])
+        return bool((await self._engine.write([write] if fence is None else [outbox.require_live(fence), write]))[0])
 
     async def delete(self, place: ValueLocation) -> None:
         await self._engine.write([Do(f"DELETE FROM channel_values WHERE {_HERE}", _keys(place))])
@@ -165,8 +165,8 @@ class SqlConversations:
     ) -> Sequence[ConversationItem]:
         place = (key(conversation_id), key(owner))
         if max_bytes is not None:
-            return await self._read(await self._bounded(place, after, limit, descending, max_bytes))
-        if charge is not None and (few := await self._charged(place, after, charge)) is not None:
+            return await self._read(await self._read_bounded(place, after, limit, descending, max_bytes))
+        if charge is not None and (few := await self._charge_items(place, after, charge)) is not None:
             return await self._read(few[:limit])
         if descending:
             before = f"{_ITEMS} AND (? = 0 OR i.number < ?) ORDER BY i.number DESC LIMIT ?"
@@ -174,7 +174,9 @@ class SqlConversations:
         rows = await self._engine.read(f"{_ITEMS} AND i.number > ? ORDER BY i.number LIMIT ?", (*place, after, limit))
         return await self._read(rows)
 
-    async def _bounded(self, place: tuple[str, str], after: int, limit: int, descending: bool, max_bytes: int) -> Rows:
+    async def _read_bounded(
+        self, place: tuple[str, str], after: int, limit: int, descending: bool, max_bytes: int
+    ) -> Rows:
         """Return the rows of a page that fit into `max_bytes`, and at least one."""
         order = "DESC" if descending else "ASC"
         behind = "(? = 0 OR i.number < ?)" if descending else "(? = 0 OR i.number > ?)"
@@ -189,9 +191,9 @@ class SqlConversations:
         # A file is stored once, and is read for each item that refers to it.
         return rows[: count_fitting(await full_sizes(self._engine, [data for _, data in rows]), max_bytes)]
 
-    async def _charged(self, place: tuple[str, str], after: int, charge: Charge) -> Rows | None:
+    async def _charge_items(self, place: tuple[str, str], after: int, charge: Charge) -> Rows | None:
         """Charge all items after a number. Return them if they are small enough to be read first."""
-        values = (AT_ONCE, place[0], after, *place, after)
+        values = (READ_AHEAD_BYTES, place[0], after, *place, after)
         rows = await self._engine.read(_SIZED, values)
         is_large = bool(rows) and rows[0][2] is None
         if is_large:

@@ -25,7 +25,7 @@ from frontdesk.stores.sql import tables
 from frontdesk.stores.sql.tables import as_bytes, key
 from frontdesk.stores.sql.writes import Do, Engine, Fence, Op, Put, Row
 
-LEAST = 8 * 1024
+MIN_FILE_LENGTH = 8 * 1024
 """The number of characters of base64 from which on data is kept as a file."""
 WITH_FILES = 2
 """The format version of a record with files."""
@@ -37,7 +37,7 @@ _TYPE = rb"[!#-\[\]-~]{0,%d}+" % _MAX_TYPE_LENGTH
 _MEDIA_TYPE = re.compile(_TYPE)
 _REFERENCE = re.compile(rb'"%b([0-9a-f]{64});(%b)"' % (SCHEME.encode(), _TYPE))
 # The interpreter is held during a call of the C library, and the event loop must get its turn in between.
-_SLICE = 3 * 4 * 64 * 1024
+_SLICE_LENGTH = 3 * 4 * 64 * 1024
 
 
 class Detached(NamedTuple):
@@ -49,7 +49,7 @@ class Detached(NamedTuple):
 
 def may_have_files(data: bytes) -> bool:
     """Return True if a record may contain large data. Nearly always False, at the cost of one comparison."""
-    return len(data) > LEAST and _SIGN in data
+    return len(data) > MIN_FILE_LENGTH and _SIGN in data
 
 
 def detach(data: bytes, owner: str, longest: int) -> Detached:
@@ -79,30 +79,30 @@ def _content(data: bytes, start: int, end: int, longest: int) -> tuple[bytes, by
     """Return media type and bytes of a `data:` URI, or `None` if it is small or cannot be restored exactly."""
     sign = data.find(_SIGN, start, min(end, start + _MAX_TYPE_LENGTH + len(_SIGN)))
     first = sign + len(_SIGN)
-    if sign < 0 or end - first < LEAST or (end - first) // 4 * 3 > longest + 2:
+    if sign < 0 or end - first < MIN_FILE_LENGTH or (end - first) // 4 * 3 > longest + 2:
         return None
     media_type = data[start:sign]
-    content = _decoded(data[first:end]) if _MEDIA_TYPE.fullmatch(media_type) else None
+    content = _decode(data[first:end]) if _MEDIA_TYPE.fullmatch(media_type) else None
     return None if content is None or len(content) > longest else (media_type, content)
 
 
-def _decoded(text: bytes) -> bytes | None:
+def _decode(text: bytes) -> bytes | None:
     """Return the bytes of base64, or `None` if they would not encode to the same text."""
     if len(text) % 4:
         return None
-    slices = [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)]
+    slices = [text[start : start + _SLICE_LENGTH] for start in range(0, len(text), _SLICE_LENGTH)]
     try:
         content = [a2b_base64(piece, strict_mode=True) for piece in slices]
     except Base64Error:
         return None
     # Padding ends a text, and the bits behind the last byte must be zero.
-    if any(piece.endswith(b"=") for piece in slices[:-1]) or _encoded(content[-1]) != slices[-1]:
+    if any(piece.endswith(b"=") for piece in slices[:-1]) or _encode(content[-1]) != slices[-1]:
         return None
     return b"".join(content)
 
 
-def _encoded(content: bytes) -> bytes:
-    pieces = [content[start : start + _SLICE] for start in range(0, len(content), _SLICE)]
+def _encode(content: bytes) -> bytes:
+    pieces = [content[start : start + _SLICE_LENGTH] for start in range(0, len(content), _SLICE_LENGTH)]
     return b"".join(b2a_base64(piece, newline=False) for piece in pieces)
 
 
@@ -129,7 +129,7 @@ def attach(data: bytes, files: Mapping[str, bytes]) -> bytes:
     def content(match: re.Match[bytes]) -> bytes:
         if match[1] not in known:
             return match[0]
-        return b'"data:%b;base64,%b"' % (match[2], _encoded(known[match[1]]))
+        return b'"data:%b;base64,%b"' % (match[2], _encode(known[match[1]]))
 
     return _PLAIN_HEAD + _REFERENCE.sub(content, rest)
 
@@ -218,9 +218,9 @@ class FileQuota:
         return self._added - self._visitors_writing > most // _SHARE_BETWEEN_LOOKS
 
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 """The bytes in a row."""
-_AT_ONCE = 4
+_CHUNKS_PER_TRANSACTION = 4
 """The number of chunks in a transaction."""
 _MAX_QUERIED = 200
 _BEGIN = (
@@ -261,7 +261,7 @@ class FileContents:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def attached(self, records: Sequence[bytes]) -> list[bytes]:
+    async def attach(self, records: Sequence[bytes]) -> list[bytes]:
         """Return records with their detached data, using one query for all."""
         wanted = sorted({file_id for data in records if has_files(data) for file_id in files_in(data)})
         if not wanted:
@@ -306,11 +306,11 @@ class SqlFiles:
         if await self._engine.read(_KNOWN.format(marks="?"), (key(owner), file_id)):
             if await self._write(file_id, new):
                 # It was dropped since the look.
-                await self._engine.write([self._completed(file_id)])
+                await self._engine.write([self._complete(file_id)])
         else:
             async with self._room.reserve(self._limits, key(owner), len(data), visitor=visitor):
                 if await self._write(file_id, new):
-                    await self._engine.write([self._completed(file_id)])
+                    await self._engine.write([self._complete(file_id)])
         stored = await self.get_stored(owner, file_id)
         return stored or StoredFile(file_id=file_id, media_type=media_type, name=name, size=len(data))
 
@@ -332,7 +332,7 @@ class SqlFiles:
     async def get_size(self, owner: str) -> int:
         return int((await self._engine.read(SIZE, (key(owner),)))[0][0])
 
-    async def detached(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> list[Op]:
+    async def detach(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> list[Op]:
         """Move large data of some operations to files. Return all operations, with references to them.
 
         Data beyond the owner's file limit stays in its record, so that no turn fails because of it.
@@ -350,7 +350,7 @@ class SqlFiles:
         # In one order, so that two processes never wait for each other.
         for file_id, new in sorted(found.new.items()):
             if kept[new.owner] and await self._write(file_id, new):
-                changed.append(self._completed(file_id))
+                changed.append(self._complete(file_id))
         return changed
 
     def _take_out(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> "_Found":
@@ -381,14 +381,14 @@ class SqlFiles:
         if complete:
             return False
         chunks: list[Op] = [
-            Put(tables.FILE_CHUNKS, (file_id, number, new.content[start : start + CHUNK]))
-            for number, start in enumerate(range(0, len(new.content), CHUNK))
+            Put(tables.FILE_CHUNKS, (file_id, number, new.content[start : start + CHUNK_BYTES]))
+            for number, start in enumerate(range(0, len(new.content), CHUNK_BYTES))
         ]
-        for start in range(0, len(chunks), _AT_ONCE):
-            await self._engine.write(chunks[start : start + _AT_ONCE])
+        for start in range(0, len(chunks), _CHUNKS_PER_TRANSACTION):
+            await self._engine.write(chunks[start : start + _CHUNKS_PER_TRANSACTION])
         return True
 
-    def _completed(self, file_id: str) -> Do:
+    def _complete(self, file_id: str) -> Do:
         return Do("UPDATE files SET complete = 1, touched_at = ? WHERE file_id = ?", (self._clock.now(), file_id))
 
 

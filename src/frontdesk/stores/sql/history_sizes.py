@@ -1,6 +1,6 @@
 """Estimates the memory that stored messages take after parsing, without parsing them.
 
-The stored lengths are read first. Messages of more than `AT_ONCE` bytes are read for the estimate, a few at a time.
+The stored lengths are read first. Messages of more than `READ_AHEAD_BYTES` are read for the estimate, a few at a time.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from frontdesk.json_size import estimate_row
 from frontdesk.stores.sql.files import has_files, references_in
 from frontdesk.stores.sql.writes import Engine
 
-AT_ONCE = 256 * 1024
+READ_AHEAD_BYTES = 256 * 1024
 """The bytes that are read before they are charged."""
-_CHUNK = 2 * 1024 * 1024
+_CHUNK_BYTES = 2 * 1024 * 1024
 _MAX_ASKED = 200
 
 
@@ -57,7 +57,7 @@ async def estimate_stored(engine: Engine, sql: str, values: Sequence[object], ro
     total, start = 0, 0
     while start < len(rows):
         end, length = start + 1, rows[start][1]
-        while end < len(rows) and length + rows[end][1] <= _CHUNK:
+        while end < len(rows) and length + rows[end][1] <= _CHUNK_BYTES:
             length += rows[end][1]
             end += 1
         read = await engine.read(sql, (*values, rows[start][0] - 1, rows[end - 1][0]))

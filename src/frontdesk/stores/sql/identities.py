@@ -13,7 +13,7 @@ from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do, Engine, Rows
 
-KEPT = 10_000
+MAX_CACHED_IDENTITIES = 10_000
 _LINK = "SELECT channel, native_id, data FROM links"
 _FIRST = (
     "INSERT INTO identities (channel, native_id, isolation_key, version, data, seen_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -49,7 +49,7 @@ class IdentityCache(Generic[T]):
             self.kept.pop(identity.key, None)
         elif entry is None or entry[0] <= at:
             self.kept[identity.key] = (at, value)
-            if len(self.kept) > KEPT:
+            if len(self.kept) > MAX_CACHED_IDENTITIES:
                 self.kept.popitem(last=False)
 
     def forget(self, identity: ChannelIdentity) -> None:
@@ -224,10 +224,10 @@ class SqlIdentities:
         return bytes(answers[0][0][0])
 
 
-def claimed(link: LinkRecord) -> Iterator[Do]:
+def insert_claims(link: LinkRecord) -> Iterator[Do]:
     """Insert the lookup claims of a link, replacing those of an earlier link of the identity."""
     place = (key(link.identity.channel), key(link.identity.native_id))
-    yield unclaimed(link.identity)
+    yield delete_claims(link.identity)
     for claim in claim_keys(link.claims):
         yield Do(
             "INSERT INTO link_claims (claim, channel, native_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -235,6 +235,6 @@ def claimed(link: LinkRecord) -> Iterator[Do]:
         )
 
 
-def unclaimed(identity: ChannelIdentity) -> Do:
+def delete_claims(identity: ChannelIdentity) -> Do:
     place = (key(identity.channel), key(identity.native_id))
     return Do("DELETE FROM link_claims WHERE channel = ? AND native_id = ?", place)

@@ -175,7 +175,7 @@ class SqlInbox:
             for member in reversed(item.members)
         ]
         kept = iter(await self._engine.write(renewed))
-        return [item for item in (_renewed(item, kept) for item in items) if item is not None]
+        return [item for item in (_read_renewed(item, kept) for item in items) if item is not None]
 
     async def find(self, channel: str, event_id: str) -> KnownEvent | None:
         rows = await self._engine.read(
@@ -205,7 +205,7 @@ class SqlInbox:
             (DIGEST, DIGEST, after, holder, *names, limit),
         )
         return [
-            WaitingEvent(channel, conversation_id, number) if data is None else _named(number, bytes(data))
+            WaitingEvent(channel, conversation_id, number) if data is None else _name_event(number, bytes(data))
             for number, channel, conversation_id, data in rows
         ]
 
@@ -266,7 +266,7 @@ class SqlInbox:
         return items
 
 
-def _named(number: int, data: bytes) -> WaitingEvent:
+def _name_event(number: int, data: bytes) -> WaitingEvent:
     item = _readable(data)
     # This process can't claim one that it can't read; no event is found under an empty name.
     return WaitingEvent("", "", number) if item is None else WaitingEvent(item.channel, item.conversation_id, number)
@@ -280,7 +280,7 @@ def _readable(data: bytes) -> InboxItem | None:
         return None
 
 
-def accepted(item: InboxItem) -> Do:
+def insert_event(item: InboxItem) -> Do:
     """Insert an event, unless it exists."""
     names = (key(item.channel), key(item.event_id), key(item.conversation_id))
     return Do(
@@ -290,19 +290,19 @@ def accepted(item: InboxItem) -> Do:
     )
 
 
-def finished(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+def finish_event(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
     """Mark an event and those answered with it as done, and notify waiting requests."""
     why = as_bytes(error)
     # What was cancelled says nothing, so that nothing else may be recorded of it.
     unless = "" if error == CANCELLED else " AND cancelled IS NULL"
     done = f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}{unless}"
     for member in item.members:
-        yield Do(done, (now, why, *_place(member)), _lost())
+        yield Do(done, (now, why, *_place(member)), _build_lost_error())
         if member.reply_by is not None and member.run_id is not None:
             yield from lease_sql.notices("run", member.run_id)
 
 
-def postponed_earlier(item: InboxItem) -> Do:
+def postpone_earlier(item: InboxItem) -> Do:
     """Make the sender's waiting messages wait for more."""
     return Do(
         "UPDATE inbox SET not_before = ? WHERE channel = ? AND conversation_id = ? AND done_at IS NULL "
@@ -311,7 +311,7 @@ def postponed_earlier(item: InboxItem) -> Do:
     )
 
 
-def interrupted_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: LeaseSql) -> Iterator[Do]:
+def interrupt_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: LeaseSql) -> Iterator[Do]:
     """Mark the sender's earlier messages as cancelled, and notify their holders."""
     if only is not None and not only:
         return
@@ -326,7 +326,7 @@ def interrupted_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: 
     yield from lease_sql.notices("cancel")
 
 
-def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+def cancel_earlier(item: InboxItem, anyone: bool, session_id: str, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
     """Finish the earlier turns that are unclaimed, mark the others, and notify their holders."""
     earlier, values = _earlier(item, anyone)
     waiting = f"UPDATE inbox SET done_at = ?, error = ? {earlier} AND {_NEVER_TAKEN_UP}"
@@ -336,9 +336,13 @@ def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float
     yield from lease_sql.notices("cancel")
 
 
-def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+def cancel_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
     """Mark a turn as cancelled, finish it if it is unclaimed, and notify its holder or its sender."""
-    yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'", _place(item), _lost())
+    yield Do(
+        f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'",
+        _place(item),
+        _build_lost_error(),
+    )
     yield Do(
         f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND {_NEVER_TAKEN_UP}",
         (now, CANCELLED.encode(), *_place(item)),
@@ -358,28 +362,28 @@ def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
     return f"{earlier} AND (sender = ?{unknown})", (*values, _sender(item))
 
 
-def given_back(item: InboxItem, tried: bool) -> Iterator[Do]:
+def give_back(item: InboxItem, tried: bool) -> Iterator[Do]:
     """Release an event for the next claim, together with the events claimed with it."""
     back = f"UPDATE inbox SET holder = '', until = 0, isolated = 0, attempts = attempts - ? {_MINE}"
     for member in item.members:
-        yield Do(back, (int(not tried), *_place(member)), _lost())
+        yield Do(back, (int(not tried), *_place(member)), _build_lost_error())
 
 
-def isolated(item: InboxItem, is_isolated: bool) -> Iterator[Do]:
+def set_isolated(item: InboxItem, is_isolated: bool) -> Iterator[Do]:
     """Record whether the holder of an event works on no other one."""
     for member in item.members:
-        yield Do(f"UPDATE inbox SET isolated = ? {_MINE}", (int(is_isolated), *_place(member)), _lost())
+        yield Do(f"UPDATE inbox SET isolated = ? {_MINE}", (int(is_isolated), *_place(member)), _build_lost_error())
 
 
 def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _lost() -> LostEventError:
+def _build_lost_error() -> LostEventError:
     return LostEventError("the event is done, or its lease belongs to another process")
 
 
-def _renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:
+def _read_renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:
     """Return the current state of an event, or `None` if another process holds it or one of its members."""
     renewed = [(member, next(kept)) for member in reversed(item.members)]
     if not all(rows for _, rows in renewed):

@@ -60,7 +60,7 @@ class SqlTasks:
         return tasks[0] if tasks else None
 
     async def schedule(self, task: TaskRecord) -> None:
-        row = (key(task.task_id), key(task.name), task.due_at, encode(_fixed_part(task)))
+        row = (key(task.task_id), key(task.name), task.due_at, encode(_get_fixed_part(task)))
         await self._engine.write([Do(_SCHEDULE, row)])
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
@@ -164,7 +164,7 @@ class SqlTasks:
         return tasks
 
 
-def _fixed_part(task: TaskRecord) -> TaskRecord:
+def _get_fixed_part(task: TaskRecord) -> TaskRecord:
     return TaskRecord(task_id=task.task_id, name=task.name, payload=task.payload, due_at=0.0)
 
 
@@ -305,7 +305,7 @@ def query(
 
 def _ranges(kind: LedgerKind, by: Mapping[str, str]) -> Sequence[Range]:
     if kind in ("inbox", "audit") and "id" in by:
-        return [_numbered(by["id"])]
+        return [_parse_number(by["id"])]
     if kind == "runs" and "id" not in by and "person" not in by:
         return _runs_with(by.get("status", COMMON[kind]))
     if "status" in by and kind == "inbox":
@@ -315,7 +315,7 @@ def _ranges(kind: LedgerKind, by: Mapping[str, str]) -> Sequence[Range]:
     return [(" AND ".join(conditions[name] for name in by), tuple(map(key, by.values())))]
 
 
-def _numbered(text: str) -> Range:
+def _parse_number(text: str) -> Range:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     return "number = ?", (min(number, _MAX_INTEGER),)
 

@@ -29,8 +29,8 @@ _ADD = (
 _ORDER = "number, answer_id, part, delivery_id"
 _NEWEST_FIRST = ", ".join(f"{column} DESC" for column in _ORDER.split(", "))
 _EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?)"
-_INDEXED = 200
-_RECEIPT_START = f"substr(receipt, 1, {_INDEXED})"
+_INDEXED_LENGTH = 200
+_RECEIPT_START = f"substr(receipt, 1, {_INDEXED_LENGTH})"
 """The part of a receipt that is indexed: a whole one may be longer than Postgres can index."""
 # A long or unprintable place is stored as its digest; only the record has the place itself.
 _WAITING = """
@@ -58,7 +58,7 @@ class SqlOutbox:
     async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
         data = as_bytes(receipt)
         where = f"channel = ? AND {_RECEIPT_START} = ? AND receipt = ? ORDER BY {_NEWEST_FIRST} LIMIT 1"
-        return await anext(self._read(where, (key(channel), data and data[:_INDEXED], data)), None)
+        return await anext(self._read(where, (key(channel), data and data[:_INDEXED_LENGTH], data)), None)
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
         deliveries: list[Delivery] = []
@@ -84,7 +84,7 @@ class SqlOutbox:
 
     async def _place(self, place: str, data: Any) -> str:
         try:
-            return _unwrapped(decode(bytes(data))).place
+            return _unwrap(decode(bytes(data))).place
         except CodecError:
             return place
 
@@ -130,17 +130,17 @@ class SqlOutbox:
         self._records.require_known(place, now["status"], _STATUSES)
         now |= {name: text(now[name]) for name in ("receipt", "error", "replaces")}
         now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
-        return _unwrapped(record).replace(**now, number=number, held_for=held_for)
+        return _unwrap(record).replace(**now, number=number, held_for=held_for)
 
 
-def added(delivery: Delivery, *, once: bool) -> Do:
+def insert_delivery(delivery: Delivery, *, once: bool) -> Do:
     """Insert a delivery after all others."""
     named = (delivery.delivery_id, *delivery.destination, delivery.owner, delivery.run_id, delivery.answer_id)
     row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_record(delivery)))
     return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
 
 
-def changed(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
+def save_delivery(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
     """Save the state of a delivery, unless it has changed concurrently."""
     until = f"{NOW} + {hold!r}" if lease_sql.notifies and hold else "0"
     names = ", ".join(f"{name} = ?" for name in _STATE[:-1])
@@ -174,7 +174,7 @@ def _record(delivery: Delivery) -> Delivery | EditDelivery:
     return EditDelivery(delivery=fixed) if delivery.edits else fixed
 
 
-def _unwrapped(record: Delivery | EditDelivery) -> Delivery:
+def _unwrap(record: Delivery | EditDelivery) -> Delivery:
     return record.delivery if isinstance(record, EditDelivery) else record
 
 
@@ -229,13 +229,13 @@ class SqlLiveAnswers:
         )
 
 
-def saved(live: LiveMessageRecord) -> Do:
+def save_live(live: LiveMessageRecord) -> Do:
     """Save a live message, unless a later claim has it or it is closed."""
     names = (key(live.run_id), key(live.channel), key(live.place))
     handles = encode(list(live.handles)) if live.handles else None
     return Do(_SAVE, (*names, live.state, handles, live.fence, live.expires_at), LostEventError())
 
 
-def held(fence: LiveFence) -> Do:
+def require_live(fence: LiveFence) -> Do:
     """Fail the transaction if a later claim has the live message, or it is closed."""
     return Do(_HELD, (key(fence.run_id), key(fence.channel), key(fence.place), fence.fence), LostEventError())

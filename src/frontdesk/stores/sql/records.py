@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from frontdesk.clock import Clock
-from frontdesk.concurrency.offload import LARGE, off_loop
+from frontdesk.concurrency.offload import MIN_LARGE_BYTES, off_loop
 from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordError
 from frontdesk.loggers import store as log
 from frontdesk.serialization.codec import decode
@@ -41,8 +41,8 @@ class Records:
         Raise `UnreadableRecordError` for a record that a newer version may read. That record stays.
         """
         try:
-            whole = (await self._contents.attached([data]))[0] if has_files(data) else data
-            return decode(whole) if len(whole) <= LARGE else await off_loop(decode, whole)
+            whole = (await self._contents.attach([data]))[0] if has_files(data) else data
+            return decode(whole) if len(whole) <= MIN_LARGE_BYTES else await off_loop(decode, whole)
         except UnreadableRecordError as error:
             self.leave(place, error)
             raise
@@ -100,7 +100,7 @@ class Records:
         """Return the same as `read_large`, with `None` for each broken record."""
         records = await self.with_files(records)
         size = sum(len(data) for _, data in records)
-        if size <= LARGE:
+        if size <= MIN_LARGE_BYTES:
             return [await self.read(kind, place, data) for place, data in records]
         decoded = await off_loop(lambda: [_try(decode, data) for _, data in records])
         return [
@@ -112,7 +112,7 @@ class Records:
         """Return records with the large data that is stored apart from them."""
         if not any(has_files(data) for _, data in records):
             return list(records)
-        whole = await self._contents.attached([data for _, data in records])
+        whole = await self._contents.attach([data for _, data in records])
         return [(place, data) for (place, _), data in zip(records, whole, strict=True)]
 
     async def _set_aside(

@@ -23,7 +23,7 @@ from frontdesk.models.run import (
 from frontdesk.models.session import Lease, SessionName, SessionRecord
 from frontdesk.models.watcher import TOO_MANY_WATCHERS, WatcherRecord
 from frontdesk.serialization.codec import encode
-from frontdesk.stores.sql.history_sizes import AT_ONCE, estimate, estimate_stored
+from frontdesk.stores.sql.history_sizes import READ_AHEAD_BYTES, estimate, estimate_stored
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key, name_key, text
 from frontdesk.stores.sql.writes import Do, Engine, Rows
@@ -98,16 +98,16 @@ class Histories:
         place = key(session_id)
         cached = self._known.get(place) or _CachedHistory()
         behind = (place, cached.last)
-        most = _UNBOUNDED if charge is None else AT_ONCE
+        most = _UNBOUNDED if charge is None else READ_AHEAD_BYTES
         rows = await self._engine.read(_ALONE, (most, *behind, cached.last, place, key(owner)))
         if not rows:
             return ()
         if rows[0][0] is not None:
             return await self._branch(owner, session_id, charge)
-        found = await self._found(place, cached, [row[1:] for row in rows if row[1]], charge)
+        found = await self._estimate(place, cached, [row[1:] for row in rows if row[1]], charge)
         if charge is not None and found.weight > FREE_BYTES:
             await charge(found.weight)
-        return list(await self._added(found))
+        return list(await self._read_added(found))
 
     async def page(self, owner: str, session_id: str, before: int | None, limit: int) -> HistoryPage:
         """Return the messages of the last rows before one. They are not cached, as few sessions are read completely."""
@@ -120,17 +120,17 @@ class Histories:
         kept = rows[:limit][::-1]
         if not kept:
             return HistoryPage()
-        messages = (await self._extended(_CachedHistory(), kept)).messages
+        messages = (await self._extend(_CachedHistory(), kept)).messages
         return HistoryPage(messages=messages, before=kept[0][0] if len(rows) > limit else None)
 
     async def _branch(self, owner: str, session_id: str, charge: Charge | None) -> Sequence[Any]:
         lineage = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))
         line: list[_Found] = []
-        left = _UNBOUNDED if charge is None else AT_ONCE
+        left = _UNBOUNDED if charge is None else READ_AHEAD_BYTES
         for place, _ in lineage:
             cached = self._known.get(place) or _CachedHistory()
             rows = await self._engine.read(_OWN, (left, place, cached.last, place, cached.last))
-            line.append(await self._found(place, cached, rows, charge))
+            line.append(await self._estimate(place, cached, rows, charge))
             left = max(0, left - line[-1].length)
         # All at once: a turn that held a part while it waits for the rest could block others, and they the turn.
         weight = sum(found.weight for found in line)
@@ -140,10 +140,10 @@ class Histories:
         for (_, shared), found in zip(lineage, line, strict=True):
             if shared is not None:
                 del messages[shared:]
-            messages += await self._added(found)
+            messages += await self._read_added(found)
         return messages
 
-    async def _found(self, place: str, cached: _CachedHistory, rows: Rows, charge: Charge | None) -> _Found:
+    async def _estimate(self, place: str, cached: _CachedHistory, rows: Rows, charge: Charge | None) -> _Found:
         """Estimate the rows after a session's cached messages. Rows are number, length, and optional data."""
         if not rows:
             return _Found(place, cached, (), 0, cached.weight)
@@ -159,17 +159,17 @@ class Histories:
         more = await estimate(self._engine, [data for _, data in kept])
         return _Found(place, cached, kept, length, cached.weight + more)
 
-    async def _added(self, found: _Found) -> Sequence[Any]:
+    async def _read_added(self, found: _Found) -> Sequence[Any]:
         rows: Rows | None = found.rows
         if rows is None:
             rows = await self._engine.read(_ROWS, (found.place, found.cached.last))
         cached = found.cached
         if rows:
-            cached = await self._extended(cached, rows, found.weight)
+            cached = await self._extend(cached, rows, found.weight)
         self._keep(found.place, cached)
         return cached.messages
 
-    async def _extended(self, cached: _CachedHistory, rows: Rows, weight: int = 0) -> _CachedHistory:
+    async def _extend(self, cached: _CachedHistory, rows: Rows, weight: int = 0) -> _CachedHistory:
         """Return the messages with those of more rows. `weight` is the total estimate, if known."""
         # A new object, because another turn may be reading the old one.
         longer = _CachedHistory()
@@ -223,11 +223,11 @@ class Leases(Protocol):
 
     def release(self, lease: Lease) -> None: ...
 
-    def begun(self, session_id: str) -> str | None:
+    def find_begun_owner(self, session_id: str) -> str | None:
         """Return the owner of a session that was begun here and is not stored yet."""
         ...
 
-    def taken(self) -> Collection[str]:
+    def list_taken(self) -> Collection[str]:
         """Return the sessions with a lease that was granted here and not released."""
         ...
 
@@ -312,7 +312,7 @@ class SqlSessions:
         return str(answers[0][0][0])
 
     async def _is_itself(self, name: SessionName) -> bool:
-        if self._leases.begun(name.value) == name.owner:
+        if self._leases.find_begun_owner(name.value) == name.owner:
             return True
         return bool(await self._engine.read(_OF_ITSELF, (key(name.value), key(name.owner))))
 
@@ -369,7 +369,7 @@ class SqlRuns:
     async def page(
         self, owner: str, where: RunFilter, *, after: RunPosition | None = None, limit: int = 50
     ) -> RunSlice:
-        condition, filtered = _matching(where)
+        condition, filtered = _build_condition(where)
         least = await self._last_read(owner, where, None)
         is_exact = least is None
         total = await self._count(owner, where, least)
@@ -404,7 +404,7 @@ class SqlRuns:
         return (rows[0][0], rows[0][1]) if rows else None
 
     async def _count(self, owner: str, where: RunFilter, least: RunPosition | None) -> int:
-        (scanned, values), (condition, filtered) = _build_range(where), _matching(where)
+        (scanned, values), (condition, filtered) = _build_range(where), _build_condition(where)
         if least is not None and not condition:
             return MAX_COUNTED_RUNS + 1
         values = (key(owner), *values)
@@ -424,7 +424,7 @@ def _build_range(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
     return condition, values
 
 
-def _matching(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
+def _build_condition(where: RunFilter) -> tuple[str, tuple[Any, ...]]:
     """Return the condition of the rows that may match, or an empty one. Rows of earlier versions have no columns."""
     conditions, values = list[str](), list[Any]()
     for column, value in (("channel", where.channel), ("session_key", where.session)):

@@ -90,13 +90,13 @@ class SharedLeases:
             place = (key(lease.session_id), lease.fence)
             await self._write([Do("UPDATE leases SET until = 0 WHERE session_id = ? AND fence = ?", place)])
 
-    def begun(self, session_id: str) -> str | None:
+    def find_begun_owner(self, session_id: str) -> str | None:
         return self._begun.get(session_id)
 
-    async def settled(self) -> None:
+    async def wait_for_releases(self) -> None:
         await asyncio.gather(*self._releasing)
 
-    def taken(self) -> Collection[str]:
+    def list_taken(self) -> Collection[str]:
         return self._given.keys()
 
     def holds(self, lease: Lease) -> bool:
@@ -106,7 +106,7 @@ class SharedLeases:
     def has_row(self, lease: Lease) -> bool:
         return lease.fence != _BEGUN or self._held.get(lease.session_id) == _BEGUN
 
-    def missing_row(self, fence: Fence) -> Do | None:
+    def build_missing_row(self, fence: Fence) -> Do | None:
         """Return the insert for a kept lease without a row, otherwise None."""
         if self.has_row(fence.lease) or not fence.keep:
             return None
@@ -117,7 +117,7 @@ class SharedLeases:
             values,
         )
 
-    def saved(self, fence: Fence) -> None:
+    def note_saved(self, fence: Fence) -> None:
         """Record that a session was stored, and thereby released unless it is kept."""
         session_id = fence.lease.session_id
         if not self.holds(fence.lease):

@@ -17,7 +17,7 @@ from frontdesk.loggers import store as log
 from frontdesk.models.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.models.conversation import Conversation, ConversationItem
 from frontdesk.models.delivery import Delivery, InboxItem
-from frontdesk.models.file import FileLimits, checked_limits
+from frontdesk.models.file import FileLimits, check_limits
 from frontdesk.models.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.models.link import Grant, LinkRecord
 from frontdesk.models.live_message import LiveMessageRecord
@@ -36,7 +36,7 @@ from frontdesk.stores.sql.channels import (
     SqlLeaderships,
     SqlNonces,
 )
-from frontdesk.stores.sql.files import LEAST, FileUse, SqlFiles, has_large
+from frontdesk.stores.sql.files import MIN_FILE_LENGTH, FileUse, SqlFiles, has_large
 from frontdesk.stores.sql.identities import SqlIdentities
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.migrations.schema import (
@@ -46,9 +46,9 @@ from frontdesk.stores.sql.migrations.schema import (
     backfills,
     check_min_reader,
 )
-from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
+from frontdesk.stores.sql.migrations.steps import BATCH_ROWS, Backfill
 from frontdesk.stores.sql.operations import SqlLedger, SqlTasks
-from frontdesk.stores.sql.outbox import SqlLiveAnswers, SqlOutbox, saved
+from frontdesk.stores.sql.outbox import SqlLiveAnswers, SqlOutbox, save_live
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.sessions import (
     Leases,
@@ -59,7 +59,7 @@ from frontdesk.stores.sql.sessions import (
     build_watcher_insert,
 )
 from frontdesk.stores.sql.sweeper import Sweep
-from frontdesk.stores.sql.tables import as_bytes, key, listed_columns, name_key
+from frontdesk.stores.sql.tables import as_bytes, build_list_columns, key, name_key
 from frontdesk.stores.sql.writes import Do, Engine, Fence, Op, Put
 
 
@@ -105,7 +105,7 @@ class SqlTransaction:
         if kind is not None or not self._ops:
             return
         try:
-            operations = await self._files.detached(self._ops, self._uses) if self._uses else self._ops
+            operations = await self._files.detach(self._ops, self._uses) if self._uses else self._ops
             await self._engine.write(operations)
         finally:
             for identity in self._changed:
@@ -146,7 +146,7 @@ class SqlTransaction:
             forms = [self._form(message) for message in messages]
             data = seal(forms)
             self._ops.append(Put(tables.HISTORY, (key(session_id), data)))
-            if len(data) > LEAST:
+            if len(data) > MIN_FILE_LENGTH:
                 self._note_use(1, "session", session_id, self._owners.get(session_id, f"session {session_id}"))
 
     def _note_use(self, count: int, kind: str, place: str, owner: str, of: str = "") -> None:
@@ -186,13 +186,13 @@ class SqlTransaction:
         subject = None if link.subject is None else key(link.subject)
         place = (key(identity.channel), key(identity.native_id), key(link.isolation_key))
         self._ops.append(Put(tables.LINKS, (*place, subject, link.linked_at, encode(link))))
-        self._ops.extend(identities.claimed(link))
+        self._ops.extend(identities.insert_claims(link))
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
         self._changed.append(identity)
         place = (key(isolation_key), key(identity.channel), key(identity.native_id))
         self._ops.append(Do("DELETE FROM links WHERE isolation_key = ? AND channel = ? AND native_id = ?", place))
-        self._ops.append(identities.unclaimed(identity))
+        self._ops.append(identities.delete_claims(identity))
 
     def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
         longest = inf if self._grants_for is None else self._clock.now() + self._grants_for
@@ -209,13 +209,13 @@ class SqlTransaction:
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
         outcome = None if record.finished_at is None else record.status
-        listed = listed_columns(record)
-        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, *listed, self._encoded(record))
+        listed = build_list_columns(record)
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, *listed, self._encode(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
-        if len(row[-1]) > LEAST:
+        if len(row[-1]) > MIN_FILE_LENGTH:
             self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
-    def _encoded(self, record: RunRecord) -> bytes:
+    def _encode(self, record: RunRecord) -> bytes:
         messages: Any = record.input
         if type(messages) is not list:
             return encode(record)
@@ -249,26 +249,26 @@ class SqlTransaction:
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
         if events:
-            self._ops += background.logged(events, job, self._lease_sql)
+            self._ops += background.insert_events(events, job, self._lease_sql)
 
     def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
-        most, data, before = (most_waiting, most_of_owner), self._encoded(record), len(self._ops)
-        self._ops += background.queued(record, data, job, most, self._lease_sql)
-        if len(data) > LEAST:
+        most, data, before = (most_waiting, most_of_owner), self._encode(record), len(self._ops)
+        self._ops += background.insert_run(record, data, job, most, self._lease_sql)
+        if len(data) > MIN_FILE_LENGTH:
             self._note_use(len(self._ops) - before, "run", record.run_id, record.owner, record.owner)
 
     def save_job(self, job: BackgroundRun) -> None:
-        self._ops += background.saved(job, self._lease_sql)
+        self._ops += background.save_job(job, self._lease_sql)
 
     def cancel_job(self, owner: str, run_id: str, *, fence: int | None = None) -> None:
-        self._ops += background.cancelled(owner, run_id, fence, self._lease_sql)
+        self._ops += background.cancel_job(owner, run_id, fence, self._lease_sql)
 
     def end_job(self, job: BackgroundRun) -> None:
-        self._ops += background.ended(job, self._lease_sql)
+        self._ops += background.delete_job(job, self._lease_sql)
 
     def add_approval(self, approval: PendingApproval) -> None:
-        self._ops.append(approvals.added(approval))
-        self._ops.extend(approvals.awaited(approval))
+        self._ops.append(approvals.insert_approval(approval))
+        self._ops.extend(approvals.insert_approvers(approval))
 
     def decide_approval(
         self,
@@ -282,66 +282,66 @@ class SqlTransaction:
         first: bool = False,
         resumed_by: str | None = None,
     ) -> None:
-        self._ops.append(approvals.decided(owner, approval_id, status, at, reason, attempt, first, resumed_by))
-        self._ops.append(approvals.closed(owner, approval_id))
+        self._ops.append(approvals.record_decision(owner, approval_id, status, at, reason, attempt, first, resumed_by))
+        self._ops.append(approvals.delete_approvers(owner, approval_id))
 
     def count_vote(self, owner: str, approval_id: str, *, seen: int) -> None:
-        self._ops.append(approvals.counted(owner, approval_id, seen))
+        self._ops.append(approvals.count_vote(owner, approval_id, seen))
 
     def escalate_approval(self, owner: str, approval_id: str) -> None:
-        self._ops.append(approvals.escalated(owner, approval_id))
+        self._ops.append(approvals.mark_escalated(owner, approval_id))
 
     def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
-        self._ops.append(approvals.begun(owner, approval_id, attempt))
+        self._ops.append(approvals.mark_begun(owner, approval_id, attempt))
 
     def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
-        self._ops.append(approvals.released(owner, approval_id, attempt))
+        self._ops.append(approvals.release_attempt(owner, approval_id, attempt))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        self._ops.extend(approvals.cancelled(owner, at, reason))
+        self._ops.extend(approvals.cancel_pending(owner, at, reason))
 
     def add_vote(self, vote: ApprovalVote) -> None:
-        self._ops.append(approvals.voted(vote))
+        self._ops.append(approvals.insert_vote(vote))
 
     def add_place(self, place: ApprovalPlace) -> None:
-        self._ops.append(approvals.placed(place))
+        self._ops.append(approvals.insert_place(place))
 
     def add_audit(self, line: AuditLine) -> None:
-        self._ops.append(approvals.audited(line))
+        self._ops.append(approvals.insert_audit_line(line))
 
     def accept(self, item: InboxItem, *, owner: str = "") -> None:
-        operation = inbox.accepted(item)
+        operation = inbox.insert_event(item)
         self._ops.append(operation)
-        if len(operation.values[-1]) > LEAST:
+        if len(operation.values[-1]) > MIN_FILE_LENGTH:
             self._note_use(1, "event", item.event_id, owner or f"channel {item.channel}", item.channel)
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
-        self._ops.extend(inbox.finished(item, error, self._clock.now(), self._lease_sql))
+        self._ops.extend(inbox.finish_event(item, error, self._clock.now(), self._lease_sql))
 
     def postpone_earlier(self, item: InboxItem) -> None:
-        self._ops.append(inbox.postponed_earlier(item))
+        self._ops.append(inbox.postpone_earlier(item))
 
     def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
-        self._ops.extend(inbox.interrupted_earlier(item, only, self._lease_sql))
+        self._ops.extend(inbox.interrupt_earlier(item, only, self._lease_sql))
 
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         now, lease_sql = self._clock.now(), self._lease_sql
-        self._ops.extend(inbox.cancelled_earlier(item, anyone, session_id, now, lease_sql))
+        self._ops.extend(inbox.cancel_earlier(item, anyone, session_id, now, lease_sql))
 
     def cancel_event(self, item: InboxItem) -> None:
-        self._ops.extend(inbox.cancelled_alone(item, self._clock.now(), self._lease_sql))
+        self._ops.extend(inbox.cancel_alone(item, self._clock.now(), self._lease_sql))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
-        self._ops.extend(inbox.given_back(item, tried))
+        self._ops.extend(inbox.give_back(item, tried))
 
     def isolate(self, item: InboxItem, *, isolated: bool = True) -> None:
-        self._ops.extend(inbox.isolated(item, isolated))
+        self._ops.extend(inbox.set_isolated(item, isolated))
 
     def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
-        self._ops.append(outbox.added(delivery, once=once))
+        self._ops.append(outbox.insert_delivery(delivery, once=once))
 
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
-        self._ops.append(outbox.changed(delivery, hold, self._lease_sql))
+        self._ops.append(outbox.save_delivery(delivery, hold, self._lease_sql))
         if (shown := delivery.shown_question) is not None:
             self.add_place(shown)
 
@@ -349,7 +349,7 @@ class SqlTransaction:
         self._ops.append(outbox.rest_ended(delivery, error, at))
 
     def save_live(self, live: LiveMessageRecord) -> None:
-        self._ops.append(saved(live))
+        self._ops.append(save_live(live))
 
     def save_conversation(self, conversation: Conversation) -> None:
         row = (key(conversation.conversation_id), key(conversation.owner), self._clock.now(), encode(conversation))
@@ -372,15 +372,15 @@ class SqlTransaction:
             )
             self._note_use(1, "conversation", item.conversation_id, owner)
         for conversation_id in sorted({item.conversation_id for item in items}):
-            self._ops.append(self._touched(owner, conversation_id))
+            self._ops.append(self._touch(owner, conversation_id))
 
-    def _touched(self, owner: str, conversation_id: str) -> Do:
+    def _touch(self, owner: str, conversation_id: str) -> Do:
         return Do(_TOUCHED, (self._clock.now(), key(conversation_id), key(owner)))
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         values = (key(conversation_id), key(owner), key(item_id))
         self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))
-        self._ops.append(self._touched(owner, conversation_id))
+        self._ops.append(self._touch(owner, conversation_id))
 
     def save_checkpoint(self, session_id: str, checkpoint_id: str, data: bytes) -> None:
         self._ops.append(Put(tables.CHECKPOINTS, (key(session_id), key(checkpoint_id), data)))
@@ -479,7 +479,7 @@ class Upkeep:
     async def _fill(self, backfill: Backfill, position: str) -> None:
         done = False
         while not done:
-            rows = await self._engine.read(backfill.select, (position, BATCH))
+            rows = await self._engine.read(backfill.select, (position, BATCH_ROWS))
             done, last = not rows, str(rows[-1][0]) if rows else position
             moved = Do(_MOVED, (last, int(done), backfill.name, position), StoreError("another process has done it"))
             # The rows and the position in one transaction, so that another process continues from here.
@@ -514,7 +514,7 @@ class SqlStateStore(ReportsWriteFailures):
         self._lease_sql = lease_sql
         self._records = Records(engine, clock)
         self._upkeep = Upkeep(engine, refuse)
-        self._sweep = Sweep(engine, expiry, clock, leases.taken)
+        self._sweep = Sweep(engine, expiry, clock, leases.list_taken)
         self.sessions = SqlSessions(engine, self._records, leases)
         self.identities = SqlIdentities(
             engine, self._records, clock, fresh_for=identities_fresh_for, seen_every=expiry.seen_every
@@ -533,7 +533,7 @@ class SqlStateStore(ReportsWriteFailures):
         self.nonces = SqlNonces(engine)
         self.leaderships = SqlLeaderships(engine, lease_sql)
         self.channel_values = SqlChannelValues(engine)
-        self.files = SqlFiles(engine, clock, checked_limits(file_limits))
+        self.files = SqlFiles(engine, clock, check_limits(file_limits))
         self.conversation_aliases = SqlConversationAliases(engine)
         self.ledger = SqlLedger(engine)
 

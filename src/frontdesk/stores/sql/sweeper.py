@@ -12,7 +12,7 @@ from frontdesk.models.operations import Expiry
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do, Engine
 
-AT_ONCE = 200
+BATCH_ROWS = 200
 """The number of rows of a table that a transaction drops at most."""
 
 _OLD_RUNS = (
@@ -74,7 +74,7 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     if expiry.approvals is not None:
         yield _approvals(now - expiry.approvals)
         for table, key in _ABOUT_APPROVALS:
-            yield _left_over(table, key, now - expiry.approvals)
+            yield _delete_left_over(table, key, now - expiry.approvals)
     if expiry.audit is not None:
         yield _plain("audit", "number", "at", now - expiry.audit)
     if expiry.inbox is not None:
@@ -159,7 +159,7 @@ def files(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
     gone = " OR ".join(f"(kind = '{kind}' AND NOT EXISTS (SELECT 1 FROM {record}))" for kind, record in USES.items())
     users = f"SELECT file_id, kind, place, owner FROM file_uses WHERE file_id IN ({_marks(ids)}) AND ({gone}) LIMIT ?"
     columns = "file_id, kind, place, owner"
-    unused = Do(f"DELETE FROM file_uses WHERE ({columns}) IN ({users}) RETURNING 1", (*ids, AT_ONCE), answers=True)
+    unused = Do(f"DELETE FROM file_uses WHERE ({columns}) IN ({users}) RETURNING 1", (*ids, BATCH_ROWS), answers=True)
     # Without a limit, nothing is old enough.
     before = -1.0 if expiry.files is None else now - expiry.files
     old = f"file_id IN ({_marks(ids)}) AND touched_at < ?"
@@ -173,7 +173,7 @@ def files(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
 
 
 def _runs(kind: str, limit: float) -> Batch:
-    values = (kind, limit, AT_ONCE)
+    values = (kind, limit, BATCH_ROWS)
     events = _some("events", "run_id, owner, number", "run_id, owner", _OLD_RUNS, values)
     gone = Do(f"DELETE FROM runs WHERE (run_id, owner) IN ({_OLD_RUNS}) RETURNING 1", values, answers=True)
     return Batch([events], [gone])
@@ -181,7 +181,7 @@ def _runs(kind: str, limit: float) -> Batch:
 
 def _approvals(limit: float) -> Batch:
     old = "FROM approvals WHERE decided_at < ? ORDER BY decided_at, number LIMIT ?"
-    values = (limit, AT_ONCE)
+    values = (limit, BATCH_ROWS)
     gone = Do(f"DELETE FROM approvals WHERE number IN (SELECT number {old}) RETURNING 1", values, answers=True)
     return Batch(_about(f"SELECT owner, approval_id {old}", values), [gone])
 
@@ -191,22 +191,26 @@ def _about(approvals: str, values: tuple[Any, ...]) -> list[Do]:
     return [_some(table, key, "owner, approval_id", approvals, values) for table, key in _ABOUT_APPROVALS]
 
 
-def _left_over(table: str, key: str, limit: float) -> Batch:
+def _delete_left_over(table: str, key: str, limit: float) -> Batch:
     """Delete rows of approvals that a host of an earlier version has deleted without them."""
     gone = f"SELECT 1 FROM approvals a WHERE a.owner = {table}.owner AND a.approval_id = {table}.approval_id"
     old = f"SELECT {key} FROM {table} WHERE at < ? AND NOT EXISTS ({gone}) LIMIT ?"
-    return Batch((), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, AT_ONCE), answers=True)])
+    return Batch(
+        (), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, BATCH_ROWS), answers=True)]
+    )
 
 
 def _plain(table: str, key: str, column: str, limit: float, *, later: bool = False) -> Batch:
     old = f"SELECT {key} FROM {table} WHERE {column} {'>' if later else '<'} ? LIMIT ?"
-    return Batch((), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, AT_ONCE), answers=True)])
+    return Batch(
+        (), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, BATCH_ROWS), answers=True)]
+    )
 
 
 def _some(part: str, key: str, of: str, whole: str, values: tuple[Any, ...]) -> Do:
     """Delete a few rows that depend on records to be deleted."""
     rows = f"SELECT {key} FROM {part} WHERE ({of}) IN ({whole}) LIMIT ?"
-    return Do(f"DELETE FROM {part} WHERE ({key}) IN ({rows}) RETURNING 1", (*values, AT_ONCE), answers=True)
+    return Do(f"DELETE FROM {part} WHERE ({key}) IN ({rows}) RETURNING 1", (*values, BATCH_ROWS), answers=True)
 
 
 def _marks(ids: Sequence[str]) -> str:
@@ -214,9 +218,9 @@ def _marks(ids: Sequence[str]) -> str:
 
 
 SWEEP_INTERVAL_SECONDS = 60.0
-PAGE = 25 * AT_ONCE
+PAGE = 25 * BATCH_ROWS
 """The number of rows that one pass reads of a table without an index by age."""
-_FILES_AT_ONCE = 10
+_BATCH_FILES = 10
 """The number of files that a transaction drops: each may have many megabytes."""
 Key = tuple[str, ...]
 
@@ -280,7 +284,7 @@ class Sweep:
     async def _drop_indexed(self) -> int:
         dropped = 0
         for batch in batches(self._expiry, self._clock.now()):
-            while (gone := await self._drop(batch)) == AT_ONCE:
+            while (gone := await self._drop(batch)) == BATCH_ROWS:
                 dropped += gone
             dropped += gone
         return dropped
@@ -295,7 +299,7 @@ class Sweep:
 
     async def _drop_files(self, keys: Sequence[Key], now: float) -> int:
         ids = [file_id for (file_id,) in keys]
-        batches = [ids[start : start + _FILES_AT_ONCE] for start in range(0, len(ids), _FILES_AT_ONCE)]
+        batches = [ids[start : start + _BATCH_FILES] for start in range(0, len(ids), _BATCH_FILES)]
         return sum([await self._drop(files(batch, self._expiry, now)) for batch in batches])
 
     async def _drop_identities(self, keys: Sequence[Key], now: float) -> int:
@@ -304,7 +308,7 @@ class Sweep:
     async def _drop(self, batch: Batch) -> int:
         # Each write is a transaction of its own, so that requests can come between.
         for part in batch.parts:
-            while len((await self._engine.write([part]))[0]) == AT_ONCE:
+            while len((await self._engine.write([part]))[0]) == BATCH_ROWS:
                 pass
         return len((await self._engine.write(batch.whole))[0])
 
@@ -347,15 +351,15 @@ class _Pages:
         await self._set_time(engine, [key for key, at in rows if at is None], now)
         old = [key for key, at in rows if at is not None and at < now - self._kept]
         dropped = 0
-        for start in range(0, len(old), AT_ONCE):
-            dropped += await self._drop(old[start : start + AT_ONCE], now)
+        for start in range(0, len(old), BATCH_ROWS):
+            dropped += await self._drop(old[start : start + BATCH_ROWS], now)
         self._after = rows[-1][0] if len(rows) == PAGE else None
         return dropped
 
     async def _set_time(self, engine: Engine, keys: Sequence[Key], now: float) -> None:
         """Set the time of rows that an earlier version wrote without one."""
-        for start in range(0, len(keys), AT_ONCE):
-            batch = keys[start : start + AT_ONCE]
+        for start in range(0, len(keys), BATCH_ROWS):
+            batch = keys[start : start + BATCH_ROWS]
             rows = ", ".join(self._marks for _ in batch)
             where = f"({self._columns}) IN (VALUES {rows}) AND {self._time} IS NULL"
             values = (now, *(value for key in batch for value in key))

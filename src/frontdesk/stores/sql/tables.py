@@ -140,7 +140,7 @@ def _replace(table: Table) -> str:
     return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}{unless}"
 
 
-def listed_columns(run: RunRecord) -> tuple[str, str | None, str | None]:
+def build_list_columns(run: RunRecord) -> tuple[str, str | None, str | None]:
     """Return the columns by which an owner's runs are listed: channel, session key and chain."""
     session, root = run.session_key, run.root_run_id
     return key(run.channel), None if session is None else key(session), None if root is None else key(root)

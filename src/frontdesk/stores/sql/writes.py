@@ -68,7 +68,7 @@ class Group(NamedTuple):
     rows: list[tuple[Table, list[Row]]]
 
 
-def grouped(writes: Iterable[Write]) -> Iterator[Group | Write]:
+def group_writes(writes: Iterable[Write]) -> Iterator[Group | Write]:
     """Yield the same work in fewer statements, in an order with the same result."""
     together: list[Write] = []
     for write in writes:
@@ -129,7 +129,7 @@ def resolve(answer: "asyncio.Future[Any]", outcome: Any) -> None:
         answer.set_result(outcome)
 
 
-def caused(error: E, cause: BaseException) -> E:
+def add_cause(error: E, cause: BaseException) -> E:
     """Return an error with its cause, for passing the error as a value."""
     error.__cause__ = cause
     return error

@@ -16,17 +16,17 @@ from frontdesk.stores.sql.move.postgres import PostgresEnd
 from frontdesk_testing.store_samples import (
     NOW,
     OWNER,
+    build_messages,
     conversation_item,
     inbox_item,
     keep_session,
     question,
-    said,
     session,
     texts,
 )
 from tests.databases import PostgresServer
 from tests.stores.sql.bases import Base
-from tests.stores.sql.moving import SESSIONS, Place, fill, pictured
+from tests.stores.sql.moving import SESSIONS, Place, fill, read_picture
 
 WAYS = [(source, target) for source in ("sqlite", "postgres") for target in ("sqlite", "postgres")]
 
@@ -59,12 +59,12 @@ def quiet(table: str, moved: int, total: int) -> None:
 async def test_what_was_moved_reads_the_same(places: Places, source: str, target: str) -> None:
     old, new = places[source][0], places[target][1]
     await fill(old)
-    before, numbers = await pictured(old), old.numbers()
+    before, numbers = await read_picture(old), old.numbers()
     assert all(count for table, count in numbers.items() if table != LEASES), "a kind of record has no sample"
     told: dict[str, tuple[int, int]] = {}
     moved = move(old.end(), new.end(), lambda table, done, total: told.update({table: (done, total)}))
-    assert (await pictured(old), old.numbers()) == (before, numbers)
-    assert await pictured(new) == before
+    assert (await read_picture(old), old.numbers()) == (before, numbers)
+    assert await read_picture(new) == before
     del numbers[LEASES]
     assert told == {table: (count, count) for table, count in numbers.items()}
     assert moved == sum(numbers.values())
@@ -78,7 +78,7 @@ async def test_a_session_goes_on_where_it_was_moved_to(places: Places, source: s
     move(old.end(), new.end(), quiet)
     store = new.store()
     await store.open()
-    await keep_session(store, session("ses_1", messages=3), said("four"))
+    await keep_session(store, session("ses_1", messages=3), build_messages("four"))
     assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two", "four"]
     async with store.transaction() as transaction:
         transaction.add_approval(question("apr_new"))
@@ -103,7 +103,7 @@ async def test_there_and_back_is_where_one_was(places: Places, here: str, there:
     await fill(places[here][0])
     move(places[here][0].end(), places[there][0].end(), quiet)
     move(places[there][0].end(), places[here][1].end(), quiet)
-    assert await pictured(places[here][1]) == await pictured(places[here][0])
+    assert await read_picture(places[here][1]) == await read_picture(places[here][0])
     assert places[here][1].numbers() | {LEASES: 0} == places[here][0].numbers() | {LEASES: 0}
 
 
@@ -175,7 +175,7 @@ async def test_a_target_in_which_nothing_was_kept_yet_is_taken(places: Places, k
     store.sessions.release(await store.sessions.claim("ses_of_a_turn_that_failed"))
     await store.close()
     move(old.end(), new.end(), quiet)
-    assert await pictured(new) == await pictured(old)
+    assert await read_picture(new) == await read_picture(old)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -219,7 +219,7 @@ async def test_a_store_that_is_open_is_not_moved(places: Places, kind: str, used
         move(old.end(), new.end(), quiet)
     await store.close()
     move(old.end(), new.end(), quiet)
-    assert await pictured(new) == await pictured(old)
+    assert await read_picture(new) == await read_picture(old)
 
 
 @pytest.mark.parametrize("target", ["sqlite", "postgres"])
@@ -235,7 +235,7 @@ async def test_an_error_half_way_leaves_nothing(places: Places, target: str) -> 
         move(old.end(), new.end(), fail)
     assert not new.is_there
     move(old.end(), new.end(), quiet)
-    assert await pictured(new) == await pictured(old)
+    assert await read_picture(new) == await read_picture(old)
 
 
 KILLED = """
@@ -264,7 +264,7 @@ async def test_a_kill_half_way_leaves_an_empty_store(places: Places, target: str
     await store.close()
     assert not any(new.numbers().values())
     move(old.end(), new.end(), quiet)
-    assert await pictured(new) == await pictured(old)
+    assert await read_picture(new) == await read_picture(old)
 
 
 class Losing(SqliteEnd):

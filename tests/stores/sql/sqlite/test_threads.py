@@ -29,7 +29,7 @@ class Work:
         return [ValueError(number) if number < 0 else 2 * number for number in batch]
 
 
-async def begun(work: Work, thread: BatchThread[int], number: int) -> Any:
+async def begin(work: Work, thread: BatchThread[int], number: int) -> Any:
     """Gives the thread something to be busy with, until it may go on."""
     work.may.clear()
     work.began.clear()
@@ -41,7 +41,7 @@ async def begun(work: Work, thread: BatchThread[int], number: int) -> Any:
 async def test_what_gathers_while_it_is_busy_is_the_next_batch() -> None:
     work = Work()
     thread = BatchThread("test", work, most=4)
-    first = await begun(work, thread, 1)
+    first = await begin(work, thread, 1)
     others = [thread.do(number) for number in range(2, 8)]
     work.may.set()
     assert await asyncio.gather(first, *others) == [2, 4, 6, 8, 10, 12, 14]
@@ -62,7 +62,7 @@ async def test_with_company_a_lot_waits_for_more(
         thread._queue.put((100, late))
 
     monkeypatch.setattr(thread._stopping, "wait", linger)
-    first = await begun(work, thread, 1)
+    first = await begin(work, thread, 1)
     others = [thread.do(number) for number in range(2, waiting + 2)]
     work.may.set()
     await asyncio.gather(first, *others)
@@ -85,7 +85,7 @@ async def test_an_error_reaches_whoever_waits_and_the_thread_goes_on() -> None:
 async def test_an_error_of_one_is_not_that_of_its_neighbours() -> None:
     work = Work()
     thread = BatchThread("test", work)
-    first = await begun(work, thread, 1)
+    first = await begin(work, thread, 1)
     others = [thread.do(number) for number in (2, -3, 4)]
     work.may.set()
     await first
@@ -98,7 +98,7 @@ async def test_an_error_of_one_is_not_that_of_its_neighbours() -> None:
 async def test_one_who_no_longer_waits_is_no_trouble() -> None:
     work = Work()
     thread = BatchThread("test", work)
-    first = await begun(work, thread, 1)
+    first = await begin(work, thread, 1)
     gone, there = thread.do(2), thread.do(3)
     gone.cancel()
     work.may.set()
@@ -112,7 +112,7 @@ async def test_one_who_no_longer_waits_is_no_trouble() -> None:
 async def test_what_was_given_before_the_end_is_done_and_what_comes_later_refused() -> None:
     work = Work()
     thread = BatchThread("test", work)
-    first = await begun(work, thread, 1)
+    first = await begin(work, thread, 1)
     second = thread.do(2)
     stopping = asyncio.create_task(thread.stop())
     await asyncio.sleep(0)

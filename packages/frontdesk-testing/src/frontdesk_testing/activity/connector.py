@@ -122,7 +122,7 @@ class Connector:
 
     def _send(self, service: str, name: str, reply_to: str, body: bytes) -> tuple[int, Any]:
         conversation = self._conversation(service, name)
-        activity = self._checked(conversation, name, body)
+        activity = self._check(conversation, name, body)
         if reply_to and reply_to not in conversation.heard and reply_to not in conversation.messages:
             raise ConnectorError(400, "ActivityNotFoundInConversation")
         info = _stream_info(activity)
@@ -144,7 +144,7 @@ class Connector:
         conversation.messages[message_id] = Message(message_id, activity, name)
         return message_id
 
-    def _checked(self, conversation: Conversation, name: str, body: bytes) -> dict[str, Any]:
+    def _check(self, conversation: Conversation, name: str, body: bytes) -> dict[str, Any]:
         """Return an activity that follows the rules."""
         activity = _json(body)
         if len(body.decode().encode("utf-16-le")) > MAX_ACTIVITY_BYTES:
@@ -225,7 +225,7 @@ class Connector:
         conversation = self._conversation(service, name)
         if conversation.channel != TEAMS:
             raise ConnectorError(405, "MethodNotAllowed", "The channel does not support updates.")
-        activity = self._checked(conversation, name, body)
+        activity = self._check(conversation, name, body)
         message = conversation.messages.get(activity_id)
         if message is None or message.deleted:
             raise ConnectorError(404, "ActivityNotFoundInConversation")

@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from frontdesk.activity.clouds import CLOUDS
 from frontdesk_testing.activity.connector import Connector, ConnectorCall, ConnectorError, service_path
-from frontdesk_testing.activity.tokens import LIFETIME, Login, public_keys, signed_token
+from frontdesk_testing.activity.tokens import LIFETIME, Login, public_keys, sign_token
 from frontdesk_testing.activity.world import TEAMS, Conversation, Message, Person, object_id
 from frontdesk_testing.telegram.app import ABORT
 from frontdesk_testing.telegram.clock import MovableClock
 from frontdesk_testing.telegram.faults import ANY, Hold
-from frontdesk_testing.telegram.server import serving_on
+from frontdesk_testing.telegram.server import serve_on
 
 APP_ID: Final = "11111111-2222-4333-8444-555555555555"
 APP_SECRET: Final = "the-client-secret-of-the-fake-bot"  # noqa: S105 - it opens nothing but a fake
@@ -241,7 +241,7 @@ class FakeActivity:
         """Return the token with which Bot Service sends activities of a service URL."""
         now = int(self.clock.now())
         own = {"iss": _CLOUD.issuer, "aud": self.app_id, "serviceurl": service_url, "nbf": now, "exp": now + LIFETIME}
-        return signed_token({**own, **claims})
+        return sign_token({**own, **claims})
 
     def headers(self, service_url: str) -> dict[str, str]:
         """Return the headers with which activities of a service URL are sent."""
@@ -462,7 +462,7 @@ def _data(action: Mapping[str, Any]) -> str:
 async def fake_activity(activity: FakeActivity | None = None, *, port: int = 0) -> AsyncGenerator[FakeActivity]:
     """Serve a fake on a free port of the loopback address, in the loop of the test."""
     activity = activity or FakeActivity()
-    async with serving_on(activity.app(), port) as url:
+    async with serve_on(activity.app(), port) as url:
         activity.url = url
         try:
             yield activity

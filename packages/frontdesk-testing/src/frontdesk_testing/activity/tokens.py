@@ -20,21 +20,21 @@ _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @cache
-def signing_key(kid: str) -> RSAKey:
+def make_signing_key(kid: str) -> RSAKey:
     """Return a key of the issuer. It is made once, because that takes a while."""
     return RSAKey.generate_key(2048, {"kid": kid, "use": "sig", "alg": "RS256"})
 
 
 def public_keys(endorsements: Sequence[str]) -> dict[str, Any]:
     """Return the keys of the issuer as a JWK set."""
-    endorsed = {**signing_key(ENDORSED).as_dict(private=False), "endorsements": list(endorsements)}
-    return {"keys": [endorsed, signing_key(BARE).as_dict(private=False)]}
+    endorsed = {**make_signing_key(ENDORSED).as_dict(private=False), "endorsements": list(endorsements)}
+    return {"keys": [endorsed, make_signing_key(BARE).as_dict(private=False)]}
 
 
-def signed_token(claims: Mapping[str, Any], *, kid: str = ENDORSED, key: RSAKey | None = None, **header: Any) -> str:
+def sign_token(claims: Mapping[str, Any], *, kid: str = ENDORSED, key: RSAKey | None = None, **header: Any) -> str:
     """Return a token with these claims. Another `key` and other fields of the header make a forged one."""
     head = {"alg": "RS256", "typ": "JWT", "kid": kid, **header}
-    return jwt.encode(head, dict(claims), key or signing_key(kid))
+    return jwt.encode(head, dict(claims), key or make_signing_key(kid))
 
 
 class Login:

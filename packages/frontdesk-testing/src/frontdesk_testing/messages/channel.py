@@ -25,7 +25,7 @@ from frontdesk.secret import Secret
 from frontdesk_testing.messages.client import PlatformClient
 from frontdesk_testing.messages.config import MessageConfig, MessageSettings
 from frontdesk_testing.messages.parse import challenge_in, decode, parse_inbound, slim
-from frontdesk_testing.messages.render import delete_call, edit_call, menu_call, send_call, shown_card, typing_call
+from frontdesk_testing.messages.render import build_shown, build_typing, delete_call, edit_call, menu_call, send_call
 from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, verify
 from frontdesk_testing.messages.wire import Replied
 
@@ -65,7 +65,9 @@ class MessageChannel(
         """
         if intake is not None:
             settings["transport"] = intake
-        self._config = MessageConfig(platform_url=platform_url, token=_kept(token), secret=_kept(secret), **settings)
+        self._config = MessageConfig(
+            platform_url=platform_url, token=_as_secret(token), secret=_as_secret(secret), **settings
+        )
         super().__init__(self._config, name=name, path=path)
         self.text_limit, self.push_is_idempotent = self._config.text_limit, idempotent
         self.client = PlatformClient(self._config)
@@ -127,7 +129,7 @@ class MessageChannel(
         return msgspec.json.encode(Replied(messages=tuple(send_call(*message) for message in messages)))
 
     def card_response(self, card: Card) -> bytes:
-        return msgspec.json.encode(shown_card(card))
+        return msgspec.json.encode(build_shown(card))
 
     async def close(self) -> None:
         self.client.close()
@@ -137,7 +139,7 @@ class LookupMessageChannel(FindsMessages, MessageChannel):
     """A channel whose platform can look up the status of a message."""
 
     async def find(self, key: str, destination: Destination) -> str | None:
-        sent = await self.client.sent_as(key)
+        sent = await self.client.find_sent(key)
         return None if sent is None else sent.message_id
 
 
@@ -145,8 +147,8 @@ class TypingMessageChannel(TypingNotices, MessageChannel):
     """A channel that shows typing notices."""
 
     async def typing(self, destination: Destination, *, on: bool) -> None:
-        await self.client.set_typing(typing_call(destination, on=on))
+        await self.client.set_typing(build_typing(destination, on=on))
 
 
-def _kept(given: str | Secret) -> Secret | None:
+def _as_secret(given: str | Secret) -> Secret | None:
     return Secret(given) if given else None

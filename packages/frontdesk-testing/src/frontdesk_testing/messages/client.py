@@ -92,7 +92,7 @@ class PlatformClient:
         answer = await self._get("events", Events, query, self._config.call_timeout + seconds)
         return [(msgspec.json.decode(event, type=Numbered).number, bytes(event)) for event in answer.events]
 
-    async def sent_as(self, key: str) -> Sent | None:
+    async def find_sent(self, key: str) -> Sent | None:
         """Return the messages accepted under a key."""
         try:
             return await self._get("sent", Sent, {"idempotency_key": key})

@@ -50,7 +50,7 @@ class Connections:
         start = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
         head = f"{start}{self._headers}{more}content-length: {len(body)}\r\n\r\n"
         async with self._slots:
-            connection = await self._connected()
+            connection = await self._take_connection()
             try:
                 async with asyncio.timeout(seconds):
                     answer = await connection.ask(head.encode("latin-1") + body)
@@ -64,7 +64,7 @@ class Connections:
                     connection.close()
             return *answer, connection.headers
 
-    async def _connected(self) -> "_Connection":
+    async def _take_connection(self) -> "_Connection":
         while self._idle:
             connection = self._idle.pop()
             if connection.reusable:

@@ -59,11 +59,11 @@ def parse_inbound(event: Event, bot: BotIdentity) -> Inbound | None:
         return msgspec.structs.replace(said, click=msgspec.convert(event.click, Click, from_attributes=True))
     if event.message is None or event.type not in ("message", "edit"):
         return None
-    message = msgspec.structs.replace(said, **_written(event.message, bot), edited=event.type == "edit")
+    message = msgspec.structs.replace(said, **_read_message_fields(event.message, bot), edited=event.type == "edit")
     return msgspec.structs.replace(message, album_position=event.number) if message.album else message
 
 
-def _written(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
+def _read_message_fields(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
     ours = [mention for mention in message.mentions if mention.user_id == bot.id]
     answered = message.reply_to
     files = (InboundFile(media_type=file.media_type, name=file.name, data=file.data) for file in message.media)

@@ -37,7 +37,7 @@ def delete_call(message_id: str, destination: Destination) -> Delete:
     return Delete(chat_id=destination.chat_id, user_id=destination.user_id, message_id=message_id)
 
 
-def typing_call(destination: Destination, *, on: bool) -> Typing:
+def build_typing(destination: Destination, *, on: bool) -> Typing:
     """Return the call that shows whether the bot is writing."""
     spot = {"chat_id": destination.chat_id, "thread_id": destination.thread_id, "user_id": destination.user_id}
     return Typing(**spot, on=on)
@@ -49,7 +49,7 @@ def menu_call(menu: Menu) -> Commands:
     return Commands(commands=commands, scope=menu.scope or "", locale=menu.locale or "")
 
 
-def shown_card(card: Card) -> Shown:
+def build_shown(card: Card) -> Shown:
     """Return the response to a click."""
     return Shown(card=card.card, notice=card.notice)
 

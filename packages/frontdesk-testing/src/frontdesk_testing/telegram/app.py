@@ -36,10 +36,10 @@ class BotApp:
         """Return the routes."""
         methods = ["GET", "POST"]
         return [
-            Route("/bot{token}/{method}", _Answering(self.call), methods=methods),
-            Route("/bot{token}/test/{method}", _Answering(self.call), methods=methods),
-            Route("/file/bot{token}/{path:path}", _Answering(self.file), methods=methods),
-            Route("/{path:path}", _Answering(_nowhere), methods=methods),
+            Route("/bot{token}/{method}", _ApiEndpoint(self.call), methods=methods),
+            Route("/bot{token}/test/{method}", _ApiEndpoint(self.call), methods=methods),
+            Route("/file/bot{token}/{path:path}", _ApiEndpoint(self.file), methods=methods),
+            Route("/{path:path}", _ApiEndpoint(_nowhere), methods=methods),
         ]
 
     async def call(self, request: Request) -> Response:
@@ -65,14 +65,16 @@ class BotApp:
         if record.error is not None:
             raise record.error
         body: dict[str, Any] = {"ok": True, "result": record.result}
-        return _json(200, {**body, "description": _said(record.method)} if _said(record.method) else body)
+        return _json(
+            200, {**body, "description": _describe_result(record.method)} if _describe_result(record.method) else body
+        )
 
     async def file(self, request: Request) -> Response:
         """Return the content of a file."""
         token, path = request.path_params["token"], request.path_params["path"]
         if token not in self._api.world.bots:
             raise _stranger(token)
-        file = self._api.world.files.linked(path, self._api.world.clock.now())
+        file = self._api.world.files.find_linked(path, self._api.world.clock.now())
         if file is None:
             raise ApiError(404, "Not Found")
         return Response(file.upload.content, media_type="application/octet-stream")
@@ -82,7 +84,7 @@ def _stranger(token: str) -> ApiError:
     return ApiError(401, "Unauthorized") if _TOKEN.fullmatch(token) else ApiError(404, "Not Found")
 
 
-def _said(method: str) -> str:
+def _describe_result(method: str) -> str:
     return {"setWebhook": "Webhook was set", "deleteWebhook": "Webhook was deleted"}.get(method, "")
 
 
@@ -94,7 +96,7 @@ def _json(status: int, body: Any) -> Response:
     return Response(msgspec.json.encode(body), status, media_type="application/json")
 
 
-class _Answering:
+class _ApiEndpoint:
     """An endpoint whose errors are those of the Bot API."""
 
     def __init__(self, endpoint: Callable[[Request], Any]) -> None:

@@ -69,7 +69,7 @@ class Files:
         self._files[file.file_id] = file
         return file
 
-    def named(self, file_id: str) -> StoredFile:
+    def get_file(self, file_id: str) -> StoredFile:
         """Return a file by its id."""
         if file_id not in self._files:
             raise bad_request("wrong remote file identifier specified: Wrong string length")
@@ -85,13 +85,13 @@ class Files:
         self._links[file.path] = (file, now + LINK_SECONDS)
         return {**_base(file), "file_path": file.path}
 
-    def linked(self, path: str, now: float) -> StoredFile | None:
+    def find_linked(self, path: str, now: float) -> StoredFile | None:
         """Return the file of a valid path."""
         file, until = self._links.get(path, (None, 0.0))
         return file if now < until else None
 
 
-def shown_media(file: StoredFile, details: Json | None = None) -> Json:
+def render_media(file: StoredFile, details: Json | None = None) -> Json:
     """Return the field of a message for a file, such as `photo` or `document`."""
     base, given = _base(file), details or {}
     if file.kind == "photo":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from frontdesk_testing.telegram.flood import FloodLimits
 from frontdesk_testing.telegram.page.routes import PeoplePage
-from frontdesk_testing.telegram.server import TOKEN, FakeTelegram, serving_on
+from frontdesk_testing.telegram.server import TOKEN, FakeTelegram, serve_on
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,7 +41,7 @@ async def _serve(given: argparse.Namespace) -> None:
         loop.add_signal_handler(number, stopped.set)
     if given.with_parent:
         await loop.connect_read_pipe(lambda: _Parent(stopped), sys.stdin)
-    async with serving_on(telegram.app(PeoplePage(telegram).routes()), given.port) as url:
+    async with serve_on(telegram.app(PeoplePage(telegram).routes()), given.port) as url:
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
         await stopped.wait()

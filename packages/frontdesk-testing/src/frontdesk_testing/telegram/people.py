@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk_testing.telegram.bots import Bot, Callback
-from frontdesk_testing.telegram.files import Upload, shown_media
-from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.files import Upload, render_media
+from frontdesk_testing.telegram.markup.entities import format_text
 from frontdesk_testing.telegram.markup.text import FormattedText
 from frontdesk_testing.telegram.methods.account import menu
 from frontdesk_testing.telegram.methods.call import caption_content, text_content
@@ -62,14 +62,14 @@ class People:
         bot: Bot | None = None,
     ) -> Message:
         """Write as a person. With a file, the text is its caption."""
-        written = formatted(text, None, entities)
+        written = format_text(text, None, entities)
         return self.post(user, self._content(written, media), chat, reply_to=reply_to, thread=thread, bot=bot)
 
     def _content(self, text: FormattedText, media: Media | None, **details: Any) -> Json:
         if media is None:
             return text_content(text)
         kind, upload = media
-        return {**shown_media(self.world.files.add(kind, upload), details), **caption_content(text)}
+        return {**render_media(self.world.files.add(kind, upload), details), **caption_content(text)}
 
     def post(
         self,
@@ -128,13 +128,13 @@ class People:
     ) -> list[Message]:
         """Send several files as one album. The caption is that of the first."""
         group = str(self.world.new_id("album"))
-        texts = [formatted(caption, None, None), *[FormattedText("")] * (len(files) - 1)]
+        texts = [format_text(caption, None, None), *[FormattedText("")] * (len(files) - 1)]
         contents = [self._content(text, file) for text, file in zip(texts, files, strict=True)]
         return [self.post(user, content, chat, thread=thread, media_group_id=group) for content in contents]
 
     def edit(self, message: Message, text: str, *, entities: Sequence[Json] | None = None) -> Message:
         """Change the text or the caption of a message as the person who wrote it."""
-        written = formatted(text, None, entities)
+        written = format_text(text, None, entities)
         names = ("text", "entities", "caption", "caption_entities")
         kept = {name: value for name, value in message.content.items() if name not in names}
         message.content = {**kept, **(text_content(written) if "text" in message.content else caption_content(written))}

@@ -28,7 +28,7 @@ class User:
     def as_json(self) -> Json:
         """Return the object `User`."""
         body: Json = {"id": self.id, "is_bot": self.is_bot, "first_name": self.first_name}
-        return {**body, **_given(self, "last_name", "username", "language_code")}
+        return {**body, **_collect_fields(self, "last_name", "username", "language_code")}
 
 
 ANONYMOUS = User(1087968824, "Group", username="GroupAnonymousBot", is_bot=True)
@@ -124,8 +124,8 @@ class Chat:
         """Return the object `Chat`."""
         body: Json = {"id": self.id, "type": self.kind}
         if self.person is not None:
-            return {**body, **_given(self.person, "username", "first_name", "last_name")}
-        body = {**body, **_given(self, "title", "username")}
+            return {**body, **_collect_fields(self.person, "username", "first_name", "last_name")}
+        body = {**body, **_collect_fields(self, "title", "username")}
         return {**body, "is_forum": True} if self.is_forum else body
 
     def get_status(self, user_id: int) -> Status:
@@ -187,5 +187,5 @@ class Message:
         return body
 
 
-def _given(record: object, *names: str) -> Json:
+def _collect_fields(record: object, *names: str) -> Json:
     return {name: value for name in names if (value := getattr(record, name))}

@@ -100,7 +100,7 @@ class FakeTelegram(Groups):
 async def fake_telegram(telegram: FakeTelegram | None = None) -> AsyncGenerator[FakeTelegram]:
     """Serve a fake on a free port of the loopback address, in the loop of the test."""
     telegram = telegram or FakeTelegram()
-    async with serving_on(telegram.app(), 0) as url:
+    async with serve_on(telegram.app(), 0) as url:
         telegram.url = url
         try:
             yield telegram
@@ -109,7 +109,7 @@ async def fake_telegram(telegram: FakeTelegram | None = None) -> AsyncGenerator[
 
 
 @contextlib.asynccontextmanager
-async def serving_on(app: Starlette, port: int) -> AsyncGenerator[str]:
+async def serve_on(app: Starlette, port: int) -> AsyncGenerator[str]:
     """Serve an application on a port of the loopback address. Yield its URL."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from frontdesk_testing.telegram.files import MEDIA_KINDS
-from frontdesk_testing.telegram.methods.rich import shown_text
+from frontdesk_testing.telegram.methods.rich import extract_text
 from frontdesk_testing.telegram.privacy import is_service
 from frontdesk_testing.telegram.records import Chat, Json, Message
 
@@ -69,10 +69,10 @@ def transcript(chat: Chat, now: float, thread_id: int | None = None) -> Transcri
     drafts = [
         draft.text for (_, thread), draft in chat.drafts.items() if draft.until > now and thread_id in (None, thread)
     ]
-    return Transcript(tuple(map(_shown, topic)), tuple(actions), tuple(drafts))
+    return Transcript(tuple(map(_render_message, topic)), tuple(actions), tuple(drafts))
 
 
-def _shown(message: Message) -> ShownMessage:
+def _render_message(message: Message) -> ShownMessage:
     content, markup = message.content, message.markup or {}
     kinds = [kind for kind in (*MEDIA_KINDS, *_OTHER_KINDS) if kind in content]
     reply = message.reply_to
@@ -81,7 +81,7 @@ def _shown(message: Message) -> ShownMessage:
         sender=message.chat.title if message.anonymous else message.sender.first_name,
         sender_id=message.sender.id,
         by_bot=message.sender.is_bot,
-        text=content.get("text") or content.get("caption") or shown_text(content),
+        text=content.get("text") or content.get("caption") or extract_text(content),
         entities=tuple(content.get("entities") or content.get("caption_entities") or ()),
         buttons=tuple(tuple(button["text"] for button in row) for row in markup.get("inline_keyboard", ())),
         media="animation" if "animation" in kinds else "".join(kinds[:1]),

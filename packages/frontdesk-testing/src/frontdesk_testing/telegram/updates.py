@@ -11,10 +11,10 @@ from frontdesk_testing.telegram.clock import MovableClock
 from frontdesk_testing.telegram.errors import conflict
 from frontdesk_testing.telegram.records import Json
 
-LIFETIME = 24 * 3600.0
-CLICK_LIFETIME = 150.0
-QUIET_WEEK = 7 * 24 * 3600.0
-CONFLICT_HOLD = 3.0
+LIFETIME_SECONDS = 24 * 3600.0
+CLICK_LIFETIME_SECONDS = 150.0
+QUIET_WEEK_SECONDS = 7 * 24 * 3600.0
+CONFLICT_HOLD_SECONDS = 3.0
 """The time for which the server keeps back the answer to a poll that another one has ended."""
 ON_REQUEST = {"chat_member", "message_reaction", "message_reaction_count"}
 """The kinds of updates that a bot gets only if it names them."""
@@ -80,7 +80,7 @@ class UpdateQueue:
         if not self.wants(kind):
             return None
         now = self._clock.now()
-        if now - self._last_at >= QUIET_WEEK:
+        if now - self._last_at >= QUIET_WEEK_SECONDS:
             digest = hashlib.blake2b(str(self._last_id).encode(), digest_size=4).digest()
             self._last_id = int.from_bytes(digest) % 900_000_000 + 1
         self._last_id, self._last_at = self._last_id + 1, now
@@ -97,10 +97,10 @@ class UpdateQueue:
             self._poll.wake.set()
 
     def _is_expired(self, update: Pending) -> bool:
-        lifetime = CLICK_LIFETIME if update.kind == "callback_query" else LIFETIME
+        lifetime = CLICK_LIFETIME_SECONDS if update.kind == "callback_query" else LIFETIME_SECONDS
         return self._clock.now() - update.at >= lifetime
 
-    def pending(self) -> list[Pending]:
+    def list_pending(self) -> list[Pending]:
         """Return the updates that were not confirmed, and are not too old."""
         return [update for update in self._pending.values() if not self._is_expired(update)]
 
@@ -143,7 +143,7 @@ class UpdateQueue:
     def _confirm(self, offset: int) -> None:
         """Remove the updates below an offset. A negative offset counts from the end."""
         confirmed = takewhile(lambda update: update.update_id < offset, self._pending.values())
-        for update in list(confirmed) if offset >= 0 else self.pending()[:offset]:
+        for update in list(confirmed) if offset >= 0 else self.list_pending()[:offset]:
             self.remove(update)
 
     async def poll(self, offset: int, limit: int, seconds: float) -> list[Json]:
@@ -158,7 +158,7 @@ class UpdateQueue:
                 if not await self._clock.wait(poll.wake, until - self._clock.now()):
                     break
             if poll.ended:
-                await self._clock.sleep(poll.ended_at + CONFLICT_HOLD - self._clock.now())
+                await self._clock.sleep(poll.ended_at + CONFLICT_HOLD_SECONDS - self._clock.now())
                 raise conflict(poll.ended)
             return [update.as_json() for update in updates]
         finally:

@@ -20,7 +20,7 @@ MAX_DELAY_SECONDS = 60.0
 GONE_SECONDS = 23 * 3600.0
 """The time after which a webhook that answers 410 is removed."""
 MAX_CONNECTIONS = 100
-_TIMEOUT = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 def pause_before(retry: int) -> float:
@@ -92,7 +92,7 @@ class Webhooks:
         while (update := bot.updates.first(lane)) is not None:
             async with places:
                 answer = await self._post(webhook, update)
-            pause = self._judged(bot, webhook, answer)
+            pause = self._find_pause(bot, webhook, answer)
             if pause is None:
                 failures = 0
                 bot.updates.remove(update)
@@ -118,7 +118,7 @@ class Webhooks:
         content = msgspec.json.encode(update.as_json())
         try:
             status, body, shown = await self._connections[origin].exchange(
-                "POST", path, content, seconds=_TIMEOUT, headers=headers
+                "POST", path, content, seconds=_TIMEOUT_SECONDS, headers=headers
             )
         except UnreachableError:
             return _Answer(0, problem="Connection refused")
@@ -127,7 +127,7 @@ class Webhooks:
         wait = shown.get(b"retry-after", b"")
         return _Answer(status, body, float(wait) if wait.isdigit() else 0.0)
 
-    def _judged(self, bot: Bot, webhook: Webhook, answer: _Answer) -> float | None:
+    def _find_pause(self, bot: Bot, webhook: Webhook, answer: _Answer) -> float | None:
         """Return the minimum pause after a rejected update, or None after an acknowledgement."""
         if answer.accepted:
             webhook.gone_since = None

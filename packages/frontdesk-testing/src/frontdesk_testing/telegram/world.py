@@ -144,7 +144,7 @@ class World:
                 bot.updates.add("chat_member", change, f"chat:{chat.id}")
         self.change()
 
-    def migrated(self, chat: Chat) -> ApiError:
+    def build_migration_error(self, chat: Chat) -> ApiError:
         """Return the error of a call to a group that has become a supergroup."""
         description = "Bad Request: group chat was upgraded to a supergroup chat"
         return ApiError(400, description, migrate_to_chat_id=chat.migrated_to or 0)

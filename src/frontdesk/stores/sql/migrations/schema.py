@@ -404,7 +404,7 @@ def backfills() -> dict[str, Backfill]:
     return {step.backfill.name: step.backfill for step in STEPS if isinstance(step, Step) and step.backfill is not None}
 
 
-def needed_by(number: int) -> list[Backfill]:
+def list_needed_by(number: int) -> list[Backfill]:
     """Return the backfills that must be complete before a step."""
     step = STEPS[number - 1]
     return [backfills()[name] for name in step.needs] if isinstance(step, Step) else []

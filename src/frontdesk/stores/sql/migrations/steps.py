@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
-BATCH = 200
+BATCH_ROWS = 200
 """The number of rows of a backfill that are changed in one transaction."""
 Statement = tuple[str, Sequence[Any]]
 _EXPANDS = re.compile(

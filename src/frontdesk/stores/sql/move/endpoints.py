@@ -15,12 +15,12 @@ from frontdesk.stores.sql.migrations.schema import (
     SQLITE,
     VERSION,
     NewerStoreError,
+    list_needed_by,
     list_notes,
-    needed_by,
     steps_from,
 )
 from frontdesk.stores.sql.migrations.schema import VERSION as KNOWN
-from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
+from frontdesk.stores.sql.migrations.steps import BATCH_ROWS, Backfill
 from frontdesk.stores.sql.writes import Row
 
 LEASES = "leases"
@@ -140,7 +140,7 @@ class MoveEndpoint(ABC):
             self.execute(SCHEMA_TABLE)
         for number, statements in steps_from(after, **self.words):
             if number <= version:
-                for backfill in needed_by(number):
+                for backfill in list_needed_by(number):
                     self._fill(backfill)
                 for statement in (*statements, *list_notes(number)):
                     self.execute(statement)
@@ -150,7 +150,7 @@ class MoveEndpoint(ABC):
 
     def _fill(self, backfill: Backfill) -> None:
         position = backfill.start
-        while rows := self.execute(backfill.select, (position, BATCH)):
+        while rows := self.execute(backfill.select, (position, BATCH_ROWS)):
             for sql, values in backfill.changes(rows):
                 self.execute(sql, values)
             position = str(rows[-1][0])
@@ -183,7 +183,7 @@ def move(source: MoveEndpoint, target: MoveEndpoint, on_progress: OnProgress) ->
 
 def _copy(source: MoveEndpoint, target: MoveEndpoint, shape: Shape, on_progress: OnProgress) -> int:
     total = source.count(shape.name)
-    target.put(shape, _counted(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
+    target.put(shape, _count(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
     arrived = target.count(shape.name)
     if arrived != total:
         raise MoveError(f"{shape.name} has {total} rows, but {arrived} were copied. The copy was rolled back")
@@ -191,7 +191,7 @@ def _copy(source: MoveEndpoint, target: MoveEndpoint, shape: Shape, on_progress:
     return total
 
 
-def _counted(rows: Iterable[Row], on_progress: Callable[[int], None]) -> Iterator[Row]:
+def _count(rows: Iterable[Row], on_progress: Callable[[int], None]) -> Iterator[Row]:
     for number, row in enumerate(rows):
         if number and number % _ROWS_PER_REPORT == 0:
             on_progress(number)
@@ -241,7 +241,7 @@ class SqliteEnd(MoveEndpoint):
         try:
             self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=1.0)
         except sqlite3.Error as error:
-            raise self._failed(error) from error
+            raise self._build_error(error) from error
         self._stack.callback(self._connection.close)
         # A host keeps its connections open, so this mode fails while a host runs.
         self.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -253,9 +253,9 @@ class SqliteEnd(MoveEndpoint):
         try:
             return self._connection.execute(sql, values)
         except sqlite3.Error as error:
-            raise self._failed(error) from error
+            raise self._build_error(error) from error
 
-    def _failed(self, error: sqlite3.Error) -> MoveError:
+    def _build_error(self, error: sqlite3.Error) -> MoveError:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             return MoveError(f"{self.name} is in use; stop the host that uses it")
         return MoveError(f"{self.name}: {error}")
@@ -272,7 +272,7 @@ class SqliteEnd(MoveEndpoint):
         try:
             self._connection.executemany(sql, rows)
         except sqlite3.Error as error:
-            raise self._failed(error) from error
+            raise self._build_error(error) from error
 
     def commit(self) -> None:
         self.execute("COMMIT")

@@ -13,7 +13,7 @@ from frontdesk.stores.sql.move.endpoints import MoveEndpoint, MoveError, Shape, 
 from frontdesk.stores.sql.postgres.connections import APPLICATION, HOSTS, MIGRATIONS, statement
 from frontdesk.stores.sql.writes import Row
 
-_AT_ONCE = 20
+_BATCH_ROWS = 20
 """The number of rows that are read at a time; each may have some megabytes."""
 _LOOKS = 10
 _POLL_INTERVAL_SECONDS = 0.1
@@ -57,7 +57,7 @@ class PostgresEnd(MoveEndpoint):
             raise MoveError(self._in_use)
 
     def _open(self) -> None:
-        with self._failing():
+        with self._translate_errors():
             self._connection = psycopg.connect(
                 self._conninfo,
                 autocommit=True,
@@ -82,7 +82,7 @@ class PostgresEnd(MoveEndpoint):
         return f"{self.name} is in use; stop the hosts that use it"
 
     @contextmanager
-    def _failing(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except psycopg.errors.LockNotAvailable as error:
@@ -92,7 +92,7 @@ class PostgresEnd(MoveEndpoint):
             raise MoveError(f"{self.name}: {reason}") from error
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
-        with self._failing():
+        with self._translate_errors():
             cursor = self._connection.execute(statement(sql), values)
             return cursor.fetchall() if cursor.description else ()
 
@@ -100,14 +100,14 @@ class PostgresEnd(MoveEndpoint):
         return bool(self.execute("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (table,)))
 
     def read(self, shape: Shape) -> Iterator[Row]:
-        with self._failing(), self._connection.cursor(name="moved", binary=True) as cursor:
-            cursor.itersize = _AT_ONCE
+        with self._translate_errors(), self._connection.cursor(name="moved", binary=True) as cursor:
+            cursor.itersize = _BATCH_ROWS
             cursor.execute(statement(f"SELECT {', '.join(shape.columns)} FROM {shape.name}"))
             yield from cursor
 
     def put(self, shape: Shape, rows: Iterable[Row]) -> None:
         sql = f"COPY {shape.name} ({', '.join(shape.columns)}) FROM STDIN (FORMAT BINARY)"
-        with self._failing(), self._connection.cursor() as cursor, cursor.copy(statement(sql)) as copy:
+        with self._translate_errors(), self._connection.cursor() as cursor, cursor.copy(statement(sql)) as copy:
             copy.set_types(["bigint" if kind == "serial" else kind for kind in shape.kinds])
             for row in rows:
                 copy.write_row(row)

@@ -30,12 +30,12 @@ from frontdesk.stores.sql.migrations.schema import (
     VERSION,
     check_foreign_tables,
     check_min_reader,
+    list_needed_by,
     list_notes,
     min_reader_after,
-    needed_by,
     steps_from,
 )
-from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
+from frontdesk.stores.sql.migrations.steps import BATCH_ROWS, Backfill
 
 APPLICATION = "frontdesk"
 """The prefix of the application name of a host; up to schema version 10 it is the whole name."""
@@ -80,7 +80,7 @@ def _fate(version: int, min_reader: int) -> str:
 
 MIGRATIONS = 0x66726F6E74
 """The number of the lock under which a schema is changed: one process at a time."""
-_ANSWER_TIMEOUT = 60.0
+_ANSWER_TIMEOUT_SECONDS = 60.0
 _LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 _TRANSACTION_TIMEOUT_SINCE = 17_00_00
 _MAX_INTEGER = 2**31 - 1
@@ -96,7 +96,7 @@ class HungError(psycopg.OperationalError):
 class TimedConnection(AsyncConnection[Any]):
     """A connection that is shut down if a response takes too long, as when the network drops all packets."""
 
-    answer_timeout = _ANSWER_TIMEOUT
+    answer_timeout = _ANSWER_TIMEOUT_SECONDS
 
     async def wait(self, gen: Any, *settings: Any, **more: Any) -> Any:
         hung = False
@@ -190,7 +190,7 @@ async def _migrate(connection: "AsyncConnection[Any]") -> None:
         if current and steps:
             await _warn_of_others(connection, current)
         for version, statements in steps:
-            for backfill in needed_by(version):
+            for backfill in list_needed_by(version):
                 await _fill(connection, backfill)
             for sql in (*statements, *list_notes(version)):
                 await connection.execute(statement(sql))
@@ -216,7 +216,7 @@ async def _number(connection: "AsyncConnection[Any]", question: LiteralString) -
 
 async def _fill(connection: "AsyncConnection[Any]", backfill: Backfill) -> None:
     position = backfill.start
-    while rows := await (await connection.execute(statement(backfill.select), (position, BATCH))).fetchall():
+    while rows := await (await connection.execute(statement(backfill.select), (position, BATCH_ROWS))).fetchall():
         for sql, values in backfill.changes(rows):
             await connection.execute(statement(sql), values)
         position = str(rows[-1][0])

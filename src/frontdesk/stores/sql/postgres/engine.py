@@ -28,8 +28,8 @@ from frontdesk.interfaces.store import OnChange
 from frontdesk.loggers import store as log
 from frontdesk.models.file import FileLimits
 from frontdesk.models.operations import Expiry
-from frontdesk.secret import Secret, revealed
-from frontdesk.stores.sql.background import shared
+from frontdesk.secret import Secret, reveal
+from frontdesk.stores.sql.background import build_shared_lease_sql
 from frontdesk.stores.sql.postgres.connections import (
     APPLICATION,
     REGISTERED,
@@ -54,9 +54,9 @@ from frontdesk.stores.sql.writes import (
     Rows,
     Write,
     WriteHealth,
-    caused,
+    add_cause,
     group,
-    grouped,
+    group_writes,
     resolve,
 )
 
@@ -131,7 +131,7 @@ _UNWRITABLE = (
 _UNWRITABLE_CLASSES = ("08", "25", "53", "57P", "58", "XX")
 """The beginnings of the codes of errors with which no write is possible at the moment, whatever is written."""
 _MAX_BATCH_SIZE = 256
-_TRIES = 5
+_MAX_TRIES = 5
 
 
 class PostgresStateStore(SqlStateStore):
@@ -161,7 +161,7 @@ class PostgresStateStore(SqlStateStore):
                 f"lease_seconds: {lease_seconds:g} must be longer than statement_timeout and connect_timeout together "
                 f"({statement_timeout + connect_timeout:g}), otherwise one hanging statement loses the session lease"
             )
-        engine = PostgresEngine(revealed(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
+        engine = PostgresEngine(reveal(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
         # Another process may change an identity by linking it; this one sees it within a second.
         super().__init__(
@@ -169,7 +169,7 @@ class PostgresStateStore(SqlStateStore):
             engine.leases,
             expiry=expiry or Expiry(),
             clock=clock,
-            lease_sql=shared(lease_seconds),
+            lease_sql=build_shared_lease_sql(lease_seconds),
             refuse=engine.refuse,
             identities_fresh_for=1.0,
             file_limits=file_limits,
@@ -237,7 +237,7 @@ class PostgresEngine:
         if self._closing:
             return
         await self.health.stop()
-        await self.leases.settled()
+        await self.leases.wait_for_releases()
         self._closing = True
         self._wakeup.set()
         await self._writer
@@ -268,7 +268,7 @@ class PostgresEngine:
 
     def _unavailable(self, what: str, error: BaseException) -> StoreUnavailableError:
         log.error("state store cannot be %s: %s", what, error_line(error))
-        return caused(StoreUnavailableError(), error)
+        return add_cause(StoreUnavailableError(), error)
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
         if self._closing or self._refused:
@@ -279,7 +279,7 @@ class PostgresEngine:
                 continue
             if not self.leases.holds(op.lease):
                 raise StaleTurnError
-            if (row := self.leases.missing_row(op)) is not None:
+            if (row := self.leases.build_missing_row(op)) is not None:
                 ops.append(row)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._queue.append((Write(ops), answer))
@@ -306,11 +306,11 @@ class PostgresEngine:
             for (write, answer), outcome in zip(batch, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
                     for fence in write.fences:
-                        self.leases.saved(fence)
+                        self.leases.note_saved(fence)
                 resolve(answer, outcome)
 
     async def _write_all(self, writes: Sequence[Write]) -> Sequence[Any]:
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, _MAX_TRIES + 1):
             progress = _Progress()
             try:
                 return await self._commit(writes, progress)
@@ -318,7 +318,7 @@ class PostgresEngine:
                 # Another process has locked the same rows in another order; one write at a time avoids that.
                 if len(writes) > 1:
                     return [(await self._write_all([write]))[0] for write in writes]
-                if attempt == _TRIES:
+                if attempt == _MAX_TRIES:
                     return [self._unavailable("written", error)]
             except _GONE as error:
                 if progress.committing or attempt > 1 or isinstance(error, _AWAY):
@@ -329,7 +329,7 @@ class PostgresEngine:
             except _WRONG as error:
                 if len(writes) == 1:
                     log.error("database rejected a write: %s", error_line(error))
-                    return [caused(StoreError("the database refused the write"), error)]
+                    return [add_cause(StoreError("the database refused the write"), error)]
                 # One write of the batch is refused; alone, only that one fails.
                 return [(await self._write_all([write]))[0] for write in writes]
         raise AssertionError("unreachable")
@@ -353,11 +353,11 @@ class PostgresEngine:
     ) -> list[Any] | None:
         """Send all writes as one pipeline. Roll back and return `None` if any must be rejected."""
         sent: list[_Sent] = []
-        async with _rolled_back_on_error(connection, progress):
+        async with _roll_back_on_error(connection, progress):
             try:
                 async with connection.pipeline():
                     await connection.execute("BEGIN")
-                    for unit in grouped(writes):
+                    for unit in group_writes(writes):
                         sent += await self._send(connection, unit)
             except BaseException:
                 # After an error the server skips the rest, but psycopg takes the skipped statements for prepared.
@@ -400,8 +400,8 @@ class PostgresEngine:
         for write in writes:
             write.answers.clear()
         await connection.execute("BEGIN")
-        async with _rolled_back_on_error(connection, progress):
-            for unit in grouped(writes):
+        async with _roll_back_on_error(connection, progress):
+            for unit in group_writes(writes):
                 for write, outcome in await self._run_unit(connection, unit):
                     outcomes[id(write)] = outcome
             progress.committing = True
@@ -481,7 +481,7 @@ def _lease_columns(fences: Sequence[Fence]) -> list[Any]:
 
 
 @asynccontextmanager
-async def _rolled_back_on_error(connection: "AsyncConnection[Any]", progress: "_Progress") -> AsyncGenerator[None]:
+async def _roll_back_on_error(connection: "AsyncConnection[Any]", progress: "_Progress") -> AsyncGenerator[None]:
     """Roll back on an error. After the commit was sent, it is unknown whether a rollback has any effect."""
     try:
         yield

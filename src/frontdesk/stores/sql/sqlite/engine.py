@@ -25,11 +25,11 @@ from frontdesk.stores.sql.migrations.schema import (
     VERSION,
     check_foreign_tables,
     check_min_reader,
+    list_needed_by,
     list_notes,
-    needed_by,
     steps_from,
 )
-from frontdesk.stores.sql.migrations.steps import BATCH, Backfill
+from frontdesk.stores.sql.migrations.steps import BATCH_ROWS, Backfill
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
 from frontdesk.stores.sql.writes import (
@@ -42,8 +42,8 @@ from frontdesk.stores.sql.writes import (
     Rows,
     Write,
     WriteHealth,
-    caused,
-    grouped,
+    add_cause,
+    group_writes,
     resolve,
 )
 
@@ -168,10 +168,10 @@ class LocalLeases:
             del self._fences[lease.session_id]
             self._begun.pop(lease.session_id, None)
 
-    def begun(self, session_id: str) -> str | None:
+    def find_begun_owner(self, session_id: str) -> str | None:
         return self._begun.get(session_id)
 
-    def taken(self) -> Collection[str]:
+    def list_taken(self) -> Collection[str]:
         return self._fences.keys()
 
     def holds(self, lease: Lease) -> bool:
@@ -198,7 +198,7 @@ def get_error_code(error: object) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def damaged(path: Path, reason: object) -> StoreError:
+def build_damaged_error(path: Path, reason: object) -> StoreError:
     """Return the error for a damaged database, with the remedy."""
     return StoreError(
         f"the database {path} is damaged: {reason}. Stop the host, keep a copy of the file and of {path.name}-wal, and "
@@ -232,8 +232,8 @@ def find_damage(connection: sqlite3.Connection) -> str | None:
 
 _MAX_ROWS = 128
 """The number of rows in one statement; SQLite takes 32,766 parameters."""
-_READERS = 2
-_LINGER = 0.0005
+_READER_COUNT = 2
+_LINGER_SECONDS = 0.0005
 """The time to wait for more writes, a third of a commit: under load it gains more than it delays."""
 _WRONG = (sqlite3.Error, OverflowError, ValueError)
 """Errors of a statement that is refused, because of its values too."""
@@ -272,13 +272,13 @@ class SqliteEngine:
 
     async def open(self) -> None:
         self.health = WriteHealth(self.write)
-        self._writer = BatchThread("frontdesk-store", self._write_batch, linger=_LINGER, answer=Outcome)
+        self._writer = BatchThread("frontdesk-store", self._write_batch, linger=_LINGER_SECONDS, answer=Outcome)
         try:
             await self._writer.do(None)
         except BaseException:
             await self.close()
             raise
-        self._readers = [Reader(self._path, f"frontdesk-read-{number}") for number in range(_READERS)]
+        self._readers = [Reader(self._path, f"frontdesk-read-{number}") for number in range(_READER_COUNT)]
         if not is_small(self._path):
             self._checker = Checker(self._path, self.health)
 
@@ -301,7 +301,7 @@ class SqliteEngine:
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         if not self._readers:
             raise StoreUnavailableError
-        self._turn = (self._turn + 1) % _READERS
+        self._turn = (self._turn + 1) % _READER_COUNT
         try:
             return await self._readers[self._turn].read(sql, values)
         except StoreUnavailableError as error:
@@ -336,7 +336,7 @@ class SqliteEngine:
             if _is_away(error):
                 log.error("state store not writable: %s", error)
                 # An error for each, because each gets the id of its own run.
-                return [caused(StoreUnavailableError(), error) for _ in writes]
+                return [add_cause(StoreUnavailableError(), error) for _ in writes]
             # One write of the batch is refused; alone, only that one fails.
             return [self._commit_alone(write) for write in writes]
 
@@ -346,16 +346,16 @@ class SqliteEngine:
         except _WRONG as error:
             if _is_away(error):
                 log.error("state store not writable: %s", error)
-                return caused(StoreUnavailableError(), error)
+                return add_cause(StoreUnavailableError(), error)
             log.error("database rejected a write: %s", error)
-            return caused(StoreError("the database refused the write"), error)
+            return add_cause(StoreError("the database refused the write"), error)
 
     def _commit(self, writes: Sequence[Write]) -> list[Any]:
         run = self._connection.execute
         outcomes: list[Any] = []
         run("BEGIN IMMEDIATE")
         try:
-            for unit in grouped(writes):
+            for unit in group_writes(writes):
                 outcomes += self._put_all(unit) if isinstance(unit, Group) else [self._run_one(unit)]
             self._finish()
         except BaseException:
@@ -405,12 +405,12 @@ class SqliteEngine:
         try:
             # Created here, so that no other user of the machine can read it.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-            connection = _connected(self._path)
+            connection = _connect(self._path)
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
         try:
             if is_small(self._path) and (reason := find_damage(connection)) is not None:
-                raise damaged(self._path, reason)
+                raise build_damaged_error(self._path, reason)
             _migrate(connection)
         except BaseException as error:
             connection.close()
@@ -421,7 +421,7 @@ class SqliteEngine:
 
     def _unusable(self, error: OSError | sqlite3.Error) -> StoreError:
         if get_error_code(error) == sqlite3.SQLITE_CORRUPT:
-            return damaged(self._path, error)
+            return build_damaged_error(self._path, error)
         reason = error.strerror if isinstance(error, OSError) else error
         return StoreError(f"the database {self._path} can't be opened: {reason}")
 
@@ -430,7 +430,7 @@ class Checker:
     """Looks for damage in a file that is too large to be checked before the host starts."""
 
     def __init__(self, path: Path, health: WriteHealth) -> None:
-        self._connection = _connected(path)
+        self._connection = _connect(path)
         self._connection.execute("PRAGMA query_only = ON")
         self._path, self._health = path, health
         self._thread = BatchThread[None]("frontdesk-check", lambda _: [find_damage(self._connection)])
@@ -439,7 +439,7 @@ class Checker:
     async def _check(self) -> None:
         reason = await self._thread.do(None)
         if reason is not None:
-            self._health.note_damage(damaged(self._path, reason))
+            self._health.note_damage(build_damaged_error(self._path, reason))
 
     async def close(self) -> None:
         """End the check, complete or not."""
@@ -451,7 +451,7 @@ class Checker:
 
 class Reader:
     def __init__(self, path: Path, name: str) -> None:
-        self._connection = _connected(path)
+        self._connection = _connect(path)
         self._connection.execute("PRAGMA query_only = ON")
         self._thread = BatchThread[tuple[str, Sequence[Any]]](name, self._answer)
 
@@ -470,9 +470,9 @@ class Reader:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             log.error("state store not readable: %s", error)
-            return caused(StoreUnavailableError(), error)
+            return add_cause(StoreUnavailableError(), error)
         except _WRONG as error:
-            return caused(StoreError("the database refused to answer"), error)
+            return add_cause(StoreError("the database refused to answer"), error)
 
 
 def _is_away(error: Exception) -> bool:
@@ -491,7 +491,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         check_foreign_tables([name for (name,) in tables])
     for version, statements in steps_from(current, **SQLITE):
-        for backfill in needed_by(version):
+        for backfill in list_needed_by(version):
             _fill(connection, backfill)
         for statement in (*statements, *list_notes(version)):
             connection.execute(statement)
@@ -504,11 +504,11 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 def _fill(connection: sqlite3.Connection, backfill: Backfill) -> None:
     position = backfill.start
-    while rows := connection.execute(backfill.select, (position, BATCH)).fetchall():
+    while rows := connection.execute(backfill.select, (position, BATCH_ROWS)).fetchall():
         for sql, values in backfill.changes(rows):
             connection.execute(sql, values)
         position = str(rows[-1][0])
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=1024, timeout=5.0)

@@ -52,29 +52,29 @@ class Api:
             "send": self._send,
             "edit": self._edit,
             "delete": self._delete,
-            "typing": self._typing,
+            "typing": self._set_typing,
             "answer": self._answer,
             "private": self._private,
             "commands": self._commands,
             "webhook": self._webhook,
             "events": self._events,
-            "sent": self._sent,
+            "sent": self._get_sent,
             "me": self._me,
         }
 
     async def __call__(self, call: Call) -> Reply | None:
         try:
             if call.path == "/bot/send":
-                return await self._called("send", call)
+                return await self._call("send", call)
             if call.path.startswith("/bot/"):
-                return await self._called(call.path.removeprefix("/bot/"), call)
+                return await self._call(call.path.removeprefix("/bot/"), call)
             return 200, _encoder.encode(await self._control(call))
         except RefusedError as error:
             return error.status, _encoder.encode(Refusal(error=error.problem))
         except (msgspec.MsgspecError, KeyError, ValueError) as error:
             return 400, _encoder.encode(Refusal(error=Problem(code="bad_request", message=str(error))))
 
-    async def _called(self, method: str, call: Call) -> Reply | None:
+    async def _call(self, method: str, call: Call) -> Reply | None:
         if not hmac.compare_digest(call.headers.get(b"authorization", b""), self._authorization):
             raise RefusedError(401, "unauthorized", "The token is wrong.")
         handler = self._bot.get(method)
@@ -102,10 +102,10 @@ class Api:
             problem = Problem(code=kind, message=_MESSAGES[kind], retry_after=wait, scope=fault.scope)
             return STATUS[kind], _encoder.encode(Refusal(error=problem))
         if kind in ("timeout_before", "cut_before"):
-            return await self._held(call, fault.seconds if kind == "timeout_before" else 0)
+            return await self._hold(call, fault.seconds if kind == "timeout_before" else 0)
         if kind in ("timeout_after", "cut_after"):
             await handler(call)
-            return await self._held(call, fault.seconds if kind == "timeout_after" else 0)
+            return await self._hold(call, fault.seconds if kind == "timeout_after" else 0)
         if kind == "slow":
             await asyncio.sleep(fault.seconds)
         elif call.path == "/bot/events":
@@ -114,7 +114,7 @@ class Api:
             await self._overtaken(f"edit {fault.behind}" if fault.behind else chat_id, fault.seconds)
         return 200, _encoder.encode(await handler(call))
 
-    async def _held(self, call: Call, seconds: float) -> None:
+    async def _hold(self, call: Call, seconds: float) -> None:
         """Block a call until its client disconnects, then close the connection."""
         if seconds:
             with suppress(TimeoutError):
@@ -145,7 +145,7 @@ class Api:
         await self._accepts.delete(msgspec.json.decode(call.body, type=Delete))
         return {}
 
-    async def _typing(self, call: Call) -> Any:
+    async def _set_typing(self, call: Call) -> Any:
         await self._accepts.set_typing(msgspec.json.decode(call.body, type=Typing))
         return {}
 
@@ -169,8 +169,8 @@ class Api:
         settings = self._world.settings
         return Me(user_id=self._world.me.user_id, handle=settings.handle, text_limit=settings.text_limit)
 
-    async def _sent(self, call: Call) -> Any:
-        return self._accepts.sent_as(call.query.get("idempotency_key", ""))
+    async def _get_sent(self, call: Call) -> Any:
+        return self._accepts.get_sent(call.query.get("idempotency_key", ""))
 
     async def _events(self, call: Call) -> Any:
         world, offset = self._world, int(call.query.get("offset", "0"))
@@ -179,11 +179,11 @@ class Api:
         until = world.now() + min(wait, _MAX_WAIT_SECONDS)
         while True:
             seen = world.changes
-            events = [] if world.settings.hold else world.unconfirmed(offset, limit)
+            events = [] if world.settings.hold else world.list_unconfirmed(offset, limit)
             left = until - world.now()
             if events or left <= 0 or call.gone.is_set():
                 return {"events": events}
-            await world.changed(seen, left)
+            await world.wait_for_change(seen, left)
 
     async def _control(self, call: Call) -> Any:
         name = call.path.removeprefix("/control/")

@@ -39,7 +39,7 @@ class Bot:
         key = send.idempotency_key
         if key and self._world.settings.dedupe and key in self._keys:
             self.duplicates += 1
-            await self.journal.settled()
+            await self.journal.wait_until_written()
             return msgspec.structs.replace(self._keys[key], duplicate=True)
         self._check(send, place)
         message = Said(
@@ -71,7 +71,7 @@ class Bot:
         self._world.change()
         return sent
 
-    def sent_as(self, key: str) -> Sent:
+    def get_sent(self, key: str) -> Sent:
         """Return the messages accepted under a key, for a sender that received no response."""
         if key not in self._keys:
             raise RefusedError(404, "message_not_found", "Nothing was sent with this key.")

@@ -122,8 +122,8 @@ async def _menu(platform: Platform, query: Mapping[str, str]) -> Any:
     return platform.bot.menu(query.get("scope", ""), query.get("locale", ""))
 
 
-async def _changed(platform: Platform, query: Mapping[str, str]) -> Any:
-    return await platform.world.changed(int(query["after"]), min(float(query.get("seconds", "10")), 30.0))
+async def _wait_for_change(platform: Platform, query: Mapping[str, str]) -> Any:
+    return await platform.world.wait_for_change(int(query["after"]), min(float(query.get("seconds", "10")), 30.0))
 
 
 ACTIONS: dict[str, Action] = {
@@ -146,5 +146,5 @@ QUESTIONS: dict[str, Question] = {
     "events": _events,
     "state": _state,
     "menu": _menu,
-    "changed": _changed,
+    "changed": _wait_for_change,
 }

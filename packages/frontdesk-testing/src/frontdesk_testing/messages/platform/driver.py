@@ -18,7 +18,7 @@ from frontdesk_testing.messages.platform.records import EventState, PrivateText,
 from frontdesk_testing.messages.wire import Chat, Event, Media
 
 T = TypeVar("T")
-TIMEOUT = 20.0
+TIMEOUT_SECONDS = 20.0
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ class MessagePlatform:
 
         await self.until(verified)
 
-    async def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT) -> None:
+    async def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT_SECONDS) -> None:
         """Wait until a condition holds. It is checked after every change on the platform."""
         async with asyncio.timeout(within):
             while True:

@@ -66,7 +66,7 @@ class Journal:
             self._task = asyncio.get_running_loop().create_task(self._work())
         await asyncio.shield(written)
 
-    async def settled(self) -> None:
+    async def wait_until_written(self) -> None:
         """Wait until all entries are written."""
         if self._last is not None:
             await asyncio.shield(self._last)

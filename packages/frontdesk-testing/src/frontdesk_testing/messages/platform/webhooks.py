@@ -14,9 +14,9 @@ from frontdesk_testing.messages.platform.world import World
 from frontdesk_testing.messages.verify import SIGNATURE, TIMESTAMP, signature
 from frontdesk_testing.messages.wire import AnswerClick, Challenge, Edit, Event, Replied, Send, Shown, Webhook
 
-_ATTEMPTS = 50
+_MAX_ATTEMPTS = 50
 _POLL_INTERVAL_SECONDS = 0.1
-_TIMEOUT = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class Webhooks:
@@ -46,7 +46,7 @@ class Webhooks:
         task.add_done_callback(self._tasks.discard)
 
     async def _challenge(self, webhook: Webhook) -> None:
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             word = self._world.new_id("word")
             status, answer = await self._post(webhook, {"challenge": word})
             if self._webhook is not webhook:
@@ -67,7 +67,7 @@ class Webhooks:
             SIGNATURE.decode(): signature(webhook.secret, timestamp, content),
         }
         try:
-            return await self._connections.request("POST", "", content, headers=headers, seconds=_TIMEOUT)
+            return await self._connections.request("POST", "", content, headers=headers, seconds=_TIMEOUT_SECONDS)
         except (UnreachableError, NoAnswerError):
             return 0, b""
 
@@ -102,7 +102,7 @@ class Webhooks:
         state.attempts += 1
         status, answer = await self._post(self._webhook, state.event)
         messages = _messages(answer) if state.event.expects_reply and status == 200 else ()
-        shown = _shown(answer) if state.event.click is not None and status == 200 else Shown()
+        shown = _decode_shown(answer) if state.event.click is not None and status == 200 else Shown()
         if (messages or shown != Shown()) and self._world.settings.lose_replies > 0:
             self._world.settings.lose_replies -= 1
             status, messages, shown = 0, (), Shown()
@@ -153,7 +153,7 @@ def _messages(answer: bytes) -> tuple[Send, ...]:
         return ()
 
 
-def _shown(answer: bytes) -> Shown:
+def _decode_shown(answer: bytes) -> Shown:
     try:
         return msgspec.json.decode(answer, type=Shown)
     except msgspec.DecodeError:

@@ -52,7 +52,7 @@ class World:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def changed(self, after: int, seconds: float) -> int:
+    async def wait_for_change(self, after: int, seconds: float) -> int:
         """Wait for a change after the one with this number."""
         if self.changes <= after:
             changed = self._changed
@@ -108,8 +108,8 @@ class World:
             posted.reply_to = answered.message_id
             reply_to = ReplyTo(message_id=answered.message_id, user_id=answered.user_id)
         place.messages[posted.message_id] = posted
-        return self._happened(
-            "message", place, sender, thread_id=posted.thread_id, message=self._shown(posted, reply_to)
+        return self._add_event(
+            "message", place, sender, thread_id=posted.thread_id, message=self._build_message(posted, reply_to)
         )
 
     def edit_own(self, user_id: str, chat_id: str, message_id: str, text: str) -> Event:
@@ -117,7 +117,9 @@ class World:
         place, sender = self._present(user_id, chat_id)
         posted = place.messages[message_id]
         posted.text, posted.edits = text, posted.edits + 1
-        return self._happened("edit", place, sender, thread_id=posted.thread_id, message=self._shown(posted, None))
+        return self._add_event(
+            "edit", place, sender, thread_id=posted.thread_id, message=self._build_message(posted, None)
+        )
 
     def click(self, user_id: str, chat_id: str, message_id: str, data: str) -> Event:
         """Press a button as a user. Every user who sees a message can press the buttons under it."""
@@ -127,14 +129,14 @@ class World:
         self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
         pressed = place.messages.get(message_id)
         thread_id = "" if pressed is None else pressed.thread_id
-        return self._happened("click", place, sender, thread_id=thread_id, click=click)
+        return self._add_event("click", place, sender, thread_id=thread_id, click=click)
 
     def report(self, chat_id: str, message_id: str, status: str, reason: str) -> Event:
         """Report a message of the bot as `delivered` or `failed`."""
         place = self.place(chat_id)
         if message_id not in place.messages or status not in ("delivered", "failed"):
             raise RefusedError(400, "bad_request", "There is no such message, or no such status.")
-        return self._happened(status, place, self.me, receipt=Receipt(message_id=message_id, reason=reason))
+        return self._add_event(status, place, self.me, receipt=Receipt(message_id=message_id, reason=reason))
 
     def _present(self, user_id: str, chat_id: str) -> tuple[Place, User]:
         place = self.place(chat_id)
@@ -142,7 +144,7 @@ class World:
             raise RefusedError(403, "not_a_member", "This user is not in the chat.")
         return place, self.users[user_id]
 
-    def _shown(self, said: Said, reply_to: ReplyTo | None) -> MessageIn:
+    def _build_message(self, said: Said, reply_to: ReplyTo | None) -> MessageIn:
         mentions = [
             Mention(user_id=self.me.user_id, offset=match.start(), length=len(match.group()))
             for match in _HANDLES.finditer(said.text)
@@ -157,7 +159,7 @@ class World:
             album_id=said.album_id,
         )
 
-    def _happened(
+    def _add_event(
         self,
         kind: str,
         place: Place,
@@ -201,7 +203,7 @@ class World:
         for number in list(takewhile(lambda number: number < offset, self.open)):
             self.acknowledge(self.open[number])
 
-    def unconfirmed(self, offset: int, limit: int) -> list[Event]:
+    def list_unconfirmed(self, offset: int, limit: int) -> list[Event]:
         """Return the events that were not acknowledged, in their order. Receipts are for webhooks only."""
         waiting = (
             state.event for number, state in self.open.items() if number >= offset and state.event.receipt is None

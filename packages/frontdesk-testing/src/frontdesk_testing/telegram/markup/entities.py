@@ -14,7 +14,7 @@ from frontdesk_testing.telegram.markup.text import (
     ParseError,
     boundaries,
     in_order,
-    trimmed,
+    trim,
 )
 
 _PARSERS = {"html": parse_html, "markdownv2": parse_markdown_v2, "markdown": parse_markdown}
@@ -36,7 +36,7 @@ _PATTERNS = {
 }
 
 
-def formatted(text: str, parse_mode: str | None, entities: Sequence[Entity] | None) -> FormattedText:
+def format_text(text: str, parse_mode: str | None, entities: Sequence[Entity] | None) -> FormattedText:
     """Return the text of a message as stored by the server."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise bad_request("strings must be encoded in UTF-8")
@@ -51,7 +51,7 @@ def formatted(text: str, parse_mode: str | None, entities: Sequence[Entity] | No
     else:
         check_entities(text, entities or ())
         parsed = FormattedText(text, in_order(entities or ()))
-    found = with_found(trimmed(parsed))
+    found = with_found(trim(parsed))
     return FormattedText(found.text, found.entities[:MAX_ENTITIES])
 
 
@@ -90,10 +90,14 @@ def _check_nesting(entities: Sequence[Entity]) -> None:
         while around and around[-1]["offset"] + around[-1]["length"] <= begin:
             around.pop()
         if around and end > around[-1]["offset"] + around[-1]["length"]:
-            raise bad_request(f"can't parse entities: {_named(around[-1])} and {_named(entity)} overlap")
+            raise bad_request(
+                f"can't parse entities: {_describe_entity(around[-1])} and {_describe_entity(entity)} overlap"
+            )
         quotes = entity["type"] in _QUOTES
         if around and (_excludes(around[-1]["type"], entity["type"]) or (quotes and begin < quoted_until)):
-            raise bad_request(f"can't parse entities: {_named(entity)} can't be within {_named(around[-1])}")
+            raise bad_request(
+                f"can't parse entities: {_describe_entity(entity)} can't be within {_describe_entity(around[-1])}"
+            )
         quoted_until = end if quotes else quoted_until
         around.append(entity)
 
@@ -102,7 +106,7 @@ def _excludes(outer: str, inner: str) -> bool:
     return outer in _VERBATIM or (inner in _VERBATIM and outer not in _QUOTES)
 
 
-def _named(entity: Mapping[str, Any]) -> str:
+def _describe_entity(entity: Mapping[str, Any]) -> str:
     return f"{entity['type']} at UTF-16 offset {entity['offset']}"
 
 

@@ -103,10 +103,10 @@ class _Html:
             raise ParseError(
                 f'Unmatched end tag at byte offset {place}, expected "</{opened.name}>", found "</{name}>"'
             )
-        self._entities += self._finished(opened)
+        self._entities += self._build_entities(opened)
         self._index = end + 1
 
-    def _finished(self, opened: _Open) -> list[Entity]:
+    def _build_entities(self, opened: _Open) -> list[Entity]:
         entity: Entity = {"type": _PLAIN[opened.name], "offset": opened.offset, "length": self._units - opened.offset}
         given = opened.attributes
         if opened.name == "a":

@@ -45,7 +45,7 @@ def in_order(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     return tuple(sorted(kept, key=lambda entity: (entity["offset"], -entity["length"], "quote" not in entity["type"])))
 
 
-def trimmed(formatted: FormattedText) -> FormattedText:
+def trim(formatted: FormattedText) -> FormattedText:
     """Remove the space around a text, as the server does before it counts it."""
     text = formatted.text.rstrip()
     offsets = boundaries(text)

@@ -6,7 +6,7 @@ from frontdesk_testing.telegram.bots import Bot, CommandKey
 from frontdesk_testing.telegram.errors import bad_request
 from frontdesk_testing.telegram.methods.call import Call, Method, find_chat
 from frontdesk_testing.telegram.records import Chat, Json, User
-from frontdesk_testing.telegram.updates import CLICK_LIFETIME
+from frontdesk_testing.telegram.updates import CLICK_LIFETIME_SECONDS
 
 MAX_COMMANDS = 100
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
@@ -22,7 +22,7 @@ def get_me(call: Call) -> Json:
 def answer_callback_query(call: Call) -> bool:
     """Answer a callback query, which ends the button's waiting indicator."""
     callback = call.bot.callbacks.get(call.given["callback_query_id"])
-    if callback is None or call.world.clock.now() - callback.at >= CLICK_LIFETIME:
+    if callback is None or call.world.clock.now() - callback.at >= CLICK_LIFETIME_SECONDS:
         raise bad_request(_TOO_OLD)
     if not callback.answered:
         callback.answered, callback.text = True, call.get("text", "")

@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk_testing.telegram.bots import Bot
 from frontdesk_testing.telegram.errors import bad_request, forbidden
 from frontdesk_testing.telegram.files import Upload
-from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.markup.entities import format_text
 from frontdesk_testing.telegram.markup.text import FormattedText, units
 from frontdesk_testing.telegram.records import Chat, Json, Message
 from frontdesk_testing.telegram.world import World
@@ -60,7 +60,7 @@ def find_chat(world: World, bot: Bot, chat_id: int | str, *, writing: bool = Fal
             raise forbidden("bot can't initiate conversation with a user")
         raise bad_request("chat not found")
     if chat.migrated_to is not None:
-        raise world.migrated(chat)
+        raise world.build_migration_error(chat)
     if chat.kind != "private" and bot.user.id not in chat.members:
         raise bad_request("chat not found")
     if writing:
@@ -119,7 +119,7 @@ def find_reply(call: Call, chat: Chat, thread: Json) -> Json:
 
 def _quote(given: Json, message: Message) -> Json:
     text = message.content.get("text") or message.content.get("caption") or ""
-    quote = formatted(given["quote"], given.get("quote_parse_mode"), given.get("quote_entities"))
+    quote = format_text(given["quote"], given.get("quote_parse_mode"), given.get("quote_entities"))
     place = text.find(quote.text)
     if place < 0:
         raise bad_request("QUOTE_TEXT_INVALID")
@@ -152,7 +152,7 @@ def find_markup(call: Call) -> Json | None:
 
 def find_text(call: Call, name: str = "text", entities: str = "entities", *, empty: bool = False) -> FormattedText:
     """Return the text of a call, parsed and within its limit."""
-    text = formatted(call.get(name, ""), call.get("parse_mode"), call.get(entities))
+    text = format_text(call.get(name, ""), call.get("parse_mode"), call.get(entities))
     if not text.text and not empty:
         raise bad_request("message text is empty")
     limit = CAPTION_LIMIT if name == "caption" else TEXT_LIMIT

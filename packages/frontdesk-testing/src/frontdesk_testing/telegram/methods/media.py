@@ -7,9 +7,9 @@ from frontdesk_testing.telegram.files import (
     MEDIA_KINDS,
     StoredFile,
     Upload,
-    shown_media,
+    render_media,
 )
-from frontdesk_testing.telegram.markup.entities import formatted
+from frontdesk_testing.telegram.markup.entities import format_text
 from frontdesk_testing.telegram.markup.text import units
 from frontdesk_testing.telegram.methods.call import (
     CAPTION_LIMIT,
@@ -37,7 +37,7 @@ def _file(call: Call, kind: str, reference: str) -> StoredFile:
         return call.world.files.add(kind, _within_limits(kind, upload))
     if reference.startswith(("http://", "https://")):
         return call.world.files.add(kind, Upload(b"", reference.rpartition("/")[2]), url=reference)
-    file = call.world.files.named(reference)
+    file = call.world.files.get_file(reference)
     if file.kind != kind:
         raise bad_request(f"can't use file of type {file.kind} as {kind}")
     return file
@@ -57,7 +57,7 @@ def _sender(kind: str) -> Method:
     def send_file(call: Call) -> Json:
         def content() -> Json:
             caption = find_text(call, "caption", "caption_entities", empty=True)
-            return {**shown_media(_file(call, kind, call.given[kind]), call.given), **caption_content(caption)}
+            return {**render_media(_file(call, kind, call.given[kind]), call.given), **caption_content(caption)}
 
         return send(call, content).as_json()
 
@@ -83,10 +83,10 @@ def send_media_group(call: Call) -> list[Json]:
 def _album_content(call: Call, item: Json) -> Json:
     if item["type"] not in ("photo", "video", *_ALONE):
         raise bad_request(f"media of type {item['type']} in an album are not covered by the fake")
-    caption = formatted(item.get("caption", ""), item.get("parse_mode"), item.get("caption_entities"))
+    caption = format_text(item.get("caption", ""), item.get("parse_mode"), item.get("caption_entities"))
     if units(caption.text) > CAPTION_LIMIT:
         raise bad_request("message caption is too long")
-    return {**shown_media(_file(call, item["type"], item["media"]), item), **caption_content(caption)}
+    return {**render_media(_file(call, item["type"], item["media"]), item), **caption_content(caption)}
 
 
 def send_location(call: Call) -> Json:

@@ -11,7 +11,7 @@ from frontdesk_testing.telegram.methods.call import (
     send,
     text_content,
 )
-from frontdesk_testing.telegram.methods.rich import rich_content, shown_text
+from frontdesk_testing.telegram.methods.rich import extract_text, rich_content
 from frontdesk_testing.telegram.records import DRAFT_SECONDS, TYPING_SECONDS, Chat, Draft, Json, Message
 
 DELETABLE_SECONDS = 48 * 3600
@@ -42,7 +42,7 @@ def send_draft(call: Call) -> bool:
 
 def send_rich_draft(call: Call) -> bool:
     """Show partial blocks for a while."""
-    return _show_draft(call, shown_text(rich_content(call, draft=True)))
+    return _show_draft(call, extract_text(rich_content(call, draft=True)))
 
 
 def _show_draft(call: Call, text: str) -> bool:
@@ -125,7 +125,7 @@ def delete_message(call: Call) -> bool:
     """Delete a message."""
     chat = call.chat()
     message = call.message(chat, "delete")
-    if reason := _kept_because(call, chat, message):
+    if reason := _explain_kept(call, chat, message):
         raise bad_request(reason)
     message.deleted = True
     call.world.change()
@@ -137,13 +137,13 @@ def delete_messages(call: Call) -> bool:
     chat = call.chat()
     for message_id in call.given["message_ids"]:
         message = chat.messages.get(message_id)
-        if message is not None and not message.deleted and not _kept_because(call, chat, message):
+        if message is not None and not message.deleted and not _explain_kept(call, chat, message):
             message.deleted = True
     call.world.change()
     return True
 
 
-def _kept_because(call: Call, chat: Chat, message: Message) -> str:
+def _explain_kept(call: Call, chat: Chat, message: Message) -> str:
     """Return the reason why a message can't be deleted, or None."""
     if call.world.now() - message.date >= DELETABLE_SECONDS:
         return "message can't be deleted for everyone"

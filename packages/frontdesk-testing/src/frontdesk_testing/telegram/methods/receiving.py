@@ -80,7 +80,11 @@ def delete_webhook(call: Call) -> bool:
 def get_webhook_info(call: Call) -> Json:
     """Return the webhook and its last error."""
     webhook, updates = call.bot.webhook, call.bot.updates
-    info: Json = {"url": webhook.url, "has_custom_certificate": False, "pending_update_count": len(updates.pending())}
+    info: Json = {
+        "url": webhook.url,
+        "has_custom_certificate": False,
+        "pending_update_count": len(updates.list_pending()),
+    }
     if webhook.url:
         info["max_connections"] = webhook.max_connections
         info["ip_address"] = webhook.ip_address or "127.0.0.1"

@@ -7,7 +7,7 @@ from frontdesk_testing.telegram.errors import ApiError, bad_request
 from frontdesk_testing.telegram.methods.call import Call
 from frontdesk_testing.telegram.records import Json
 
-MAX_CHARACTERS, MAX_BLOCKS, DEEPEST, MAX_COLUMNS = 32_768, 500, 16, 20
+MAX_CHARACTERS, MAX_BLOCKS, MAX_DEPTH, MAX_COLUMNS = 32_768, 500, 16, 20
 _FORMS = ("blocks", "html", "markdown")
 _COVERED = {"paragraph", "heading", "pre", "footer", "divider", "list", "blockquote", "table", "details"}
 _ONLY_IN_DRAFTS = "thinking"
@@ -23,7 +23,7 @@ def rich_content(call: Call, *, draft: bool = False) -> Json:
         raise ApiError(501, "Not Implemented: the fake reads no HTML and no Markdown of rich messages")
     blocks: list[Json] = given["blocks"]
     _check(blocks, draft)
-    message: Json = {"blocks": [_received(block) for block in blocks]}
+    message: Json = {"blocks": [_receive(block) for block in blocks]}
     if given.get("is_rtl"):
         message["is_rtl"] = True
     return {"rich_message": message}
@@ -44,7 +44,7 @@ def _check(blocks: list[Json], draft: bool) -> None:
         raise bad_request("rich message is too long")
     if len(every) > MAX_BLOCKS:
         raise bad_request("rich message has too many blocks")
-    if max(depth for _, depth in every) > DEEPEST or _text_depth(blocks) > DEEPEST:
+    if max(depth for _, depth in every) > MAX_DEPTH or _text_depth(blocks) > MAX_DEPTH:
         raise bad_request("rich message is nested too deeply")
 
 
@@ -67,7 +67,7 @@ def _every(blocks: Sequence[Json], depth: int) -> Iterator[tuple[Json, int]]:
         yield from _every(block.get("blocks", ()), depth + 1)
 
 
-def _received(block: Json) -> Json:
+def _receive(block: Json) -> Json:
     """Return a block as it is received: items of a list have a label."""
     received = dict(block)
     if "items" in block:
@@ -78,14 +78,14 @@ def _received(block: Json) -> Json:
 def _with_blocks(holder: Json) -> Json:
     if "blocks" not in holder:
         return holder
-    return {**holder, "blocks": [_received(block) for block in holder["blocks"]]}
+    return {**holder, "blocks": [_receive(block) for block in holder["blocks"]]}
 
 
 def _label(item: Json) -> str:
     return f"{item['value']}." if "value" in item else "•"
 
 
-def shown_text(content: Json) -> str:
+def extract_text(content: Json) -> str:
     """Return the text of a rich message, a line for each paragraph, item and row. Empty for other contents."""
     blocks = content.get("rich_message", {}).get("blocks", ())
     return "\n".join(line for block in blocks for line in _lines(block))
@@ -94,7 +94,7 @@ def shown_text(content: Json) -> str:
 def _lines(block: Json) -> Iterator[str]:
     for name in _TEXTS:
         if name in block:
-            yield _joined(block[name])
+            yield _join(block[name])
     for item in block.get("items", ()):
         first, *others = [line for inner in item["blocks"] for line in _lines(inner)] or [""]
         yield f"{_label(item)} {first}"
@@ -102,17 +102,17 @@ def _lines(block: Json) -> Iterator[str]:
     for inner in block.get("blocks", ()):
         yield from _lines(inner)
     for row in block.get("cells", ()):
-        yield " | ".join(_joined(cell.get("text", "")) for cell in row)
+        yield " | ".join(_join(cell.get("text", "")) for cell in row)
 
 
-def _joined(text: Any) -> str:
+def _join(text: Any) -> str:
     """Return a text without styles."""
     if isinstance(text, str):
         return text
     if isinstance(text, dict):
         styled = cast(Json, text)
-        return "".join(_joined(styled[name]) for name in _TEXTS if name in styled)
-    return "".join(map(_joined, cast(Sequence[Any], text)))
+        return "".join(_join(styled[name]) for name in _TEXTS if name in styled)
+    return "".join(map(_join, cast(Sequence[Any], text)))
 
 
 def _text_depth(value: Any) -> int:

@@ -73,7 +73,7 @@ class PeoplePage:
         world = self._telegram.world
         with contextlib.suppress(TimeoutError):
             await world.until(lambda: world.changes > after or world.closed, within=MAX_WAIT_SECONDS)
-        return _json(self._shown(chat_id, user_id))
+        return _json(self._render(chat_id, user_id))
 
     async def act(self, request: Request) -> Response:
         """Execute an action of the page."""
@@ -161,7 +161,7 @@ class PeoplePage:
         self._telegram.world.change()
         return {"now": now}
 
-    def _shown(self, chat_id: int, user_id: int) -> Json:
+    def _render(self, chat_id: int, user_id: int) -> Json:
         telegram, world = self._telegram, self._telegram.world
         people = [user for user in world.users.values() if not user.is_bot]
         groups = [chat for chat in world.chats.values() if chat.migrated_to is None]

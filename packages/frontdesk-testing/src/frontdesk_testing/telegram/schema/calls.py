@@ -49,7 +49,7 @@ def check_call(
     checked: dict[str, Any] = {}
     for name, field in fields.items():
         if name in given:
-            checked[name] = _checked(method, name, field, given[name], schema)
+            checked[name] = _check(method, name, field, given[name], schema)
         elif name in uploads and "InputFile" in field.kind:
             checked[name] = f"attach://{name}"
         elif field.required:
@@ -57,8 +57,8 @@ def check_call(
     return checked
 
 
-def _checked(method: str, name: str, field: Field, value: Any, schema: Schema) -> Any:
-    decoded = _decoded(name, field.kind, value)
+def _check(method: str, name: str, field: Field, value: Any, schema: Schema) -> Any:
+    decoded = _decode(name, field.kind, value)
     try:
         check_value(field.kind, decoded, schema)
         if (method, name) not in _CLAMPED:
@@ -72,7 +72,7 @@ def _checked(method: str, name: str, field: Field, value: Any, schema: Schema) -
     return decoded
 
 
-def _decoded(name: str, kind: str, value: Any) -> Any:
+def _decode(name: str, kind: str, value: Any) -> Any:
     """Return a value as its type has it, if it came as a text."""
     if not isinstance(value, str) or kind == "String" or "InputFile" in kind:
         return value

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from frontdesk_testing.telegram.schema.load import Field, Schema, bot_api
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 _WORD = re.compile(r"[A-Z][a-z0-9]*")
 KNOWN_LIMITS = {
     ("InlineKeyboardButton", "callback_data"): "BUTTON_DATA_INVALID",
@@ -30,7 +30,7 @@ class MismatchError(ValueError):
 def check_value(kind: str, value: Any, schema: Schema | None = None, depth: int = 0) -> None:
     """Check that a value is of a type, with every field within it."""
     schema = schema or bot_api()
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise MismatchError("Object is nested too deeply")
     if kind.startswith("Array of "):
         if not isinstance(value, list):
@@ -86,7 +86,7 @@ def _has_constant(fields: Mapping[str, Field], value: Mapping[str, Any]) -> bool
 
 def _check_object(kind: str, value: Any, schema: Schema, depth: int) -> None:
     if not isinstance(value, dict):
-        raise MismatchError(f"{_spoken(kind)} must be an Object")
+        raise MismatchError(f"{_spell_out(kind)} must be an Object")
     given, fields = cast(dict[str, Any], value), schema.types[kind]
     for name in given:
         if name not in fields:
@@ -95,7 +95,7 @@ def _check_object(kind: str, value: Any, schema: Schema, depth: int) -> None:
         if name in given:
             _check_field(kind, name, field, given[name], schema, depth)
         elif field.required:
-            raise MismatchError(f"can't parse {_spoken(kind)}: Can't find field \"{name}\"", final=True)
+            raise MismatchError(f"can't parse {_spell_out(kind)}: Can't find field \"{name}\"", final=True)
 
 
 def _check_field(kind: str, name: str, field: Field, value: Any, schema: Schema, depth: int) -> None:
@@ -104,7 +104,7 @@ def _check_field(kind: str, name: str, field: Field, value: Any, schema: Schema,
     except MismatchError as mismatch:
         if field.kind in schema.types or field.kind in schema.unions or " " in field.kind:
             raise
-        reason = f'can\'t parse {_spoken(kind)}: Field "{name}" must be of type {field.kind}'
+        reason = f'can\'t parse {_spell_out(kind)}: Field "{name}" must be of type {field.kind}'
         raise MismatchError(reason, final=True) from mismatch
     check_limits(kind, name, field, value)
 
@@ -123,5 +123,5 @@ def check_limits(owner: str, name: str, field: Field, value: Any) -> None:
             raise MismatchError(known or f'"{name}" of {owner} must have {limit[0]}-{limit[1]} {what}', final=True)
 
 
-def _spoken(kind: str) -> str:
+def _spell_out(kind: str) -> str:
     return " ".join(_WORD.findall(kind)).lower()
