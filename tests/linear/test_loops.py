@@ -22,12 +22,18 @@ from hypothesis import strategies as st
 
 import frontdesk
 from frontdesk import identifiers
+from frontdesk.activity.parse import strip_mentions
+from frontdesk.activity.schema import Activity
 from frontdesk.asgi import messages as http
 from frontdesk.auth import hmac_auth, local_callers
+from frontdesk.channels.a2a import parse as a2a
+from frontdesk.channels.a2a.schema import SendIn
+from frontdesk.channels.agui import parse as agui
 from frontdesk.channels.chat_completions import parse as completions
 from frontdesk.channels.chat_completions.parse import read_messages
 from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.schema import InvocationBody
+from frontdesk.channels.mcp.calls import responses_in
 from frontdesk.channels.responses import parse as responses
 from frontdesk.channels.telegram import parse as telegram
 from frontdesk.channels.web import files as page_files
@@ -61,6 +67,9 @@ SOURCE = str(Path(frontdesk.__file__).parent)
 Reads = Callable[[str, int], Any]
 
 
+A2A_PARAMS = msgspec.json.Decoder(SendIn)
+
+
 def page_message(text: str, units: int) -> Any:
     """A body of the page: its text, a choice, a locale, the name of a file and the files."""
     file = {"media_type": text, "data": "AAAA", "name": text}
@@ -69,6 +78,27 @@ def page_message(text: str, units: int) -> Any:
     page_files.read_files(body.files[:1], most=1, max_bytes=10)
     caller = Caller(identity=ChannelIdentity("web", "vis_1"))
     return page.to_item(body, page.read_text(body, 10**9), channel="web", caller=caller, chat="main", now=0.0)
+
+
+def a2a_message(text: str, units: int) -> Any:
+    """A message with many parts."""
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}] * units, "contextId": text[:64]}
+    params = a2a.decode_params(A2A_PARAMS, json.dumps({"message": message, "configuration": {}}).encode())
+    return a2a.build_input(a2a.parse_sent(params, "", ("text/plain",)), takes_data=False)
+
+
+def agui_input(text: str, units: int) -> Any:
+    """A transcript with many messages."""
+    messages = [{"id": f"m{place}", "role": "user", "content": text} for place in range(units)]
+    body = agui.decode(json.dumps({"threadId": "t", "runId": "r", "messages": messages, "tools": []}).encode())
+    return agui.request_digest(body), agui.to_context(body, [])
+
+
+def activity(text: str, units: int) -> Any:
+    """A message with many mentions."""
+    mentions = [{"type": "mention", "text": text, "mentioned": {"id": "28:app"}} for _ in range(units)]
+    body = json.dumps({"type": "message", "text": text * 3, "entities": mentions, "recipient": {"id": "28:app"}})
+    return strip_mentions(msgspec.json.decode(body, type=Activity), "app")
 
 
 def chat(text: str, units: int) -> Any:
@@ -208,6 +238,10 @@ READERS: dict[str, Reads] = {
         [], tools.merge([{"type": "function", "name": f"f{place}"} for place in range(units)])
     ),
     "the text of a custom tool": lambda text, units: parse_input(input_arguments(text)) + parse_input(text),
+    "a message of another agent": a2a_message,
+    "an input of AG-UI": agui_input,
+    "arguments of an MCP tool": lambda text, units: responses_in({f"{text}{place}": {} for place in range(units)}),
+    "an activity": activity,
     "messages of a completion": lambda text, units: read_messages(chat(text, units // 8), (), "append"),
     "a message on the page": page_message,
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
@@ -306,5 +340,8 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/channel.py")}
-    assert rooms == {"chat_completions", "conversations", "invocations", "responses", "telegram", "web"}
+    assert rooms == {
+        *("a2a", "activity", "agui", "chat_completions", "conversations", "invocations", "mcp", "responses"),
+        *("telegram", "web"),
+    }
     assert InvocationBody.__struct_fields__

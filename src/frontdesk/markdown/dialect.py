@@ -231,7 +231,7 @@ class Entities(Dialect):
 _MARKDOWN: dict[Kind, str] = {"bold": "**", "italic": "_", "strike": "~~", "code": "`"}
 _MARKDOWN_ESCAPES = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_[]<>~|#"}, "&": "&amp;", "\n": "  \n"})
 # What begins a block at the start of a line: lists, rules and underlined headings.
-_BLOCK_MARK = re.compile(r"(?m)^(\s*)(?:([-+=])|(\d{1,9})([.)]))(?=\s|$|[-+=])")
+_BLOCK_MARK = re.compile(r"(?m)^([^\S\n]*+)(?:([-+=])|(\d{1,9})([.)]))(?=\s|$|[-+=])")
 _URL_ESCAPES = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", " ": "%20", "\\": "%5C", "\n": "%0A"})
 
 

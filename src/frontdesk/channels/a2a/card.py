@@ -20,7 +20,7 @@ from frontdesk.models.base import FrozenStruct
 MAX_AGE_SECONDS = 300
 MAX_HOSTS = 32
 """The number of addresses for which a card is kept, if the host has no public URL."""
-_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,255}+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 Schemes = Mapping[str, Mapping[str, str]]
 
 

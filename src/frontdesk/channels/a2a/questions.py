@@ -1,5 +1,6 @@
 """The open questions of a task: how a status message shows them, and which answers a message has. Pure."""
 
+import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -223,8 +224,8 @@ def _from_data(given: Sequence[Mapping[str, Any]], questions: Mapping[str, OpenQ
 
 
 def _read_approval(question: OpenQuestion, answer: Mapping[str, Any], reason: Any) -> ApprovalAnswer:
-    digest = answer.get("digest")
-    if digest is not None and digest != question.digest:
+    digest, expected = answer.get("digest"), question.digest.encode()
+    if digest is not None and not (isinstance(digest, str) and hmac.compare_digest(digest.encode(), expected)):
         raise invalid("The digest is not that of the open question. Read the task again.", "message.parts")
     if reason is not None and (not isinstance(reason, str) or len(reason) > MAX_REASON_LENGTH):
         raise invalid(f"reason must be a string of at most {MAX_REASON_LENGTH} characters.", "message.parts")

@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from frontdesk.asgi.messages import RawHeaders, error_headers, send_json
 from frontdesk.channels.mcp.config import BODY, CALLER, MCPConfig, MCPSettings, MCPTool
 from frontdesk.channels.mcp.schema import output_schema, tool_arguments
-from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, MethodNotAllowedError, RequestError
+from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, RequestError
 from frontdesk.errors.base import install_hint
 from frontdesk.http.bodies import check_shape
 from frontdesk.http.channel import HttpChannel, takes_settings
@@ -59,8 +59,8 @@ class MCPChannel(HttpChannel):
         self._server: McpServer | None = None
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        contribution = super().contribute(context)
         self._server = self._build(context)
+        contribution = super().contribute(context)
         known: list[Route] = []
         if self._issuers is not None:
             known.append(Route(f"{WELL_KNOWN}{self.path}", endpoint=self._describe_resource))
@@ -119,7 +119,9 @@ class MCPChannel(HttpChannel):
         return [] if warning is None else [warning]
 
     def routes(self) -> list[Route]:
-        endpoint = self.endpoint(runs=["POST"], POST=self.post, GET=self.listen, DELETE=self.end)
+        # Without sessions there is no stream to open and nothing to end.
+        sessions = {} if self.server.stateless else {"GET": self._handle, "DELETE": self._handle}
+        endpoint = self.endpoint(runs=["POST"], POST=self.post, **sessions)
         return [Route("/", endpoint=endpoint), *self.unknown_paths("")]
 
     async def post(self, call: HttpCall) -> None:
@@ -137,18 +139,6 @@ class MCPChannel(HttpChannel):
             if call.begun:
                 raise
             await self._send_error(call, error, envelope.id)
-
-    async def listen(self, call: HttpCall) -> None:
-        """Open the stream of a session."""
-        if self.server.stateless:
-            raise MethodNotAllowedError(allow=("POST",))
-        await self._handle(call)
-
-    async def end(self, call: HttpCall) -> None:
-        """End a session."""
-        if self.server.stateless:
-            raise MethodNotAllowedError(allow=("POST",))
-        await self._handle(call)
 
     async def _handle(self, call: HttpCall) -> None:
         await self.context.allow(call.caller)
