@@ -176,6 +176,7 @@ async def test_a_channel_reads_the_events_of_its_scopes_alone() -> None:
         ({"scopes": ()}, "scopes must be"),
         ({"scopes": ("channel",)}, "scopes must be"),
         ({"scopes": ("direct",), "greet_groups": True}, "greet_groups has no effect"),
+        ({"feedback_hook": print}, "feedback_hook has no effect"),
         ({"previous_secrets": ["now", ""]}, "previous_secrets must be"),
     ],
 )

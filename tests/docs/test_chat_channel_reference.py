@@ -23,6 +23,7 @@ ATTRIBUTES = (
     "signs_bodies",
     "takes_forms",
     "tells_membership",
+    "reads_feedback",
     "one_poller",
 )
 

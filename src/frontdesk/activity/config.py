@@ -91,6 +91,8 @@ class BotServiceConfig(ChatConfig):
             wrong.append("skill_callers must be a list of app ids")
         if self.platform_auth is not None and (self.accept_emulator or self.accept_skills):
             wrong.append("accept_emulator and accept_skills have no effect with auth: the platform verifies the tokens")
+        if self.previous_secrets:
+            wrong.append("previous_secrets has no effect: the platform signs by tokens, whose keys are fetched")
         return wrong
 
     def _host_findings(self) -> list[str]:

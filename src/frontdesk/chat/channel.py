@@ -162,6 +162,8 @@ class ChatChannel(
     """Whether bodies of the webhook may be forms (`application/x-www-form-urlencoded`), which `events` decodes."""
     tells_membership: ClassVar[bool] = False
     """Whether the platform says when the bot is added, removed, blocked and unblocked: see `MembershipChange`."""
+    reads_feedback: ClassVar[bool] = False
+    """Whether `read` returns `InboundFeedback`. Without it, `feedback_hook` has no effect and is a finding."""
     one_poller: ClassVar[bool] = True
     """Whether only one process over all replicas may poll; false for a platform that takes several."""
 
@@ -217,7 +219,7 @@ class ChatChannel(
     async def direct(self, user_id: str) -> Destination:
         """Return the direct chat with a person."""
 
-    def signing_secrets(self, secret: Secret | None) -> tuple[Secret, ...]:
+    def list_secrets(self, secret: Secret | None) -> tuple[Secret, ...]:
         """Return a signing secret with the earlier ones that are still accepted."""
         earlier = (Secret(given) if isinstance(given, str) else given for given in self.chat_config.previous_secrets)
         return (*(() if secret is None else (secret,)), *earlier)
@@ -267,6 +269,8 @@ class ChatChannel(
             wrong.append("private_replies has no effect: the platform shows nothing to one person alone")
         if self.chat_config.greet_groups and not self.tells_membership:
             wrong.append("greet_groups has no effect: the platform does not say when the bot is added to a group")
+        if self.chat_config.feedback_hook is not None and not self.reads_feedback:
+            wrong.append("feedback_hook has no effect: this channel reads no feedback")
         return wrong
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:

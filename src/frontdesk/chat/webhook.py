@@ -75,7 +75,7 @@ def decode_event(event: bytes, kind: type[T]) -> T:
 def verify_hmac(secrets: Secret | Sequence[Secret], signed: bytes, signature: bytes) -> None:
     """Raise `UnauthenticatedError` unless the signature is the HMAC-SHA256 of `signed` in hexadecimal digits.
 
-    Of several secrets, one has to fit: see `ChatChannel.signing_secrets`.
+    Of several secrets, one has to fit: see `ChatChannel.list_secrets`.
     """
     for secret in (secrets,) if isinstance(secrets, Secret) else secrets:
         expected = hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()

@@ -30,7 +30,9 @@ class RateWindows:
         known = self._sent.get(name)
         if known is None:
             return now
-        return max(now, *(_allowed_at(slots, window, now) for slots, window in zip(known, self._windows, strict=True)))
+        return max(
+            now, *(_find_next_slot(slots, window, now) for slots, window in zip(known, self._windows, strict=True))
+        )
 
     def count(self, name: str, now: float) -> None:
         if not self._windows:
@@ -49,7 +51,7 @@ class RateWindows:
                 slots.append([now, 1])
 
 
-def _allowed_at(slots: "deque[list[float]]", window: RateLimit, now: float) -> float:
+def _find_next_slot(slots: "deque[list[float]]", window: RateLimit, now: float) -> float:
     """Return the time at which one more fits. Drops the slots that have left the window."""
     kept = window.per_seconds * (1 + 1 / _SLOTS)
     while slots and slots[0][0] + kept <= now:

@@ -260,6 +260,8 @@ class TestActivityChannel(ChatDriver):
         ({"connector_url": "https://smba.example.org/"}, "connector_url is for tests"),
         ({"connector_url": "http://10.0.0.1:80"}, "connector_url is for tests"),
         ({"transport": "polling"}, "transport='polling' has no effect"),
+        ({"previous_secrets": ["an old secret"]}, "previous_secrets has no effect"),
+        ({"feedback_hook": print}, "feedback_hook has no effect"),
         ({"call_timeout": 0}, "call_timeout must be positive"),
     ],
 )

@@ -78,7 +78,7 @@ class PostboxChannel(chat.LiveAnswers, chat.TypingNotices, chat.AnswersClicks, c
 
     async def verify(self, headers: chat.Headers, body: bytes, now: float) -> None:
         time = headers.get(TIME, b"")
-        chat.verify_hmac(self.signing_secrets(self._secret), time + b"." + body, headers.get(SIGNATURE, b""))
+        chat.verify_hmac(self.list_secrets(self._secret), time + b"." + body, headers.get(SIGNATURE, b""))
         chat.verify_time(time, now)
 
     def read(self, event: bytes, bot: chat.BotIdentity, proof: chat.Proof | None) -> chat.InboundMessage | None:

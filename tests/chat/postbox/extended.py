@@ -22,6 +22,7 @@ class ExtendedPostboxChannel(PostboxChannel, chat.AnswersAtOnce):
 
     signature_headers = (*PostboxChannel.signature_headers, CLAIMS)
     emits_verified_claims = True
+    reads_feedback = True
 
     async def verify(self, headers: chat.Headers, body: bytes, now: float) -> chat.Proof:
         await super().verify(headers, body, now)

@@ -224,7 +224,7 @@ def _from_data(given: Sequence[Mapping[str, Any]], questions: Mapping[str, OpenQ
 
 
 def _read_approval(question: OpenQuestion, answer: Mapping[str, Any], reason: Any) -> ApprovalAnswer:
-    digest, expected = answer.get("digest"), question.digest.encode()
+    digest, expected = answer.get("digest"), (question.digest or "").encode()
     if digest is not None and not (isinstance(digest, str) and hmac.compare_digest(digest.encode(), expected)):
         raise invalid("The digest is not that of the open question. Read the task again.", "message.parts")
     if reason is not None and (not isinstance(reason, str) or len(reason) > MAX_REASON_LENGTH):

@@ -158,7 +158,7 @@ class TaskStreams:
         run = stream.run
         begun = (run if run.status not in FINAL else _reopen(run)).replace(input=sent_input)
         first = frame.frame(
-            encode(AnswerOut(task=(await self._begun(call, begun)).task(history_length=history_length)))
+            encode(AnswerOut(task=(await self._view_begun(call, begun)).task(history_length=history_length)))
         )
         events = RunEvents(run, frame.frame, get_modes(run))
         held = HeldEvents(first, holds=self._short_messages and run.root_run_id is None)
@@ -173,7 +173,7 @@ class TaskStreams:
                 await sender.send(event)
             await self._send_end(call, hosted, frame, sender)
 
-    async def _begun(self, call: HttpCall, run: RunRecord) -> TaskView:
+    async def _view_begun(self, call: HttpCall, run: RunRecord) -> TaskView:
         """Return the view of a task whose newest run begins."""
         if run.root_run_id is None:
             return TaskView(RunChain(root=run, newest=run), [run])

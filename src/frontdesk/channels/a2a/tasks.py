@@ -463,20 +463,20 @@ class PushConfigs:
         except SealError:
             message = "This agent can't store credentials: it has no seal_key. Send a config without them."
             raise invalid(message, "authentication") from None
-        return _shown_config(watcher, task_id)
+        return _build_shown_config(watcher, task_id)
 
     async def get(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> PushConfigOut:
         self.require()
         chain, watcher = await self._find(caller, given, tenant)
         if watcher is None:
             raise ProtocolError(TASK_NOT_FOUND, "Push notification config not found.")
-        return _shown_config(watcher, chain.root.run_id)
+        return _build_shown_config(watcher, chain.root.run_id)
 
     async def list(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> PushConfigsOut:
         self.require()
         chain = await self._tasks.find(caller, given.task_id, tenant)
         found = await self._context.runs.watchers(caller, chain.root.run_id)
-        return PushConfigsOut(configs=[_shown_config(watcher, chain.root.run_id) for watcher in found])
+        return PushConfigsOut(configs=[_build_shown_config(watcher, chain.root.run_id) for watcher in found])
 
     async def delete(self, caller: Caller, given: PushConfigNameIn, tenant: str) -> None:
         """Delete a config. Deleting it again has no effect."""
@@ -528,7 +528,7 @@ def _get_id(watcher: RunWatcher) -> str:
     return str(watcher.metadata.get(_ID) or watcher.watcher_id)
 
 
-def _shown_config(watcher: RunWatcher, task_id: str) -> PushConfigOut:
+def _build_shown_config(watcher: RunWatcher, task_id: str) -> PushConfigOut:
     """Return a config without its secrets."""
     scheme: Any = watcher.metadata.get(_SCHEME)
     return PushConfigOut(

@@ -114,10 +114,10 @@ class Intake:
         if resume.cancelled_run is not None:
             await self._context.runs.cancel_chain(caller, resume.cancelled_run)
         if not continuation.new:
-            return await self._repeated(caller, body)
+            return await self._build_replay(caller, body)
         return await self._build_request(caller, body, thread, continuation, size)
 
-    async def _repeated(self, caller: Caller, body: RunInput) -> ReplayRun:
+    async def _build_replay(self, caller: Caller, body: RunInput) -> ReplayRun:
         with suppress(NotFoundError):
             run = await self._context.runs.get(caller, body.run_id)
             if run.request_hash == request_digest(body):

@@ -133,7 +133,7 @@ class MCPChannel(HttpChannel):
             check_task_header(envelope, call)
             shows_body = self.run_hook is not None
             scope = {**call.scope, CALLER: call.caller, BODY: _object(raw) if shows_body else None}
-            scope["headers"] = normalized_headers(call.scope)
+            scope["headers"] = normalize_headers(call.scope)
             await self.server.handle(scope, replay(raw, call.receive), note_begin(call), method=envelope.method)
         except RequestError as error:
             if call.begun:
@@ -226,7 +226,7 @@ def _object(raw: bytes) -> Mapping[str, Any]:
         return {}
 
 
-def normalized_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+def normalize_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     """Return the headers for the SDK: without blanks around values, and with an `Accept`, whose absence means all."""
     headers = [(name, value.strip()) for name, value in scope["headers"]]
     return headers if any(name == b"accept" for name, _ in headers) else [*headers, (b"accept", b"*/*")]

@@ -164,7 +164,7 @@ class TelegramChannel(
             self.webhook_path = "/"
         self._config = config
         self._webhook_secret = config.webhook_secret()
-        self._accepted_secrets = self.signing_secrets(self._webhook_secret)
+        self._accepted_secrets = self.list_secrets(self._webhook_secret)
         self._bot_name = ""
         self._takes_blocks = True
         self._effective = config

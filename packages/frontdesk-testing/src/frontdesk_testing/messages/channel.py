@@ -80,7 +80,7 @@ class MessageChannel(
         verify(
             headers,
             body,
-            secret=self.signing_secrets(self._config.secret),
+            secret=self.list_secrets(self._config.secret),
             now=now,
             window=self._config.signature_seconds,
         )
