@@ -75,7 +75,7 @@ async def test_fewer_open_streams_than_wanted_were_measured(monkeypatch: pytest.
             yield [(built._ours[0], measured)]
 
         built = table.Table(table.QUICK, Cores(None, None), [current_checkout()], [])
-        monkeypatch.setattr(built, "_served", served)
+        monkeypatch.setattr(built, "_serve", served)
         with pytest.raises(LoadFailed, match="of 100 streams are open"):
             await built.measure([one for one in table.ROWS if one.key == "idle-stub"])
         server.close()

@@ -262,7 +262,7 @@ def test_every_step_so_far_that_makes_a_promise_only_expands() -> None:
 
 
 async def test_a_backfill_changes_all_rows_a_batch_at_a_time(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_watch, "BATCH", 10)
+    monkeypatch.setattr(schema_watch, "BATCH_ROWS", 10)
     await keep_runs(base, 35)
     with newer(EXPAND):
         async with base.open() as store:
@@ -281,7 +281,7 @@ class KilledError(Exception):
 async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
     base: Base, batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema_watch, "BATCH", 10)
+    monkeypatch.setattr(schema_watch, "BATCH_ROWS", 10)
     await keep_runs(base, 35)
     seen: list[str] = []
     with newer(EXPAND):
@@ -327,7 +327,7 @@ async def test_a_step_that_contracts_first_completes_the_backfill_that_it_needs(
     base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("sqlite.engine", "postgres.connections"):
-        monkeypatch.setattr(f"frontdesk.stores.sql.{module}.BATCH", 2)
+        monkeypatch.setattr(f"frontdesk.stores.sql.{module}.BATCH_ROWS", 2)
     assert steps.BATCH_ROWS > 2
     await keep_runs(base, 5)
     with newer(EXPAND):
@@ -361,7 +361,7 @@ async def test_a_store_goes_on_with_its_backfills_by_itself(base: Base) -> None:
 async def test_a_store_that_is_moved_gets_its_backfills_before_what_needs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.stores.sql.move.endpoints.BATCH", 2)
+    monkeypatch.setattr("frontdesk.stores.sql.move.endpoints.BATCH_ROWS", 2)
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     await keep_runs(Base("sqlite", str(old)), 5)
     contract = Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))
