@@ -35,6 +35,10 @@ DOCUMENTED = {
             )
         ),
     ],
+    "activity": [
+        "frontdesk.channels.activity.ActivityChannel explicit",
+        "frontdesk.activity.config.BotServiceConfig own - app_id credential platform_auth",
+    ],
     "agui": ["frontdesk.channels.agui.AGUIChannel own"],
     "invocations": ["frontdesk.channels.invocations.InvocationsChannel own"],
     "mcp": ["frontdesk.channels.mcp.MCPChannel own"],

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.chat.messages import Destination
 from frontdesk.errors import InvalidRequestError
 from frontdesk.models.delivery import InboxItem
 from frontdesk.serialization.codec import from_json, to_json
@@ -32,7 +33,11 @@ def test_an_item_is_the_senders_and_has_a_json_form(one: Event, rule: Any, on_ed
     assert (identity.channel, identity.native_id) == ("messages", one.sender.user_id)
     assert identity.attributes == {"name": one.sender.name}
     assert found.request.identity == identity
-    assert (found.event_id, found.conversation_id) == (one.event_id, one.chat.chat_id)
+    # A chat id that looks like JSON is written as JSON.
+    assert (found.event_id, found.conversation_id) == (
+        one.event_id,
+        Destination(chat_id=one.chat.chat_id).conversation_id,
+    )
     assert found.request.group == (one.chat.kind == "group")
     assert (found.caller.claims, found.caller.claim_source) == ({}, None)
     assert found.request.session is None
