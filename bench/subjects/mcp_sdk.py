@@ -19,6 +19,7 @@ class McpSdk(Subject):
 
     def build_app(self, setting: Setting) -> Any:
         from mcp.server.lowlevel import Server
+        from mcp.server.transport_security import TransportSecuritySettings
         from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
         from starlette.responses import PlainTextResponse
         from starlette.routing import Route
@@ -36,8 +37,13 @@ class McpSdk(Subject):
             return PlainTextResponse("ok")
 
         server: Any = Server("bare", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+        # The generator names the host without its port, which the defaults of the SDK refuse.
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         return server.streamable_http_app(
-            streamable_http_path=PATH, stateless_http=True, custom_starlette_routes=[Route("/healthz", health)]
+            streamable_http_path=PATH,
+            stateless_http=True,
+            transport_security=security,
+            custom_starlette_routes=[Route("/healthz", health)],
         )
 
     def request(self, case: Case) -> tuple[str, bytes]:
